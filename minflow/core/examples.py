@@ -1,0 +1,130 @@
+"""Example inputs for ops: what each definition is tested with, and what a learner can try it on.
+
+An example is a `Case`: makers of arrays (or numbers), and attrs. Every maker draws from its own seeded generator, so a case
+gives the same arrays each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes one array. kind: "float", "int" or "bool".  layout: a function of the array that gives a view of it."""
+
+    shape: tuple[int, ...]
+    low: float = -2.0
+    high: float = 2.0
+    dtype: str = "float64"
+    layout: Callable | None = None
+    distinct: bool = False
+
+    def make(self, seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        if self.distinct:  # far enough apart that a step of a numeric gradient swaps no order
+            n = int(np.prod(self.shape))
+            array = rng.permutation(np.linspace(self.low, self.high, n)).reshape(self.shape)
+        elif self.dtype == "bool":
+            array = rng.random(self.shape) < 0.5
+        elif np.dtype(self.dtype).kind in "iu":
+            array = rng.integers(int(self.low), int(self.high), self.shape)
+        else:
+            array = rng.uniform(self.low, self.high, self.shape)
+            array = np.where(np.abs(array) < 0.05, 0.05 + array, array)  # kinks at 0 have no numeric gradient
+        array = np.asarray(array, self.dtype)
+        return self.layout(array) if self.layout else array
+
+    @property
+    def floating(self) -> bool:
+        return np.dtype(self.dtype).kind == "f"
+
+    def __call__(self, **changes) -> Maker:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of an op: makers or numbers for its inputs, and its attrs."""
+
+    inputs: tuple[Any, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    def arrays(self) -> list:
+        return [x.make(17 + i) if isinstance(x, Maker) else x for i, x in enumerate(self.inputs)]
+
+
+def floats(*shape: int, low: float = -2.0, high: float = 2.0, dtype: str = "float64") -> Maker:
+    """Uniform floats; `floats(3, 4)` or `floats(())` for a 0-d array."""
+    return Maker(() if shape == ((),) else shape, low, high, dtype)
+
+
+def positive(*shape: int, low: float = 0.2, high: float = 3.0) -> Maker:
+    """Floats well above zero."""
+    return floats(*shape, low=low, high=high)
+
+
+def distinct(*shape: int) -> Maker:
+    """Floats that are far apart, for ops that look at the order (max, sort, pooling)."""
+    return Maker(shape, distinct=True)
+
+
+def ints(*shape: int, low: int = 0, high: int = 5, dtype: str = "int64") -> Maker:
+    """Integers in [low, high)."""
+    return Maker(() if shape == ((),) else shape, low, high, dtype)
+
+
+def bools(*shape: int) -> Maker:
+    return Maker(() if shape == ((),) else shape, dtype="bool")
+
+
+def strided(*shape: int, **options) -> Maker:
+    """A non-contiguous array of this shape: every other column of a transposed one."""
+    *outer, last = shape
+    whole = Maker((2 * last, *outer), layout=lambda a: np.moveaxis(a, 0, -1)[..., ::2], **options)
+    return whole
+
+
+def case(*inputs: Maker | float, **attrs) -> Case:
+    """A call with several inputs or with attrs."""
+    return Case(inputs, attrs)
+
+
+def cases(op) -> list[Case]:
+    """The examples of an op; a bare maker is a call with that one input."""
+    return [x if isinstance(x, Case) else Case((x,)) for x in op.examples]
+
+
+def unary(**options) -> list:
+    """Examples for an elementwise op of one float input: plain, 0-d, 0-size, strided, float32, integer."""
+    low, high = options.get("low", -2.0), options.get("high", 2.0)
+    return [
+        floats(3, 4, **options),
+        floats((), **options),
+        floats(0, 3, **options),
+        strided(4, 5, low=low, high=high),
+        floats(5, dtype="float32", **options),
+        ints(4, low=max(0, int(low)), high=max(3, int(high))),
+    ]
+
+
+def binary(**options) -> list:
+    """Examples for an elementwise op of two inputs: equal shapes, broadcasting both ways, 0-d, literals, mixed dtypes."""
+    low, high = options.get("low", -2.0), options.get("high", 2.0)
+    number = (low + high) / 2 or 1.5
+    return [
+        case(floats(3, 4, **options), floats(3, 4, **options)),
+        case(floats(3, 4, **options), floats(4, **options)),
+        case(floats(3, 1, **options), floats(2, 1, 4, **options)),
+        case(floats((), **options), floats(3, **options)),
+        case(floats(0, 3, **options), floats(3, **options)),
+        case(strided(4, 5, low=low, high=high), floats(5, **options)),
+        case(floats(3, **options), number),
+        case(number, floats(3, **options)),
+        case(floats(3, dtype="float32", **options), ints(3, low=1)),
+        case(ints(3, low=1), ints(3, low=1)),
+    ]

@@ -1,0 +1,235 @@
+"""What is recorded: one Node and one Value for the tape and for the static graph.
+
+References point only backward (Tensor -> Value -> Node -> Values), so a tape dies with the last tensor that needs it,
+without the cyclic collector. A Node holds what its gradient rules saved and the place it came from, never a frame.
+Knows nothing of arrays or kernels. Read next: `op.py`, what an op is and the one door to run it.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from types import CodeType
+from typing import Any, NamedTuple
+
+from .errors import GraphError, InternalError
+from .spec import Spec
+
+Where = tuple[CodeType, int]  # (code, offset of the instruction): a line, without keeping a frame alive
+Literal = bool | int | float  # a Python number among the inputs of a Node stands for itself
+
+
+class Node:
+    """One application of an op.
+
+    inputs: a Value, a Python number, or (on the tape, where no gradient is wanted) only its Spec.
+    needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
+    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> functions of the gradient.
+    """
+
+    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "__weakref__")
+
+    def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
+        self.op = op
+        self.inputs = inputs
+        self.attrs = attrs
+        self.out_specs = out_specs
+        self.needs = needs
+        self.saved = saved
+        self.scope = scope
+        self.where = where
+        self.hooks = None
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {', '.join(map(str, self.out_specs))}{' at ' + where_text(self.where) if self.where else ''}>"
+
+
+class Value(NamedTuple):
+    """Output number `index` of a node. A tuple, equal by content, so that no node needs to refer to its outputs."""
+
+    node: Node
+    index: int
+    spec: Spec
+
+    def __repr__(self) -> str:
+        return f"{self.node.op}.{self.index} {self.spec}" if self.index else f"{self.node.op} {self.spec}"
+
+
+new_value = partial(tuple.__new__, Value)  # Value(...) without the frame of its __new__
+
+
+def outputs_of(node: Node) -> list[Value]:
+    return [new_value((node, i, spec)) for i, spec in enumerate(node.out_specs)]
+
+
+class SourceKind:
+    """Stands where a Node has its op: what kind of source this is."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.is_view = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+LEAF, INPUT, STATE = SourceKind("leaf"), SourceKind("input"), SourceKind("state")
+
+
+class Source(Node):
+    """A Node without inputs: the leaf of a tape (finds its Tensor weakly), an input of a graph, or a State of one.
+
+    A State has the array that it stands for, and perhaps `read`, a function that gives a scalar's number at each call.
+    """
+
+    __slots__ = ("tensor", "array", "read", "name")
+
+    def __init__(self, op: SourceKind, spec: Spec, tensor=None, array=None, read=None, name=""):
+        super().__init__(op, (), {}, spec.alone)
+        self.tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
+        self.array, self.read, self.name = array, read, name
+
+
+State = Source  # a Source whose op is STATE
+
+
+class Cell:
+    """The version of a storage: how often it was written, and where last. Shared by all views of it."""
+
+    __slots__ = ("version", "where")
+
+    def __init__(self):
+        self.version, self.where = 0, None
+
+
+class Freed(NamedTuple):
+    """Stands in Node.saved once backward has used and dropped the arrays."""
+
+    where: Where | None
+
+
+def where_text(where: Where | None) -> str:
+    """`In[4]:2` in a notebook, `file.py:12` in a script."""
+    if where is None:
+        return "?"
+    code, instruction = where
+    number = next((line for start, end, line in code.co_lines() if start <= instruction < end), None) or code.co_firstlineno
+    return f"{file_name(code.co_filename)}:{number}"
+
+
+def file_name(path: str) -> str:
+    """How a learner knows a source file: the cell's number in a notebook, else the path as Python has it."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    label = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(path)
+    if label:
+        return label[1]
+    return path
+
+
+def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:
+    """The nodes that the given ones depend on, inputs before users; a loop, so that depth is no limit.
+
+    Follows only inputs that want a gradient, unless `every`.
+    """
+    order, seen = [], set()
+    stack = [(node, False) for node in roots]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            for i, x in enumerate(node.inputs):
+                if x.__class__ is Value and (every or node.needs >> i & 1) and x.node not in seen:
+                    stack.append((x.node, False))
+    return order
+
+
+class Graph:
+    """A traced program, pure: inputs and states in, outputs and updates out. A pass returns a new one."""
+
+    def __init__(
+        self,
+        inputs: Iterable[Source] = (),
+        nodes: Iterable[Node] = (),
+        outputs: Iterable[Value] = (),
+        states: Iterable[Source] = (),
+        updates: Mapping[Source, Value] | None = None,
+    ):
+        self.inputs, self.nodes, self.outputs = list(inputs), list(nodes), list(outputs)
+        self.states, self.updates = list(states), dict(updates or {})
+
+    def users(self) -> dict[Value, list[Node]]:
+        """For each Value the nodes that read it, in order."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for x in node.inputs:
+                if isinstance(x, Value):
+                    found.setdefault(x, []).append(node)
+        return found
+
+    def values(self) -> Iterator[Value]:
+        """Every Value, sources first."""
+        for node in (*self.inputs, *self.states, *self.nodes):
+            yield from outputs_of(node)
+
+    def verify(self) -> Graph:
+        """Check that the graph is well formed (defined before used, right specs, sources registered) or raise GraphError."""
+        defined: dict[Value, Spec] = {}
+        for source in (*self.inputs, *self.states):
+            if source.inputs or not isinstance(source, Source):
+                raise GraphError(f"{source.op} is listed as an input or state but has inputs", values={"node": source})
+            defined[new_value((source, 0, source.out_specs[0]))] = source.out_specs[0]
+        for position, node in enumerate(self.nodes):
+            for x in node.inputs:
+                if isinstance(x, Value) and x not in defined:
+                    raise GraphError(
+                        f"node {position} ({node.op}) reads a value that nothing before it makes",
+                        values={"value": x, "node": node},
+                        hint="a pass must keep nodes in order, and every source in inputs or states",
+                    )
+                if not isinstance(x, Value | bool | int | float):
+                    raise GraphError(f"node {position} ({node.op}) reads {x!r}", hint="inputs are Values or Python numbers")
+            for value in outputs_of(node):
+                if value in defined:
+                    raise GraphError(f"node {position} ({node.op}) stands twice in the graph", values={"node": node})
+                defined[value] = value.spec
+        for value in (*self.outputs, *self.updates.values()):
+            if value not in defined:
+                raise GraphError("an output or update is a value that no node makes", values={"value": value})
+        for state, value in self.updates.items():
+            if state not in self.states:
+                raise GraphError("an update of what is no state of this graph", values={"state": state})
+            if state.out_specs[0] is not value.spec:
+                raise GraphError(
+                    "an update changes the spec of its state", values={"state": state.out_specs[0], "update": value.spec}
+                )
+        return self
+
+    def __str__(self) -> str:
+        names: dict[Value, str] = {}
+
+        def name(x: Any) -> str:
+            return names.setdefault(x, f"%{len(names)}") if isinstance(x, Value) else repr(x)
+
+        rows = []
+        for source in (*self.inputs, *self.states):
+            value = new_value((source, 0, source.out_specs[0]))
+            rows.append(f"{name(value)} = {source.op} {source.name} {value.spec}".replace("  ", " "))
+        for node in self.nodes:
+            made = ", ".join(map(name, outputs_of(node)))
+            attrs = "".join(f", {k}={v!r}" for k, v in node.attrs.items())
+            specs = ", ".join(map(str, node.out_specs))
+            rows.append(f"{made} = {node.op}({', '.join(map(name, node.inputs))}{attrs}) -> {specs}  {node.scope}".rstrip())
+        rows += [f"update {name(new_value((s, 0, s.out_specs[0])))} <- {name(v)}" for s, v in self.updates.items()]
+        return "\n".join([*rows, f"return {', '.join(map(name, self.outputs))}"])
+
+
+def check_outputs(node_op: object, expected: tuple[Spec, ...], got: Iterable[Spec]) -> None:
+    """A kernel must give what its shape rule promised; anything else is a bug of ours."""
+    got = tuple(got)
+    if got != expected:
+        raise InternalError(f"{node_op}: infer promised {expected}, the kernel gave {got}", hint="report this with the program")

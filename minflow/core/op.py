@@ -1,0 +1,329 @@
+"""What an op is, and the one door through which every op runs.
+
+`define` makes an Op from a signature, a shape rule and gradient rules; `kernel` gives it its array code. `apply` asks
+the current mode (Eager or Trace, a ContextVar) to run it. `infer` runs the shape rule before any kernel, and errors it
+raises get the learner's names, values, module and line here. Knows no arrays and no Tensor class.
+Read next: `ops/elementwise.py` for what definitions look like, then `eager.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, TraceError
+from .ir import Where, where_text
+from .spec import Spec, default_dtype, promote
+
+OPS: dict[str, Op] = {}
+NUMBERS = frozenset({bool, int, float})  # the Python classes that stand for themselves among inputs
+
+
+class Op:
+    """A definition: names of inputs, attrs and outputs, the shape rule, the gradient rules, and the kernel.
+
+    inputs, attrs, outputs: names.  infer(*specs, **attrs): Spec or tuple of Specs; a literal is given by its type.
+    rules: input number -> (gradient rule, what its arguments ask for).  elementwise: None, "same" (the result has the
+    promoted dtype), "float" (integers become the default dtype first) or "bool" (a comparison).
+    is_view: the result looks into input 0.  alias_safe: the result may overwrite an input of its own.
+    variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
+    """
+
+    def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order, scalar, sbp,
+                 examples, doc):  # fmt: skip
+        self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
+        self.elementwise, self.is_view, self.alias_safe = elementwise, is_view, alias_safe
+        self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
+        self.many = len(outputs) > 1
+        self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
+        self.shortcut = elementwise in ("same", "float") and not self.many
+        self.rules = {
+            inputs.index(x): (rule, tuple(self.asks(name) for name in inspect.signature(rule).parameters))
+            for x, rule in rules.items()
+        }
+        self.differentiable = -1 if self.variadic and rules else sum(1 << i for i in self.rules)
+        self.saves = SavedSlots(self.rules)
+        self.kernel: Callable | None = None
+        self.takes_out = False
+        self.joint: Callable | None = None  # one rule for all inputs at once: autograd.Function
+
+    def asks(self, name: str) -> tuple[str, Any]:
+        """What a rule's argument name asks for: (kind, number or attr). Outputs count as ~0, ~1, ..."""
+        if name == "g":
+            return "g", None
+        if name in self.inputs:
+            return "saved", self.inputs.index(name)
+        if name == "out":
+            return "saved", ~0
+        if name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs):
+            return "saved", ~int(name[3:])
+        if name.endswith("_spec") and name[:-5] in self.inputs:
+            return "spec", self.inputs.index(name[:-5])
+        if name in self.attrs:
+            return "attr", name
+        if self.variadic and name in ("position", "specs"):
+            return name, None
+        raise InternalError(
+            f"{self.name}: a gradient rule asks for {name!r}, which is no input, output or attr",
+            values={"inputs": self.inputs, "attrs": self.attrs},
+        )
+
+    def __call__(self, *inputs, **attrs):
+        return apply(self, *inputs, **attrs)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class SavedSlots(dict):
+    """needs -> what to save: i for input i, ~k for output k. Each combination is worked out once."""
+
+    def __init__(self, rules):
+        self.rules = rules
+
+    def __missing__(self, needs: int) -> tuple[int, ...]:
+        wanted = [asks for i, (_, asks) in self.rules.items() if needs >> i & 1]
+        self[needs] = slots = tuple(dict.fromkeys(slot for asks in wanted for kind, slot in asks if kind == "saved"))
+        return slots
+
+
+def define(
+    signature: str,
+    infer: Callable,
+    vjp: Callable | Mapping[str, Callable] | None = None,
+    *,
+    elementwise: str | None = None,
+    is_view: bool = False,
+    alias_safe: bool = False,
+    second_order: bool = True,
+    scalar: str = "",
+    sbp: Sequence = (),
+    examples: Sequence = (),
+    doc: str = "",
+) -> Op:
+    """Define an op and list it in OPS.
+
+    signature: `"name(input, input; attr, attr) -> out, out"`; one output, named after the op, if none is said;
+    `"cat(*tensors; dim)"` takes any number of inputs.
+    vjp: a rule per differentiable input, or a bare rule for the first; a rule's argument names say what it gets: `g`
+    (a tuple where there are several outputs), an input's array by name, `x_spec`, `out` or `out0`, an attr.
+    """
+    head, _, tail = signature.partition(" -> ")
+    name, _, names = head.rstrip(")").partition("(")
+    inputs, attrs = ([n.strip() for n in part.split(",") if n.strip()] for part in (names + ";").split(";")[:2])
+    for x in inputs:
+        if x == "g" or x[:3] == "out":
+            raise InternalError(f"{name}: an input cannot be called {x!r}: rules use that name", hint="another name")
+    outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
+    rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
+    op = Op(name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe or bool(elementwise), second_order,
+            scalar, tuple(sbp), tuple(examples), doc)  # fmt: skip
+    if name in OPS:
+        raise InternalError(f"the op {name!r} is defined twice", hint="another name")
+    OPS[name] = op
+    return op
+
+
+def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None):
+    """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name."""
+    import numpy as xp
+
+    if ufunc is not None:
+        op.kernel, op.takes_out = getattr(xp, ufunc), True
+    elif function is None:
+        return functools.partial(kernel, op)
+    else:
+        op.kernel = functools.partial(function, xp)
+        op.takes_out = "out" in inspect.signature(function).parameters
+    return function
+
+
+# ---- the door and its modes --------------------------------------------------------------------------------------
+
+
+class Mode:
+    """How ops run, whether gradients are recorded, and the module we are in. Immutable: `but` makes a changed copy.
+
+    grad: record for backward.  anomaly: check every gradient for NaN.  scope: "LeNet.conv1".
+    entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
+    """
+
+    grad, anomaly, scope, entered, trace = True, False, "", None, None
+
+    def but(self, **changes) -> Mode:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **changes)
+        return other
+
+
+DEFAULT = Mode()  # eager.py makes it an Eager; a ContextVar wants its default now
+MODE: ContextVar = ContextVar("mode", default=DEFAULT)
+
+
+def apply(op: Op, *inputs, **attrs):
+    """The only way to run an op: ask the current mode."""
+    return MODE.get().run(op, inputs, attrs)
+
+
+@contextmanager
+def using(mode: Mode):
+    """Run the block in `mode`."""
+    token = MODE.set(mode)
+    try:
+        yield mode
+    finally:
+        MODE.reset(token)
+
+
+class Epoch:
+    """Moves with every write to a Module, a Parameter's flag or an optimizer's group: plans look closer only then."""
+
+    now = 0
+
+
+EPOCH = Epoch()
+
+
+# ---- the shape rule ----------------------------------------------------------------------------------------------
+
+INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
+INFERRED_LIMIT = 20_000
+
+
+def infer(op: Op, inputs: Sequence, attrs: Mapping):
+    """The shape rule, or what it said before: (dtype that the inputs must be cast to, or None; output specs)."""
+    specs = tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
+    key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
+    try:
+        return INFERRED[key]
+    except KeyError:
+        pass
+    except TypeError:  # an attr without hash (a slice before Python 3.12)
+        key = None
+    try:
+        found = consult(op, specs, attrs)
+    except MinflowError as error:
+        raise explain(error, op, inputs) from None
+    if key is not None and found[1] != (None,):  # what depends on data is asked each time
+        if len(INFERRED) >= INFERRED_LIMIT:
+            INFERRED.clear()
+        INFERRED[key] = found
+    return found
+
+
+def consult(op: Op, specs: tuple, attrs: Mapping):
+    if op.elementwise:
+        dtype = promote(*specs)
+        if op.elementwise == "float" and not dtype.floating:
+            dtype = default_dtype()
+        if any(isinstance(s, Spec) and s.dtype is not dtype for s in specs):
+            return dtype, None
+    out = op.infer(*specs, **attrs)
+    return None, out if op.many else (out,)
+
+
+def data_dependent(*specs, **attrs) -> None:
+    """The shape rule of an op whose result's shape depends on numbers: eager only, where the result says it."""
+    if MODE.get().trace is not None:
+        raise TraceError(
+            "the shape of the result would depend on numbers, and while tracing there are none",
+            hint="flow.where(mask, x, 0) keeps the shape; a sum over x * mask leaves out the rest; or do this before the graph",
+        )
+    return None
+
+
+# ---- where we are, and errors that say so ------------------------------------------------------------------------
+
+MODULE_CALL: list = []  # the code of Module.__call__, put here by nn: a walk that meets it ends there
+
+
+def caller(depth: int = 2) -> Where | None:
+    """(code, instruction) of the first frame that is not ours, counted from `depth` frames up.
+
+    A Module's own caller was stored when it was entered, so the walk ends at the nearest Module.__call__.
+    """
+    frame = sys._getframe(depth)
+    while frame.f_globals.get("__name__", "")[:8] == "minflow.":
+        if frame.f_code in MODULE_CALL:
+            return MODE.get().entered
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+def here() -> str:
+    """ "in LeNet.fc1, called at In[9]:5": the fourth part of an error."""
+    scope, line = MODE.get().scope, where_text(caller(2))
+    return f"in {scope}, called at {line}" if scope else f"at {line}"
+
+
+def name_of(x: Any, otherwise: str) -> str:
+    """The learner's name of an input: "fc1.weight" for a Parameter inside fc1, else the given name."""
+    label = getattr(x, "label", "")
+    if not label:
+        return otherwise
+    module = MODE.get().scope.rpartition(".")[2]
+    return f"{module}.{label}" if module else label
+
+
+def describe(x: Any) -> str:
+    """A tensor by its spec and, on a tape, the line that made it; anything else by its repr."""
+    spec = getattr(x, "spec", None)
+    if spec is None:
+        text = repr(x)
+        return text if len(text) <= 80 else text[:77] + "..."
+    node = x.value.node if getattr(x, "value", None) is not None else None
+    return f"{spec}  (made at {where_text(node.where)})" if node is not None and node.where else str(spec)
+
+
+def explain(error: MinflowError, op: Op, inputs: Sequence) -> MinflowError:
+    """Fill in what a shape rule could not know: names, values, module and line."""
+    marks = [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
+    names = {mark: name_of(x, mark) for mark, x in zip(marks, inputs)}
+    if len(set(names.values())) < len(names):
+        names = {mark: mark for mark in names}
+    error.renamed(names)
+    if not error.values:
+        error.values = {names[mark]: describe(x) for mark, x in zip(marks, inputs)}
+    error.where = error.where or here()
+    return error
+
+
+def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> None:
+    """Raise a four-part error: the values are told by name, the module and the line are those of the learner."""
+    raise kind(what, values={name_of(x, name): describe(x) for name, x in values.items()}, where=here(), hint=hint)
+
+
+WARNED: set = set()
+
+
+def warn(what: str, hint: str = "", /, **values) -> None:
+    """One warning for each line of the learner's: the same four parts as an error."""
+    where = caller(2)
+    key = what.partition(":")[0], where
+    if key in WARNED:
+        return
+    if len(WARNED) > 10_000:
+        WARNED.clear()
+    WARNED.add(key)
+    text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=here(), hint=hint)
+    code, instruction = where or (None, 0)
+    line = next((n for start, end, n in code.co_lines() if start <= instruction < end), 1) if code else 1
+    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)
+
+
+def check_number(op: Op, x: Any) -> None:
+    """Refuse what is neither a tensor nor a number."""
+    fail(
+        DTypeError,
+        f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
+        "flow.tensor(...) makes a tensor of lists and arrays",
+        input=x,
+    )

@@ -1,0 +1,99 @@
+"""Counter-based random numbers: the same bits on every backend, for any slice, in any order.
+
+`bits(key, counter, index)` is Philox4x32-10: a pure function, so a shard or a loader worker draws its own part alone.
+A Generator only counts: each random op application takes the next counter, on the caller's thread, in program order.
+Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+
+import numpy as np
+
+CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
+
+
+def bits(xp, key: int, counter: int, size: int, start: int = 0):
+    """`uint32[size]`: 32 random bits for each element index in [start, start + size). key, counter: below 2**64."""
+    out = xp.empty(-(-(start % 4 + size) // 4) * 4, "uint32")
+    first, last = start // 4, (start + size + 3) // 4
+    for low in range(first, last, CHUNK):
+        high = min(low + CHUNK, last)
+        philox(xp, key, counter, low, high, out[4 * (low - first) : 4 * (high - first)].reshape(-1, 4))
+    return out[start % 4 : start % 4 + size]
+
+
+def philox(xp, key: int, counter: int, first: int, last: int, out) -> None:
+    """Ten rounds for the blocks [first, last): four words each, written into `out` (uint32, blocks x 4)."""
+    u64, low, shift = xp.uint64, xp.uint64(0xFFFFFFFF), xp.uint64(32)
+    index = xp.arange(first, last, dtype="uint64")
+    c0, c1 = index & low, index >> shift
+    c2, c3 = xp.full_like(index, counter & 0xFFFFFFFF), xp.full_like(index, counter >> 32)
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    for _ in range(10):
+        a, b = c0 * u64(0xD2511F53), c2 * u64(0xCD9E8D57)
+        c0, c1, c2, c3 = (b >> shift) ^ c1 ^ u64(k0), b & low, (a >> shift) ^ c3 ^ u64(k1), a & low
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    for i, word in enumerate((c0, c1, c2, c3)):
+        out[:, i] = word
+
+
+def derive_key(seed: int, *words: object) -> int:
+    """A 64-bit key from a seed and words, the same in every process: derive_key(seed, "loader", epoch, index)."""
+    text = "/".join([str(seed), *map(str, words)]).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+class Generator:
+    """A source of random numbers: a key (from the seed) and the next counter.
+
+    >>> Generator(7).take(2), Generator(7).initial_seed()
+    (0, 7)
+    """
+
+    def __init__(self, seed: int | None = None, device: object = "cpu"):
+        self.device = device
+        self.lock = threading.Lock()
+        self.manual_seed(int.from_bytes(os.urandom(6), "little") if seed is None else seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed` (an int; negative ones count from 2**64)."""
+        self.seed_, self.key, self.counter = int(seed), int(seed) % 2**64, 0
+        return self
+
+    def seed(self) -> int:
+        """Take a new seed from the system, and return it."""
+        self.manual_seed(int.from_bytes(os.urandom(6), "little"))
+        return self.seed_
+
+    def initial_seed(self) -> int:
+        return self.seed_
+
+    def take(self, n: int = 1) -> int:
+        """The next counter; n counters are used up."""
+        with self.lock:
+            self.counter += n
+            return self.counter - n
+
+    def get_state(self) -> np.ndarray:
+        """`int64[2]`: key and counter."""
+        return np.array([self.key, self.counter], "uint64").view("int64")
+
+    def set_state(self, state) -> Generator:
+        """Go on where `get_state` was called."""
+        self.key, self.counter = map(int, np.asarray(state, "int64").view("uint64"))
+        self.seed_ = self.key
+        return self
+
+    def __getstate__(self):
+        return self.seed_, self.key, self.counter, self.device
+
+    def __setstate__(self, state):
+        self.seed_, self.key, self.counter, self.device = state
+        self.lock = threading.Lock()
+
+
+default_generator = Generator()

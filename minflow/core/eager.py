@@ -1,0 +1,213 @@
+"""Eager mode: run the kernel now; where an input wants a gradient, put a Node on the tape.
+
+`run` is the hot path of the whole engine: a small add costs about what PyTorch's does, so its first half is written out
+rather than split up. Read next: `autograd.py`, which walks the tape back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import GradError
+from .ir import Node, Value, new_value, where_text
+from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, infer
+from .ops.shape import cast, view_write
+from .rebind import bump, cell_of, make_view, refresh
+from .spec import spec_of
+from .tensor import Tensor
+
+
+def save(x) -> tuple | None:
+    """What the tape keeps of a tensor that a rule needs: the array, and its version as of now."""
+    if not isinstance(x, Tensor):
+        return None
+    cell = x.cell
+    if cell is None:
+        cell = cell_of(x)
+    return x.array, cell, cell.version
+
+
+class Eager(Mode):
+    """The mode of every program that is not being traced."""
+
+    def run(self, op: Op, inputs, attrs):
+        arrays, values, needs, bit, first, plain, strided = [], [], 0, 1, None, op.shortcut, False
+        for x in inputs:
+            if isinstance(x, Tensor):
+                if x.alias is not None:
+                    refresh(x)
+                    strided = True
+                spec = x.spec
+                if spec is not first:
+                    if first is None:
+                        first = spec
+                    else:
+                        plain = False
+                arrays.append(x.array)
+                if x.needs:
+                    needs |= bit
+                    values.append(x.value)
+                else:
+                    values.append(spec)
+            elif x.__class__ in NUMBERS:
+                arrays.append(x)
+                values.append(x)
+            else:
+                return self.run(op, tuple([self.input_of(op, x) for x in inputs]), attrs)
+            bit += bit
+        needs &= op.differentiable
+        if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
+            result = Tensor(op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else op.kernel(*arrays), first)
+            if needs and self.grad:  # `record`, written out for one output
+                slots = op.saves[needs]
+                saved = slots and [save(inputs[s] if s >= 0 else result) for s in slots]
+                node = Node(op, values, attrs, first.alone, needs, saved, self.scope, caller(4))
+                result.value, result.needs = new_value((node, 0, first)), True
+            return result
+        dtype, specs = infer(op, inputs, attrs)
+        if dtype is not None:
+            return self.run(op, tuple([cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs]), attrs)
+        if specs[0] is None:  # the shape depends on data
+            outs = op.kernel(*arrays, **attrs)
+            outs = outs if op.many else (outs,)
+            specs = tuple([spec_of(a) for a in outs])
+        elif op.takes_out:  # by itself numpy gives a view's strides, and a scalar for 0-d
+            outs = [np.empty(s.shape, s.np) for s in specs]
+            op.kernel(*arrays, **attrs, out=outs if op.many else outs[0])
+        else:
+            outs = op.kernel(*arrays, **attrs)
+            outs = outs if op.many else (outs,)
+        results = [Tensor(array, spec) for array, spec in zip(outs, specs)]
+        if needs and self.grad:
+            self.record(op, inputs, values, attrs, specs, needs, results)
+        if op.is_view:
+            make_view(results[0], inputs[0], op, attrs)
+        return results if op.many else results[0]
+
+    def input_of(self, op: Op, x):
+        """A tensor or a Python number for an input that is neither yet (numpy's arrays and scalars)."""
+        if isinstance(x, Tensor) or x.__class__ in NUMBERS:
+            return x
+        if isinstance(x, np.generic):
+            return x.item()
+        if isinstance(x, np.ndarray):
+            return self.tensor_of(x)
+        if isinstance(x, bool | int | float):  # a subclass, such as an IntEnum
+            return int(x) if isinstance(x, int) else float(x)
+        check_number(op, x)
+
+    def record(self, op, inputs, values, attrs, specs, needs, results, depth=5):
+        """Put a Node on the tape and give the results their Values."""
+        slots = op.saves[needs]
+        saved = slots and [save(inputs[s] if s >= 0 else results[~s]) for s in slots]
+        node = Node(op, values, attrs, specs, needs, saved, self.scope, caller(depth))
+        for i, t in enumerate(results):
+            if t.spec.floating:
+                t.value, t.needs = new_value((node, i, t.spec)), True
+
+    # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
+
+    def own(self, tensor):
+        """The tensor to compute with: itself, its Value up to date."""
+        return refresh(tensor)
+
+    def leaf(self, value: Value):
+        """The leaf tensor whose Value this is, or None."""
+        return value.node.tensor() if hasattr(value.node, "tensor") else None
+
+    def tensor_of(self, x) -> Tensor:
+        """A tensor of an array, a number or nested lists; a tensor is given back."""
+        if isinstance(x, Tensor):
+            return x
+        from .creation import as_tensor
+
+        return as_tensor(x)
+
+    def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
+        """The tensor that a rule asked for, from what the tape kept; refused if its storage was written since."""
+        array, cell, version = saved
+        if cell.version != version:
+            raise self.changed(node, slot, array, cell)
+        if slot < 0:
+            return Tensor(array, node.out_specs[~slot], Value(node, ~slot, node.out_specs[~slot]))
+        x = node.inputs[slot]
+        return Tensor(array, x.spec, x) if isinstance(x, Value) else Tensor(array, x)
+
+    def changed(self, node: Node, slot: int, array, cell) -> GradError:
+        name = node.op.inputs[slot] if slot >= 0 else "its result"
+        return GradError(
+            f"{node.op}: backward needs {name} as it was, but it was changed in place at {where_text(cell.where)}",
+            values={name: spec_of(array), "op": f"{node.op}, made at {where_text(node.where)}", "changed": f"at {where_text(cell.where)}"},
+            where=f"in {node.scope}" if node.scope else "",
+            hint="write x = x * 2 instead of x *= 2 there, or clone() before that line",
+        )
+
+    def revive(self, node: Node | None, entry: tuple) -> Tensor:
+        """A tensor that a Function saved: (array, cell, version, Value or output number or None)."""
+        array, cell, version, value = entry
+        if cell.version != version:
+            raise self.changed(node, ~0, array, cell)
+        if isinstance(value, Value):
+            return Tensor(array, value.spec, value)
+        if value is not None and node is not None:
+            return Tensor(array, node.out_specs[value], Value(node, value, node.out_specs[value]))
+        return Tensor(array, spec_of(array))
+
+    def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
+        """Give forward's results the Node of a Function. What was saved is kept without a cycle."""
+        kept = []
+        for t in ctx.kept:
+            if not isinstance(t, Tensor):
+                kept.append(t)
+                continue
+            position = next((i for i, out in enumerate(outs) if out is t), None)
+            kept.append((*save(t), position if position is not None else t.value if t.needs else None))
+        ctx.kept = tuple(kept)
+        needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs])
+        flags = [ctx.differentiable.get(id(out), True) for out in outs]
+        results = []
+        for out in outs:
+            twin = Tensor(out.array if out.alias is None and not any(out is t for t in tensors) else out.array.copy(), out.spec)
+            twin.cell = out.cell if twin.array is out.array else None
+            results.append(twin)
+        if needs and self.grad:
+            values = [out.spec for out in outs] + [t.value if t.needs else t.spec for t in tensors]
+            node = Node(op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope, caller(3))
+            for i, t in enumerate(results):
+                if t.spec.floating and flags[i]:
+                    t.value, t.needs = new_value((node, i, t.spec)), True
+        return results
+
+    def write(self, target, root, path, new) -> None:
+        """Write the storage of `target`, and rebind the Value of its base."""
+        np.copyto(target.array, new.array)
+        bump(root, caller(3))
+        if not self.grad:
+            return
+        if not path:
+            root.value, root.needs = (new.value, True) if new.needs else (None, False)
+        elif root.needs or new.needs:
+            values = [t.value if t.needs else t.spec for t in (root, new)]
+            self.record(view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,), 4)
+
+    def update(self, op: Op, targets, inputs, attrs) -> None:
+        """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""
+        infer(op, inputs, attrs)
+        arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
+        op.kernel(*arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
+        where = caller(3)
+        for t in targets:
+            bump(t, where)
+
+    def scalar(self, read) -> Tensor:
+        """A number that changes between calls, as a 0-d float64 tensor."""
+        array = np.array(read(), "float64")
+        return Tensor(array, spec_of(array))
+
+    def draw(self, generator):
+        """The counter of the next random op: (0-d int64 tensor, offset to add)."""
+        array = np.array(generator.take(1), "int64")
+        return Tensor(array, spec_of(array)), 0
+
+
+DEFAULT.__class__ = Eager  # the mode of every thread and context that has entered no other

@@ -1,0 +1,297 @@
+"""Primitives that move or look at numbers without computing: views, copies, casts, and the write through a view.
+
+A view's kernel gives a numpy view of its input, always (never a scalar): `rebind.py` builds writing in place on that.
+Read next: `rebind.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import OutOfRangeError, ShapeError
+from ..examples import case, distinct, floats, ints, strided, unary
+from ..op import apply, define, kernel
+from ..spec import DType, Spec, bool_, float32, float64
+
+
+def derive(x, path):
+    """Follow a path of views, `((op, attrs), ...)`, from x."""
+    for op, attrs in path:
+        x = apply(op, x, **attrs)
+    return x
+
+
+def zeros_of(spec: Spec):
+    return full(shape=spec.shape, value=0, dtype=spec.dtype)
+
+
+# ---- copies and casts --------------------------------------------------------------------------------------------
+
+clone = define(
+    "clone(x)",
+    infer=lambda x: x,
+    vjp=lambda g: g,
+    elementwise="same",
+    scalar="x",
+    examples=unary(),
+    doc="A copy, with gradient.",
+)
+kernel(clone, lambda xp, x, out=None: xp.positive(x, out=out) if x.dtype != bool else xp.logical_or(x, x, out=out))
+
+cast = define(
+    "cast(x; dtype)",
+    infer=lambda x, dtype: x.but(dtype=dtype),
+    vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
+    examples=[case(floats(3, 4), dtype=float64), case(ints(3), dtype=float32), case(floats(()), dtype=bool_),
+              case(strided(4, 5), dtype=float32)],
+    doc="The same numbers in another dtype; floats become integers by cutting off.",
+)  # fmt: skip
+
+
+@kernel(cast)
+def _(xp, x, dtype: DType, out=None):
+    with xp.errstate(all="ignore"):  # NaN to integer is undefined, not an error
+        if out is None:
+            return x.astype(dtype.np, order="C")
+        xp.copyto(out, x, casting="unsafe")
+        return out
+
+
+full = define(
+    "full(; shape, value, dtype)",
+    infer=lambda shape, value, dtype: Spec(shape, dtype),
+    examples=[case(shape=(2, 3), value=1.5, dtype=float32), case(shape=(), value=2, dtype=float64)],
+    doc="A tensor of one number.",
+)
+
+
+@kernel(full)
+def _(xp, shape, value, dtype, out=None):
+    out = xp.empty(shape, dtype.np) if out is None else out
+    out.fill(value)
+    return out
+
+
+# ---- views -------------------------------------------------------------------------------------------------------
+
+
+def indexed(x: Spec, index: tuple) -> Spec:
+    """The shape rule of basic indexing. A slice comes as a tuple (start, stop, step), which has a hash."""
+    used = sum(1 for i in index if i is not None and i is not Ellipsis)
+    if used > x.ndim:
+        raise ShapeError(f"indexing: {used} indices for the {x.ndim} axes of {{x}}", hint="at most one index per axis")
+    shape, axis = [], 0
+    for i in index:
+        if i is None:
+            shape.append(1)
+        elif i is Ellipsis:
+            shape += x.shape[axis : axis + x.ndim - used]
+            axis += x.ndim - used
+        elif i.__class__ is tuple:
+            shape.append(len(range(*slice(*i).indices(x.shape[axis]))))
+            axis += 1
+        else:
+            n = x.shape[axis]
+            if not -n <= i < n:
+                hint = f"an index from {-n} to {n - 1}" if n else "an axis of size 0 has no element"
+                raise OutOfRangeError(f"indexing: {i} is outside axis {axis} of {{x}}, which has size {n}", hint=hint)
+            axis += 1
+    return x.but(shape=tuple(shape) + x.shape[axis:])
+
+
+getitem = define(
+    "getitem(x; index)",
+    infer=indexed,
+    is_view=True,
+    vjp=lambda g, x_spec, index: view_write(zeros_of(x_spec), g, path=((getitem, {"index": index}),)),
+    examples=[case(floats(3, 4), index=(1,)), case(floats(3, 4), index=((0, 3, 2), None, -1)), case(floats(5), index=(2,)),
+              case(floats(2, 3, 4), index=(Ellipsis, (None, None, -1))), case(strided(4, 5), index=((1, 3, None),))],
+    doc="Basic indexing, as numpy's: integers, slices, None and Ellipsis; always a view.",
+)  # fmt: skip
+
+
+@kernel(getitem)
+def _(xp, x, index):
+    index = tuple([slice(*i) if i.__class__ is tuple else i for i in index])
+    return x[index if Ellipsis in index else (*index, ...)]  # the dots: always a view, never a numpy scalar
+
+
+def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
+    if math.prod(shape) != x.size:
+        raise ShapeError(
+            f"reshape: {{x}} has {x.size} elements, the shape {shape} has {math.prod(shape)}",
+            hint="-1 for one axis lets minflow work it out: x.reshape(x.shape[0], -1)",
+        )
+    return x.but(shape=shape)
+
+
+reshape = define(
+    "reshape(x; shape)",
+    infer=reshaped,
+    is_view=True,
+    vjp=lambda g, x_spec: reshape(g.contiguous(), shape=x_spec.shape),
+    examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
+    doc="The same elements in another shape (of a contiguous tensor).",
+)
+kernel(reshape, lambda xp, x, shape: x.reshape(shape))
+
+
+def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
+    if sorted(dims) != list(range(x.ndim)):
+        raise ShapeError(
+            f"permute: {dims} does not name each of the {x.ndim} axes of {{x}} once", hint=f"for example {tuple(range(x.ndim))[::-1]}"
+        )
+    return x.but(shape=tuple([x.shape[d] for d in dims]))
+
+
+permute = define(
+    "permute(x; dims)",
+    infer=permuted,
+    is_view=True,
+    vjp=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
+    examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
+    doc="The axes in another order.",
+)
+kernel(permute, lambda xp, x, dims: x.transpose(dims))
+
+
+def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
+    lead = len(shape) - x.ndim
+    if lead < 0 or any(n != m and n != 1 for n, m in zip(x.shape, shape[lead:])):
+        raise ShapeError(
+            f"expand: {{x}} of shape {x.shape} cannot be repeated to shape {tuple(shape)}",
+            hint="only axes of size 1, and new ones in front, can be repeated",
+        )
+    return x.but(shape=tuple(shape))
+
+
+expand = define(
+    "expand(x; shape)",
+    infer=expanded,
+    is_view=True,
+    vjp=lambda g, x_spec: sum_to(g, shape=x_spec.shape),
+    examples=[case(floats(3, 1), shape=(2, 3, 4)), case(floats(()), shape=(3,)), case(floats(3), shape=(3,)), case(floats(1, 3), shape=(0, 3))],
+    doc="Repeat axes of size 1, and new axes in front, without copying.",
+)  # fmt: skip
+kernel(expand, lambda xp, x, shape: xp.broadcast_to(x, shape))  # read-only: a write through it is refused
+
+detach = define(
+    "detach(x)",
+    infer=lambda x: x,
+    is_view=True,
+    examples=[floats(3, 4), floats(())],
+    doc="The same storage outside the tape: no gradient passes.",
+)
+kernel(detach, lambda xp, x: x[...])
+
+diagonal = define(
+    "diagonal(x; offset, dim1, dim2)",
+    infer=lambda x, offset, dim1, dim2: x.but(shape=np.broadcast_to(False, x.shape).diagonal(offset, dim1, dim2).shape),
+    is_view=True,
+    vjp=lambda g, x_spec, offset, dim1, dim2: view_write(
+        zeros_of(x_spec), g, path=((diagonal, {"offset": offset, "dim1": dim1, "dim2": dim2}),)
+    ),
+    examples=[case(floats(3, 4), offset=0, dim1=0, dim2=1), case(floats(2, 3, 3), offset=-1, dim1=1, dim2=2)],
+    doc="The diagonal of two axes, as the last axis.",
+)
+
+
+@kernel(diagonal)
+def _(xp, x, offset, dim1, dim2):
+    view = x.diagonal(offset, dim1, dim2)
+    if x.flags.writeable:  # numpy marks it read-only for caution; a write through our view is meant
+        view.flags.writeable = True
+    return view
+
+
+# ---- writing through a view, and its gradients -------------------------------------------------------------------
+
+view_write = define(
+    "view_write(base, value; path)",
+    infer=lambda base, value, path: base,
+    alias_safe=True,
+    vjp=dict(
+        base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
+        value=lambda g, path: derive(g, path),
+    ),
+    examples=[
+        case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
+        case(floats(3, 4), floats(2, 2), path=((permute, {"dims": (1, 0)}), (getitem, {"index": ((0, 2, 1), (1, 3, 1))}))),
+    ],
+    doc="`base` with `value` in the place that a path of views leads to.",
+)
+
+
+@kernel(view_write)
+def _(xp, base, value, path, out=None):
+    out = xp.empty(base.shape, base.dtype) if out is None else out
+    if out is not base:
+        xp.copyto(out, base)
+    place = out
+    for op, attrs in path:
+        place = op.kernel(place, **attrs)
+    place[...] = value
+    return out
+
+
+unrecorded = define(
+    "unrecorded(new, old)",
+    infer=lambda new, old: old,
+    vjp=dict(old=lambda g: g),
+    is_view=True,
+    second_order=False,  # its gradient is not that of its numbers, on purpose
+    examples=[],
+    doc="Numbers written outside the tape: the value is `new`, gradients pass to `old` as if nothing was written.",
+)
+kernel(unrecorded, lambda xp, new, old: new)
+
+
+# ---- sums that undo broadcasting, and joining --------------------------------------------------------------------
+
+sum_to = define(
+    "sum_to(x; shape)",
+    infer=lambda x, shape: x.but(shape=shape),
+    vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
+    examples=[case(floats(3, 4), shape=(1, 4)), case(floats(2, 3, 4), shape=(3, 1)), case(floats(3, 4), shape=()),
+              case(floats(0, 3), shape=(3,)), case(strided(4, 5), shape=(5,))],
+    doc="Sum over what broadcasting had repeated, down to `shape`.",
+)  # fmt: skip
+
+
+@kernel(sum_to)
+def _(xp, x, shape, out=None):
+    lead = x.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple([lead + i for i, n in enumerate(shape) if n == 1 and x.shape[lead + i] != 1])
+    out = xp.empty(shape, x.dtype) if out is None else out
+    xp.add.reduce(x, axes, keepdims=True, out=out.reshape((1,) * lead + shape))
+    return out
+
+
+def joined(*specs: Spec, dim: int) -> Spec:
+    first = specs[0]
+    for i, s in enumerate(specs):
+        if s.ndim != first.ndim or s.shape[:dim] != first.shape[:dim] or s.shape[dim + 1 :] != first.shape[dim + 1 :]:
+            raise ShapeError(
+                f"cat along axis {dim}: {{tensors[{i}]}} has shape {s.shape}, {{tensors[0]}} has {first.shape}",
+                hint=f"all axes but {dim} must be equal; stack() joins along a new axis",
+            )
+    return first.but(shape=(*first.shape[:dim], sum(s.shape[dim] for s in specs), *first.shape[dim + 1 :]))
+
+
+def part(g, position, specs, dim):
+    """The slice of the cotangent that belongs to one of the joined tensors."""
+    start = sum(s.shape[dim] for s in specs[:position])
+    return getitem(g, index=(*((None, None, None),) * dim, (start, start + specs[position].shape[dim], None)))
+
+
+cat = define(
+    "cat(*tensors; dim)",
+    infer=joined,
+    vjp={"*tensors": part},
+    elementwise=None,
+    examples=[case(floats(2, 3), floats(4, 3), dim=0), case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1), case(distinct(2), dim=0)],
+    doc="Tensors side by side along an axis.",
+)  # fmt: skip
+kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out=out))

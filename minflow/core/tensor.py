@@ -1,0 +1,1199 @@
+"""Tensor: an array with its Spec; on a tape or in a trace also a Value. Methods are spelled out, one line each.
+
+A symbolic tensor (while tracing) has no array. What a method computes stands in `functions/`, what it records in
+`eager.py` and `trace.py`. Read next: `functions/arithmetic.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import autograd, printing
+from . import functions as F
+from .display import Display
+from .errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
+from .ir import LEAF, Source, Value, where_text
+from .op import EPOCH, MODE, NUMBERS, apply, fail
+from .ops import compare as c
+from .ops import elementwise as e
+from .ops import shape as s
+from .rebind import cell_of, contiguous, in_place, is_contiguous, phantom, write
+from .spec import (
+    Device,
+    DType,
+    Spec,
+    as_dtype,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int32,
+    int64,
+    spec_of,
+    uint8,
+)
+
+
+class Size(tuple):
+    """The shape of a tensor: a tuple of ints that prints as `minflow.Size([2, 3])`."""
+
+    def numel(self) -> int:
+        """Product of the sizes."""
+        n = 1
+        for size in self:
+            n *= size
+        return n
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other):
+        return Size(tuple(self) + tuple(other))
+
+    def __repr__(self) -> str:
+        return f"minflow.Size({list(self)})"
+
+
+class Tensor(Display):
+    """An n-dimensional array of one dtype that remembers how it was computed.
+
+    Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
+    array: the numpy array, None while tracing.  spec: shape, dtype and device.  needs: a gradient is wanted.
+    value: which Value of the tape or graph this is.  alias: how it looks into another tensor.  cell: version of its storage.
+    """
+
+    value: Value | None = None  # defaults of the class cost nothing per tensor
+    alias = None
+    cell = None
+    gradient: Tensor | None = None
+    needs = False
+    label = ""  # the attribute name that a Module knows it by
+    spent = False  # as a gradient: an optimizer step has used it
+    mixed = False  # as a gradient: it was used, and then a further backward was added
+
+    def __init__(self, array, spec: Spec, value: Value | None = None, needs: bool = True):
+        self.array = array
+        self.spec = spec
+        if value is not None:
+            self.value, self.needs = value, needs
+
+    # ---- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return Size(self.spec.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.spec.dtype
+
+    @property
+    def device(self) -> Device:
+        return self.spec.device
+
+    @property
+    def ndim(self) -> int:
+        return self.spec.ndim
+
+    @property
+    def itemsize(self) -> int:
+        return self.spec.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.spec.nbytes
+
+    @property
+    def layout(self) -> str:
+        return "minflow.strided"
+
+    is_global = property(lambda self: False)
+    is_local = property(lambda self: True)
+    is_cuda = property(lambda self: self.spec.device.type == "cuda")
+    is_sparse = property(lambda self: False)
+    is_lazy = property(lambda self: self.array is None)
+    is_leaf = property(lambda self: self.value is None or isinstance(self.value.node, Source))
+
+    def size(self, dim: int | None = None):
+        return self.shape if dim is None else self.spec.shape[F.axis_of(dim, self.ndim, self)]
+
+    def dim(self) -> int:
+        return self.spec.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self.spec.size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self.spec.dtype.itemsize
+
+    def stride(self, dim: int | None = None):
+        """Elements (not bytes) between neighbours along each axis."""
+        array = phantom(self)
+        strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        base = self.alias.base if self.alias else self
+        return (phantom(self).__array_interface__["data"][0] - phantom(base).__array_interface__["data"][0]) // self.itemsize
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return self.numbers("data_ptr").ctypes.data
+
+    def is_contiguous(self) -> bool:
+        return is_contiguous(self)
+
+    def is_floating_point(self) -> bool:
+        return self.spec.floating
+
+    def is_complex(self) -> bool:
+        return False
+
+    def get_device(self) -> int:
+        return self.device.index if self.is_cuda else -1
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise DTypeError("len() of a 0-d tensor", values={"tensor": self.spec}, hint="it is one number: .item()")
+        return self.spec.shape[0]
+
+    def __iter__(self):
+        if not self.ndim:
+            raise DTypeError("iteration over a 0-d tensor", values={"tensor": self.spec}, hint="it is one number: .item()")
+        return iter(F.unbind(self))
+
+    def __contains__(self, element) -> bool:
+        return bool((self == element).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # ---- gradients -----------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return MODE.get().own(self).needs if self.alias is not None else self.needs
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Say that gradients of this leaf are wanted, or no more."""
+        if requires_grad and not self.spec.floating:
+            fail(GradError, f"only floating tensors can require grad, not {self.dtype.name}", "x.float() first", tensor=self)
+        if not requires_grad and not self.is_leaf:
+            fail(GradError, "requires_grad can be turned off for leaves only, and this tensor was computed", ".detach()", tensor=self)
+        if bool(requires_grad) is not self.needs:
+            EPOCH.now += 1
+            self.needs = bool(requires_grad)
+            self.value = leaf_value(self) if requires_grad else None
+        return self
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward added up here, of this tensor's spec; None before."""
+        return self.home().gradient
+
+    @grad.setter
+    def grad(self, g: Tensor | None) -> None:
+        if g is not None and (not isinstance(g, Tensor) or g.spec is not self.spec):
+            fail(ShapeError, "a gradient has the shape and dtype of its tensor", "", tensor=self, grad=g)
+        self.home().gradient = g
+
+    def home(self) -> Tensor:
+        """Where `.grad` is kept: while tracing, on the symbol, so that the real parameter stays concrete."""
+        mode = MODE.get()
+        return mode.own(self) if mode.trace else self
+
+    @property
+    def grad_fn(self):
+        """The Node that computed this tensor, shown as `<MulBackward>`; None for leaves."""
+        value = MODE.get().own(self).value
+        return None if value is None or isinstance(value.node, Source) else printing.GradFn(value.node)
+
+    def backward(self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None) -> None:
+        """Add d self / d leaf to `.grad` of every leaf that this was computed from. See `autograd.backward`."""
+        autograd.backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of this computed tensor too."""
+        if self.is_leaf:
+            return
+        import weakref
+
+        home = weakref.ref(self.home())
+
+        def keep(g):
+            if (tensor := home()) is not None:
+                tensor.gradient = g.detach().clone() if tensor.gradient is None else tensor.gradient + g
+
+        autograd.hook_on(self, keep)
+
+    def register_hook(self, hook) -> autograd.Handle:
+        """Call `hook(grad)` when this tensor's gradient is known; a tensor that it returns takes its place."""
+        return autograd.hook_on(MODE.get().own(self), hook)
+
+    def detach(self) -> Tensor:
+        """The same storage, outside the tape."""
+        return apply(s.detach, self)
+
+    def detach_(self) -> Tensor:
+        self.value, self.needs = None, False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same storage, outside the tape."""
+        if self.array is None:
+            return apply(s.detach, self)
+        twin = Tensor(self.array, self.spec)
+        twin.cell = cell_of(self)
+        return twin
+
+    @data.setter
+    def data(self, other: Tensor) -> None:
+        """Look at another tensor's storage from now on."""
+        if not isinstance(other, Tensor):
+            fail(DTypeError, "x.data = ... takes a tensor", "flow.tensor(...)", value=other)
+        EPOCH.now += 1
+        self.array, self.cell, self.alias = other.array, cell_of(other), None
+        if self.spec is not other.spec:
+            self.spec = other.spec
+            self.value = leaf_value(self) if self.needs else None
+
+    # ---- its numbers ---------------------------------------------------------------------------------------------
+
+    def numbers(self, verb: str) -> np.ndarray:
+        """The array, or the TraceError of a symbolic tensor."""
+        if self.array is None:
+            made = where_text(self.value.node.where) if self.value is not None else "?"
+            raise TraceError(
+                f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none",
+                values={"tensor": f"{self.spec}, made at {made}"},
+                where=f"at {where_text(autograd.caller(3))}",
+                hint="flow.where(cond, a, b) instead of if; return the tensor from build and look at it there; or compute it outside the graph",
+            )
+        return self.array
+
+    def numpy(self) -> np.ndarray:
+        """The numbers as a numpy array that shares this tensor's memory (read-only if it requires grad)."""
+        array = self.numbers("numpy")
+        if not self.requires_grad:
+            cell_of(self)  # writes through numpy cannot be seen; views made from here on share the cell all the same
+            return array
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def item(self) -> bool | int | float:
+        """The one number of a tensor of one element, as a Python number."""
+        if self.spec.size != 1:
+            fail(ShapeError, f"item() of a tensor with {self.spec.size} numbers", ".tolist(), or .mean().item()", tensor=self)
+        return self.numbers("item").item()
+
+    def tolist(self):
+        """The numbers as nested Python lists."""
+        return self.numbers("tolist").tolist()
+
+    def one(self, verb: str):
+        if self.spec.size != 1:
+            hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
+            fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint, tensor=self)
+        return self.numbers(verb).item()
+
+    def __bool__(self) -> bool:
+        return bool(self.one("bool"))
+
+    def __float__(self) -> float:
+        return float(self.one("float"))
+
+    def __int__(self) -> int:
+        return int(self.one("int"))
+
+    def __index__(self) -> int:
+        if self.spec.dtype.rank > 1:
+            fail(DTypeError, f"a {self.dtype.name} tensor cannot be an index", ".long()", tensor=self)
+        return int(self.one("index"))
+
+    def __round__(self, digits: int = 0):
+        return F.round(self, decimals=digits)
+
+    def __format__(self, form: str) -> str:
+        return format(self.item() if form and self.spec.size == 1 else str(self), form)
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        return printing.text(self)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        """numpy's operators give tensors (`array * tensor`, `np.float32(2) * tensor`); its other functions give arrays."""
+        op = F.BY_UFUNC.get(ufunc)
+        if method == "__call__" and op is not None and out is None and not options:
+            return op(*[x.item() if isinstance(x, np.generic) else MODE.get().tensor_of(x) if isinstance(x, np.ndarray) else x for x in inputs])
+        if out is not None:
+            options["out"] = tuple([x.numpy() if isinstance(x, Tensor) else x for x in out])
+        return getattr(ufunc, method)(*[x.numpy() if isinstance(x, Tensor) else x for x in inputs], **options)
+
+    def __dlpack__(self, **options):
+        return self.detach().numbers("dlpack").__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.numbers("dlpack").__dlpack_device__()
+
+    def __deepcopy__(self, memo) -> Tensor:
+        """A copy of the numbers; tensors that shared an array share its copy. The tape is not copied."""
+        if self.array is None:
+            self.numbers("deepcopy")
+        twin = memo[id(self)] = object.__new__(type(self))
+        fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs"))
+        twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
+        array = self.numbers("deepcopy")
+        kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id taken
+        twin.array, twin.spec = kept[1], self.spec
+        if self.needs:
+            twin.needs, twin.value = True, leaf_value(twin)
+        if self.gradient is not None:
+            twin.gradient = copy.deepcopy(self.gradient, memo)
+        return twin
+
+    def __copy__(self) -> Tensor:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        if self.needs and self.is_leaf:
+            twin.value = leaf_value(twin)
+        return twin
+
+    def __reduce_ex__(self, protocol):
+        """Pickling between processes: the numbers and whether a gradient is wanted, never the tape."""
+        extra = {k: v for k, v in self.__dict__.items() if k not in ("array", "spec", "value", "needs", "alias", "cell", "gradient")}
+        return unpickle, (type(self), np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape), self.needs, extra)
+
+    # ---- dtype and device ----------------------------------------------------------------------------------------
+
+    def to(self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False) -> Tensor:
+        """To another dtype, device, or those of another tensor. Itself if nothing changes (and not `copy`)."""
+        for x in args:
+            if isinstance(x, Tensor):
+                dtype, device = x.dtype, x.device
+            elif isinstance(x, DType) or isinstance(x, type) or isinstance(x, np.dtype):
+                dtype = x
+            elif isinstance(x, str | Device):
+                device = x
+            elif isinstance(x, bool):
+                copy = x
+            else:
+                fail(DTypeError, f"to() takes a dtype, a device or a tensor, not {type(x).__name__}", "x.to(flow.float64)", argument=x)
+        if device is not None and Device(device) is not self.device:
+            from .backend import backend_of
+
+            backend_of(Device(device))
+        if dtype is not None and as_dtype(dtype) is not self.dtype:
+            return s.cast(self, dtype=as_dtype(dtype))
+        return s.clone(self) if copy else self
+
+    def type(self, dtype=None):
+        """Another dtype; without an argument the name of this one's type, `"minflow.FloatTensor"`."""
+        return printing.TYPE_NAMES[self.dtype.name] if dtype is None else self.to(printing.BY_TYPE_NAME.get(dtype, dtype))
+
+    def type_as(self, other: Tensor) -> Tensor:
+        return self.to(other.dtype)
+
+    def cpu(self) -> Tensor:
+        return self.to(device="cpu")
+
+    def cuda(self, device=None) -> Tensor:
+        return self.to(device=Device("cuda", device) if device is None or isinstance(device, int) else device)
+
+    def pin_memory(self) -> Tensor:
+        return self
+
+    def float(self) -> Tensor:
+        return self.to(float32)
+
+    def double(self) -> Tensor:
+        return self.to(float64)
+
+    def half(self) -> Tensor:
+        return self.to(float16)
+
+    def int(self) -> Tensor:
+        return self.to(int32)
+
+    def long(self) -> Tensor:
+        return self.to(int64)
+
+    def char(self) -> Tensor:
+        return self.to(int8)
+
+    def byte(self) -> Tensor:
+        return self.to(uint8)
+
+    def bool(self) -> Tensor:
+        return self.to(bool_)
+
+    def clone(self) -> Tensor:
+        return apply(s.clone, self)
+
+    def contiguous(self) -> Tensor:
+        return contiguous(self)
+
+    # ---- indexing ------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index) -> Tensor:
+        basic = basic_index(index)
+        return F.advanced_getitem(self, index) if basic is None else apply(s.getitem, self, index=basic)
+
+    def __setitem__(self, index, value) -> None:
+        basic = basic_index(index)
+        if basic is not None:
+            write(apply(s.getitem, self, index=basic), value)
+        else:
+            write(self, F.assign_indexed(self, index, value))
+
+    # ---- operators ---------------------------------------------------------------------------------------------------
+
+    def __add__(self, other):
+        return apply(e.add, self, other)
+
+    def __radd__(self, other):
+        return apply(e.add, other, self)
+
+    def __mul__(self, other):
+        return apply(e.mul, self, other)
+
+    def __rmul__(self, other):
+        return apply(e.mul, other, self)
+
+    def __sub__(self, other):
+        return apply(e.sub, self, other)
+
+    def __rsub__(self, other):
+        return apply(e.sub, other, self)
+
+    def __truediv__(self, other):
+        return apply(e.div, self, other)
+
+    def __rtruediv__(self, other):
+        return apply(e.div, other, self)
+
+    def __pow__(self, other):
+        return apply(e.pow, self, other)
+
+    def __rpow__(self, other):
+        return apply(e.pow, other, self)
+
+    def __floordiv__(self, other):
+        return apply(e.floor_divide, self, other)
+
+    def __rfloordiv__(self, other):
+        return apply(e.floor_divide, other, self)
+
+    def __mod__(self, other):
+        return apply(e.remainder, self, other)
+
+    def __rmod__(self, other):
+        return apply(e.remainder, other, self)
+
+    def __matmul__(self, other):
+        return F.matmul(self, other)
+
+    def __rmatmul__(self, other):
+        return F.matmul(other, self)
+
+    def __neg__(self):
+        return apply(e.neg, self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return apply(e.abs, self)
+
+    def __invert__(self):
+        return F.bitwise_not(self)
+
+    def __and__(self, other):
+        return F.bitwise_and(self, other)
+
+    def __rand__(self, other):
+        return F.bitwise_and(other, self)
+
+    def __or__(self, other):
+        return F.bitwise_or(self, other)
+
+    def __ror__(self, other):
+        return F.bitwise_or(other, self)
+
+    def __xor__(self, other):
+        return F.bitwise_xor(self, other)
+
+    def __rxor__(self, other):
+        return F.bitwise_xor(other, self)
+
+    def __lt__(self, other):
+        return apply(c.lt, self, other)
+
+    def __le__(self, other):
+        return apply(c.le, self, other)
+
+    def __gt__(self, other):
+        return apply(c.gt, self, other)
+
+    def __ge__(self, other):
+        return apply(c.ge, self, other)
+
+    def __eq__(self, other):
+        return apply(c.eq, self, other) if comparable(other) else NotImplemented
+
+    def __ne__(self, other):
+        return apply(c.ne, self, other) if comparable(other) else NotImplemented
+
+    def __iadd__(self, other):
+        return in_place(e.add, self, other)
+
+    def __isub__(self, other):
+        return in_place(e.sub, self, other)
+
+    def __imul__(self, other):
+        return in_place(e.mul, self, other)
+
+    def __itruediv__(self, other):
+        return in_place(e.div, self, other)
+
+    def __ipow__(self, other):
+        return in_place(e.pow, self, other)
+
+    def __ifloordiv__(self, other):
+        return in_place(e.floor_divide, self, other)
+
+    def __imod__(self, other):
+        return in_place(e.remainder, self, other)
+
+    def __iand__(self, other):
+        return write(self, F.bitwise_and(self, other))
+
+    def __ior__(self, other):
+        return write(self, F.bitwise_or(self, other))
+
+    def __ixor__(self, other):
+        return write(self, F.bitwise_xor(self, other))
+
+    # ---- arithmetic and comparison -----------------------------------------------------------------------------------
+
+    def add(self, other, *, alpha=1):
+        return F.add(self, other, alpha=alpha)
+
+    def sub(self, other, *, alpha=1):
+        return F.sub(self, other, alpha=alpha)
+
+    def mul(self, other):
+        return apply(e.mul, self, other)
+
+    def div(self, other, *, rounding_mode=None):
+        return F.div(self, other, rounding_mode=rounding_mode)
+
+    subtract, multiply, divide, true_divide = sub, mul, div, div
+
+    def floor_divide(self, other):
+        return F.floor_divide(self, other)
+
+    def fmod(self, other):
+        return F.fmod(self, other)
+
+    def remainder(self, other):
+        return F.remainder(self, other)
+
+    def pow(self, other):
+        return F.pow(self, other)
+
+    def maximum(self, other):
+        return F.maximum(self, other)
+
+    def minimum(self, other):
+        return F.minimum(self, other)
+
+    def eq(self, other):
+        return F.eq(self, other)
+
+    def ne(self, other):
+        return F.ne(self, other)
+
+    def lt(self, other):
+        return F.lt(self, other)
+
+    def le(self, other):
+        return F.le(self, other)
+
+    def gt(self, other):
+        return F.gt(self, other)
+
+    def ge(self, other):
+        return F.ge(self, other)
+
+    def logical_and(self, other):
+        return F.logical_and(self, other)
+
+    def logical_or(self, other):
+        return F.logical_or(self, other)
+
+    def logical_xor(self, other):
+        return F.logical_xor(self, other)
+
+    def bitwise_and(self, other):
+        return F.bitwise_and(self, other)
+
+    def bitwise_or(self, other):
+        return F.bitwise_or(self, other)
+
+    def bitwise_xor(self, other):
+        return F.bitwise_xor(self, other)
+
+    def neg(self):
+        return F.neg(self)
+
+    def abs(self):
+        return F.abs(self)
+
+    def sign(self):
+        return F.sign(self)
+
+    def exp(self):
+        return F.exp(self)
+
+    def expm1(self):
+        return F.expm1(self)
+
+    def log(self):
+        return F.log(self)
+
+    def log1p(self):
+        return F.log1p(self)
+
+    def log2(self):
+        return F.log2(self)
+
+    def sqrt(self):
+        return F.sqrt(self)
+
+    def rsqrt(self):
+        return F.rsqrt(self)
+
+    def square(self):
+        return F.square(self)
+
+    def sin(self):
+        return F.sin(self)
+
+    def cos(self):
+        return F.cos(self)
+
+    def tan(self):
+        return F.tan(self)
+
+    def tanh(self):
+        return F.tanh(self)
+
+    def sigmoid(self):
+        return F.sigmoid(self)
+
+    def erf(self):
+        return F.erf(self)
+
+    def floor(self):
+        return F.floor(self)
+
+    def ceil(self):
+        return F.ceil(self)
+
+    def trunc(self):
+        return F.trunc(self)
+
+    def reciprocal(self):
+        return F.reciprocal(self)
+
+    def relu(self):
+        return F.relu(self)
+
+    def logical_not(self):
+        return F.logical_not(self)
+
+    def bitwise_not(self):
+        return F.bitwise_not(self)
+
+    def isnan(self):
+        return F.isnan(self)
+
+    def isinf(self):
+        return F.isinf(self)
+
+    def isfinite(self):
+        return F.isfinite(self)
+
+    negative, absolute = neg, abs
+
+    def round(self, decimals=0):
+        return F.round(self, decimals=decimals)
+
+    def clamp(self, min=None, max=None):
+        return F.clamp(self, min, max)
+
+    clip = clamp
+
+    def clamp_min(self, min):
+        return F.clamp(self, min, None)
+
+    def clamp_max(self, max):
+        return F.clamp(self, None, max)
+
+    def lerp(self, end, weight):
+        return F.lerp(self, end, weight)
+
+    def addmm(self, mat1, mat2, *, beta=1, alpha=1):
+        return F.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+    def where(self, condition, other):
+        return F.where(condition, self, other)
+
+    def masked_fill(self, mask, value):
+        return F.masked_fill(self, mask, value)
+
+    def softmax(self, dim=None, dtype=None):
+        return F.softmax(self, dim, dtype=dtype)
+
+    def log_softmax(self, dim=None, dtype=None):
+        return F.log_softmax(self, dim, dtype=dtype)
+
+    def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        return F.allclose(self, other, rtol, atol, equal_nan)
+
+    def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        return F.isclose(self, other, rtol, atol, equal_nan)
+
+    def equal(self, other):
+        return F.equal(self, other)
+
+    # ---- in place ----------------------------------------------------------------------------------------------------
+
+    def mul_(self, other):
+        return in_place(e.mul, self, other)
+
+    def floor_divide_(self, other):
+        return in_place(e.floor_divide, self, other)
+
+    def remainder_(self, other):
+        return in_place(e.remainder, self, other)
+
+    def pow_(self, other):
+        return in_place(e.pow, self, other)
+
+    def add_(self, other, *, alpha=1):
+        return in_place(e.add, self, other if alpha == 1 else F.mul(other, alpha))
+
+    def sub_(self, other, *, alpha=1):
+        return in_place(e.sub, self, other if alpha == 1 else F.mul(other, alpha))
+
+    def div_(self, other, *, rounding_mode=None):
+        return in_place(e.div, self, other) if rounding_mode is None else write(self, F.div(self, other, rounding_mode=rounding_mode))
+
+    def neg_(self):
+        return in_place(e.neg, self)
+
+    def abs_(self):
+        return in_place(e.abs, self)
+
+    def sign_(self):
+        return in_place(e.sign, self)
+
+    def exp_(self):
+        return in_place(e.exp, self)
+
+    def log_(self):
+        return in_place(e.log, self)
+
+    def sqrt_(self):
+        return in_place(e.sqrt, self)
+
+    def rsqrt_(self):
+        return in_place(e.rsqrt, self)
+
+    def square_(self):
+        return in_place(e.square, self)
+
+    def sin_(self):
+        return in_place(e.sin, self)
+
+    def cos_(self):
+        return in_place(e.cos, self)
+
+    def tanh_(self):
+        return in_place(e.tanh, self)
+
+    def sigmoid_(self):
+        return in_place(e.sigmoid, self)
+
+    def floor_(self):
+        return in_place(e.floor, self)
+
+    def ceil_(self):
+        return in_place(e.ceil, self)
+
+    def trunc_(self):
+        return in_place(e.trunc, self)
+
+    def reciprocal_(self):
+        return in_place(e.reciprocal, self)
+
+    def relu_(self):
+        return in_place(e.relu, self)
+
+    def round_(self):
+        return write(self, F.round(self))
+
+    def clamp_(self, min=None, max=None):
+        return write(self, F.clamp(self, min, max))
+
+    clip_ = clamp_
+
+    def clamp_min_(self, min):
+        return write(self, F.clamp(self, min, None))
+
+    def clamp_max_(self, max):
+        return write(self, F.clamp(self, None, max))
+
+    def lerp_(self, end, weight):
+        return write(self, F.lerp(self, end, weight))
+
+    def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
+        return write(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
+
+    def addcmul_(self, tensor1, tensor2, *, value=1):
+        return write(self, self + F.mul(tensor1, tensor2) * value)
+
+    def addcdiv_(self, tensor1, tensor2, *, value=1):
+        return write(self, self + F.div(tensor1, tensor2) * value)
+
+    def masked_fill_(self, mask, value):
+        return write(self, F.masked_fill(self, mask, value))
+
+    def copy_(self, other, non_blocking=False):
+        return write(self, other)
+
+    def fill_(self, value):
+        return write(self, value)
+
+    def zero_(self):
+        return write(self, 0)
+
+    def scatter_(self, dim, index, src):
+        return write(self, F.scatter(self, dim, index, src))
+
+    def scatter_add_(self, dim, index, src):
+        return write(self, F.scatter_add(self, dim, index, src))
+
+    def index_add_(self, dim, index, source):
+        return write(self, F.index_add(self, dim, index, source))
+
+    def uniform_(self, low=0.0, high=1.0, *, generator=None):
+        return write(self, F.uniform_like(self, low, high, generator=generator))
+
+    def normal_(self, mean=0.0, std=1.0, *, generator=None):
+        return write(self, F.normal_like(self, mean, std, generator=generator))
+
+    def bernoulli_(self, p=0.5, *, generator=None):
+        return write(self, F.bernoulli_like(self, p, generator=generator))
+
+    def random_(self, low, high, *, generator=None):
+        return write(self, F.randint_like(self, low, high, generator=generator))
+
+    # ---- reduction ---------------------------------------------------------------------------------------------------
+
+    def sum(self, dim=None, keepdim=False, *, dtype=None):
+        return F.sum(self, dim, keepdim, dtype=dtype)
+
+    def mean(self, dim=None, keepdim=False, *, dtype=None):
+        return F.mean(self, dim, keepdim, dtype=dtype)
+
+    def prod(self, dim=None, keepdim=False, *, dtype=None):
+        return F.prod(self, dim, keepdim, dtype=dtype)
+
+    def var(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        return F.var(self, dim, unbiased, keepdim, correction=correction)
+
+    def std(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        return F.std(self, dim, unbiased, keepdim, correction=correction)
+
+    def min(self, dim=None, keepdim=False):
+        return F.min(self, dim, keepdim)
+
+    def max(self, dim=None, keepdim=False):
+        return F.max(self, dim, keepdim)
+
+    def amin(self, dim=(), keepdim=False):
+        return F.amin(self, dim, keepdim)
+
+    def amax(self, dim=(), keepdim=False):
+        return F.amax(self, dim, keepdim)
+
+    def argmin(self, dim=None, keepdim=False):
+        return F.argmin(self, dim, keepdim)
+
+    def argmax(self, dim=None, keepdim=False):
+        return F.argmax(self, dim, keepdim)
+
+    def any(self, dim=None, keepdim=False):
+        return F.any(self, dim, keepdim)
+
+    def all(self, dim=None, keepdim=False):
+        return F.all(self, dim, keepdim)
+
+    def median(self, dim=None, keepdim=False):
+        return F.median(self, dim, keepdim)
+
+    def norm(self, p=2, dim=None, keepdim=False):
+        return F.norm(self, p, dim, keepdim)
+
+    def logsumexp(self, dim, keepdim=False):
+        return F.logsumexp(self, dim, keepdim)
+
+    def cumsum(self, dim, *, dtype=None):
+        return F.cumsum(self, dim, dtype=dtype)
+
+    def topk(self, k, dim=-1, largest=True, sorted=True):
+        return F.topk(self, k, dim, largest, sorted)
+
+    def sort(self, dim=-1, descending=False, stable=False):
+        return F.sort(self, dim, descending, stable)
+
+    def argsort(self, dim=-1, descending=False, stable=False):
+        return F.argsort(self, dim, descending, stable)
+
+    # ---- shape -------------------------------------------------------------------------------------------------------
+
+    def reshape(self, *shape):
+        return F.reshape(self, one_or_many(shape))
+
+    def view(self, *shape):
+        return F.view(self, one_or_many(shape)) if not isinstance(shape[0], DType) else self.to(shape[0])
+
+    def reshape_as(self, other):
+        return F.reshape(self, other.shape)
+
+    def view_as(self, other):
+        return F.view(self, other.shape)
+
+    def flatten(self, start_dim=0, end_dim=-1):
+        return F.flatten(self, start_dim, end_dim)
+
+    def unflatten(self, dim, sizes):
+        return F.unflatten(self, dim, sizes)
+
+    def squeeze(self, dim=None):
+        return F.squeeze(self, dim)
+
+    def unsqueeze(self, dim):
+        return F.unsqueeze(self, dim)
+
+    def transpose(self, dim0, dim1):
+        return F.transpose(self, dim0, dim1)
+
+    swapaxes = swapdims = transpose
+
+    def permute(self, *dims):
+        return F.permute(self, one_or_many(dims))
+
+    def t(self):
+        return F.t(self)
+
+    T = property(lambda self: F.permute(self, tuple(range(self.ndim))[::-1]))
+    mT = property(lambda self: F.transpose(self, -2, -1))
+
+    def movedim(self, source, destination):
+        return F.movedim(self, source, destination)
+
+    def expand(self, *sizes):
+        return F.expand(self, one_or_many(sizes))
+
+    def expand_as(self, other):
+        return F.expand(self, other.shape)
+
+    def broadcast_to(self, size):
+        return F.broadcast_to(self, size)
+
+    def repeat(self, *sizes):
+        return F.repeat(self, one_or_many(sizes))
+
+    def tile(self, *dims):
+        return F.tile(self, one_or_many(dims))
+
+    def split(self, split_size, dim=0):
+        return F.split(self, split_size, dim)
+
+    def chunk(self, chunks, dim=0):
+        return F.chunk(self, chunks, dim)
+
+    def unbind(self, dim=0):
+        return F.unbind(self, dim)
+
+    def narrow(self, dim, start, length):
+        return F.narrow(self, dim, start, length)
+
+    def select(self, dim, index):
+        return F.select(self, dim, index)
+
+    def flip(self, *dims):
+        return F.flip(self, one_or_many(dims))
+
+    def roll(self, shifts, dims=None):
+        return F.roll(self, shifts, dims)
+
+    def tril(self, diagonal=0):
+        return F.tril(self, diagonal)
+
+    def triu(self, diagonal=0):
+        return F.triu(self, diagonal)
+
+    def diagonal(self, offset=0, dim1=0, dim2=1):
+        return F.diagonal(self, offset, dim1, dim2)
+
+    # ---- indexing ----------------------------------------------------------------------------------------------------
+
+    def gather(self, dim, index):
+        return F.gather(self, dim, index)
+
+    def scatter(self, dim, index, src):
+        return F.scatter(self, dim, index, src)
+
+    def scatter_add(self, dim, index, src):
+        return F.scatter_add(self, dim, index, src)
+
+    def index_select(self, dim, index):
+        return F.index_select(self, dim, index)
+
+    def index_add(self, dim, index, source):
+        return F.index_add(self, dim, index, source)
+
+    def masked_select(self, mask):
+        return F.masked_select(self, mask)
+
+    def nonzero(self, as_tuple=False):
+        return F.nonzero(self, as_tuple)
+
+    def argwhere(self):
+        return F.nonzero(self)
+
+    def take_along_dim(self, indices, dim):
+        return F.take_along_dim(self, indices, dim)
+
+    # ---- linear algebra ----------------------------------------------------------------------------------------------
+
+    def matmul(self, other):
+        return F.matmul(self, other)
+
+    def mm(self, mat2):
+        return F.mm(self, mat2)
+
+    def bmm(self, mat2):
+        return F.bmm(self, mat2)
+
+    def mv(self, vec):
+        return F.mv(self, vec)
+
+    def dot(self, other):
+        return F.dot(self, other)
+
+    def outer(self, vec2):
+        return F.outer(self, vec2)
+
+    def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
+        return F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+
+    # ---- new tensors like this one -----------------------------------------------------------------------------------
+
+    def new_tensor(self, data, dtype=None, requires_grad=False):
+        return creation().tensor(data, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_full(self, size, fill_value, dtype=None, requires_grad=False):
+        return creation().full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_zeros(self, *size, dtype=None, requires_grad=False):
+        return creation().zeros(one_or_many(size), dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_ones(self, *size, dtype=None, requires_grad=False):
+        return creation().ones(one_or_many(size), dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_empty(self, *size, dtype=None, requires_grad=False):
+        return creation().empty(one_or_many(size), dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+
+def unpickle(kind, array, needs: bool, extra: dict):
+    tensor = object.__new__(kind)
+    tensor.array, tensor.spec = array, spec_of(array)
+    tensor.__dict__.update(extra)
+    if needs:
+        tensor.needs, tensor.value = True, leaf_value(tensor)
+    return tensor
+
+
+def leaf_value(tensor: Tensor) -> Value:
+    """The Value of a new leaf."""
+    return Value(Source(LEAF, tensor.spec, tensor), 0, tensor.spec)
+
+
+def creation():
+    """The module of creation functions, which stands below this one."""
+    from . import creation
+
+    return creation
+
+
+def comparable(x: Any) -> bool:
+    """Does == make sense elementwise? With None or a string it is just False."""
+    return isinstance(x, Tensor | np.ndarray | np.generic) or x.__class__ in NUMBERS
+
+
+def one_or_many(sizes: tuple) -> tuple:
+    """`(2, 3)` for both calls, f(2, 3) and f((2, 3))."""
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        return tuple(sizes[0])
+    return sizes
+
+
+def basic_index(index) -> tuple | None:
+    """The index as getitem's attr (slices as tuples, which have a hash), or None if an array or a list is in it."""
+    if index.__class__ is int:
+        return (index,)
+    parts = []
+    for i in index if index.__class__ is tuple else (index,):
+        if i is None or i is Ellipsis or i.__class__ is int:
+            parts.append(i)
+        elif i.__class__ is slice:
+            parts.append((bound(i.start), bound(i.stop), bound(i.step)))
+            if parts[-1][2] is not None and parts[-1][2] < 1:
+                fail(OutOfRangeError, f"a slice with step {i.step}", "flow.flip(x, [0]) reverses an axis", step=i.step)
+        elif isinstance(i, np.integer):
+            parts.append(int(i))
+        elif isinstance(i, Tensor) and not i.ndim and i.spec.dtype.rank == 1 and i.array is not None:
+            parts.append(int(i.array))
+        else:
+            return None
+    return tuple(parts)
+
+
+def bound(x) -> int | None:
+    return x if x is None or x.__class__ is int else x.__index__()

@@ -1,0 +1,175 @@
+"""Trace mode: append Nodes to a Graph instead of computing; concrete tensors met on the way become its States.
+
+A traced Graph is pure SSA: states in, updates out. A State is found by address, shape and strides, then by view path,
+never by Tensor object, so tied and detached tensors are one State. The program runs on the caller's thread.
+Read next: `compiler/executor.py`, which runs a Graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .errors import TraceError
+from .ir import INPUT, STATE, Graph, Node, Source, Value, outputs_of
+from .op import NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using
+from .ops.shape import cast, derive, detach, unrecorded, view_write
+from .rebind import cell_of, contiguous, make_view, refresh, write
+from .spec import Spec, spec_of
+from .tensor import Tensor
+
+
+class Trace(Mode):
+    """Records one program. symbols: the symbolic tensor of each State, by storage; leaves: the same by first Value."""
+
+    def __init__(self):
+        self.trace, self.graph = self, Graph()
+        self.symbols: dict[tuple, Tensor] = {}
+        self.views: dict[int, tuple[Tensor, Tensor]] = {}
+        self.leaves: dict[Value, Tensor] = {}
+        self.draws: dict = {}
+        self.kept: list = []  # concrete tensors whose identity is a key here
+
+    def run(self, op: Op, inputs, attrs):
+        inputs = tuple([self.input_of(op, x) for x in inputs])
+        dtype, specs = infer(op, inputs, attrs)
+        if dtype is not None:
+            return self.run(op, [cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs], attrs)
+        needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
+        values = [x.value if isinstance(x, Tensor) else x for x in inputs]
+        node = Node(op, values, attrs, specs, needs if self.grad else 0, (), self.scope, caller(4))
+        self.graph.nodes.append(node)
+        results = [Tensor(None, v.spec, v, bool(node.needs) and v.spec.floating) for v in outputs_of(node)]
+        if op.is_view:
+            make_view(results[0], inputs[0], op, attrs)
+        return results if op.many else results[0]
+
+    def input_of(self, op: Op, x):
+        if isinstance(x, Tensor):
+            return self.own(x)
+        if x.__class__ in NUMBERS:
+            return x
+        if isinstance(x, np.generic):
+            return x.item()
+        if isinstance(x, np.ndarray):
+            return self.own(self.tensor_of(x))
+        check_number(op, x)
+
+    # ---- symbols and states --------------------------------------------------------------------------------------
+
+    def symbol_of_input(self, spec: Spec, name: str = "") -> Tensor:
+        """A new input of the graph."""
+        source = Source(INPUT, spec, name=name)
+        self.graph.inputs.append(source)
+        return Tensor(None, spec, Value(source, 0, spec), False)
+
+    def own(self, tensor: Tensor) -> Tensor:
+        """The symbolic tensor for any tensor: a concrete one is found by its storage and view path."""
+        if tensor.array is None:
+            return refresh(tensor)
+        if tensor.alias is not None:
+            if id(tensor) not in self.views:
+                self.views[id(tensor)] = tensor, derive(self.own(tensor.alias.base), tensor.alias.path)
+            return refresh(self.views[id(tensor)][1])
+        symbol = self.state(tensor.array, tensor)
+        return detach(symbol) if symbol.needs and not tensor.needs else symbol  # p.data is p, outside the tape
+
+    def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
+        key = array.ctypes.data, array.shape, array.strides, array.dtype
+        if key not in self.symbols:
+            for other in self.graph.states:
+                if array.size and other.array.size and np.may_share_memory(array, other.array):
+                    fail(TraceError, "two tensors overlap in memory without one being a view of the other",
+                         "make one with indexing or reshape from the other, or clone() it",
+                         one=spec_of(array), other=other.out_specs[0])  # fmt: skip
+            source = Source(STATE, spec_of(array), array=array, read=read, name=tensor.label if tensor is not None else "")
+            value = Value(source, 0, source.out_specs[0])
+            symbol = Tensor(None, value.spec, value, tensor is not None and tensor.needs)
+            if tensor is not None:
+                symbol.cell, symbol.label = cell_of(tensor), tensor.label
+                self.kept.append(tensor)
+            self.graph.states.append(source)
+            self.symbols[key] = self.leaves[value] = symbol
+        return self.symbols[key]
+
+    def scalar(self, read: Callable) -> Tensor:
+        """A number that is read anew at each call: a learning rate."""
+        return self.state(np.array(read(), "float64"), read=read)
+
+    def draw(self, generator):
+        """Counter number k of this call: the base counter is read at each call, k is an attr."""
+        if generator not in self.draws:
+            entry = self.draws[generator] = [0, None]
+            entry[1] = self.state(np.array(0, "int64"), read=lambda: generator.take(entry[0]))
+        entry = self.draws[generator]
+        entry[0] += 1
+        return entry[1], entry[0] - 1
+
+    def tensor_of(self, x) -> Tensor:
+        """A constant: a tensor made of numbers during the trace."""
+        if isinstance(x, Tensor):
+            return x
+        from .creation import as_tensor
+
+        return as_tensor(x)
+
+    # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
+
+    def leaf(self, value: Value) -> Tensor | None:
+        return self.leaves.get(value)
+
+    def restore(self, node: Node, slot: int, saved) -> Tensor:
+        """What a rule asked for is the value itself: in a graph nothing is overwritten."""
+        value = node.inputs[slot] if slot >= 0 else Value(node, ~slot, node.out_specs[~slot])
+        return Tensor(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
+
+    def revive(self, node: Node | None, entry: tuple) -> Tensor:
+        return entry[0] if entry[1] is None else Tensor(None, node.out_specs[entry[1]], Value(node, entry[1], node.out_specs[entry[1]]))
+
+    def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
+        """The node of a Function: forward's results pass through, its gradient is the user's."""
+        positions = {id(out): i for i, out in enumerate(outs)}
+        ctx.kept = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.kept])
+        needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
+        specs = tuple([out.spec for out in outs])
+        node = Node(op, [t.value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
+        self.graph.nodes.append(node)
+        flags = [ctx.differentiable.get(id(out), True) for out in outs]
+        return [Tensor(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]
+
+    def write(self, target, root, path, new) -> None:
+        """Rebind the base; only rebinding a State is an update of the graph."""
+        if root.value.node.op is INPUT:
+            fail(TraceError, "an input of a graph is written in place: eager would change the caller's array", "x = x.clone() first", input=root)
+        changed = self.run(view_write, (root, new), {"path": path}) if path else contiguous(new)
+        is_leaf = root.value in self.leaves
+        if root.needs and not self.grad and not is_leaf:
+            changed = self.but(grad=True).run(unrecorded, (changed, root), {})
+        root.value, root.needs = changed.value, root.needs if is_leaf else changed.needs
+        if is_leaf:
+            self.leaves[root.value] = root
+
+    def update(self, op: Op, targets, inputs, attrs) -> None:
+        """An optimizer's rule: the new values of the states that it names."""
+        results = self.run(op, inputs, attrs)
+        for target, new in zip(targets, results if op.many else [results]):
+            write(target, new)
+
+    def updates(self) -> dict[Source, Value]:
+        """Each State whose symbol was rebound, with its new Value."""
+        return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v}
+
+
+def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:
+    """The Graph of `function(*inputs)` (a tensor, or a list or tuple of them), and the Trace with what it met."""
+    mode = Trace()
+    with using(mode):
+        outputs = function(*[mode.symbol_of_input(x.spec, f"input_{i}") for i, x in enumerate(inputs)])
+        outputs = [mode.own(x) for x in (outputs if isinstance(outputs, list | tuple) else [outputs])]
+    for x in outputs:
+        if x.value is None:
+            raise TraceError("an output was not made by this trace", values={"output": describe(x)})
+    graph = mode.graph
+    graph.outputs, graph.updates = [x.value for x in outputs], mode.updates()
+    return graph.verify(), mode

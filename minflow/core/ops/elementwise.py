@@ -1,0 +1,389 @@
+"""Arithmetic and mathematical functions, element by element. Comparisons and logic stand in `compare.py`.
+
+Inputs broadcast and are promoted before an op runs, so a gradient rule here need not think of either. Kernels that may
+divide by zero or overflow do it in silence: inf and NaN are results, numpy's warnings would name our lines.
+Read next: `compare.py`, `reduce.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import DTypeError
+from ..examples import binary, bools, case, floats, ints, positive, strided, unary
+from ..op import define, fail, kernel
+from ..spec import Spec, promote, spec_of
+from .compare import eq, ge, gt, le, logical_and, logical_or, lt
+from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, join, same
+from .shape import cast, zeros_of
+
+
+def quiet(op, ufunc: str) -> None:
+    """A kernel that is one ufunc which may overflow or leave its domain."""
+
+    def run(xp, *arrays, out=None):
+        with xp.errstate(all="ignore"):
+            return getattr(xp, ufunc)(*arrays, out=out)
+
+    kernel(op, run)
+
+
+def numeric(name: str, hint: str = "x.int() or x.float() first"):
+    """The rule of a function of one number that bool does not have."""
+    return broadcast(name, "x", refuse_bool=hint)
+
+
+def nothing(g):
+    """The gradient of a function made of steps."""
+    return zeros_of(g.spec)
+
+
+# ---- arithmetic --------------------------------------------------------------------------------------------------
+
+add = define(
+    "add(a, b)",
+    broadcast("add", "a", "b"),
+    dict(a=lambda g: g, b=lambda g: g),
+    elementwise="same",
+    scalar="a + b",
+    sbp=(*SPLIT_2, ("P", "P", "P")),
+    examples=binary(),
+    doc="a + b; of bools: or.",
+)
+kernel(add, ufunc="add")
+
+sub = define(
+    "sub(a, b)",
+    broadcast("sub", "a", "b", refuse_bool="a ^ b (logical_xor) for where they differ, ~b for not"),
+    dict(a=lambda g: g, b=lambda g: -g),
+    elementwise="same",
+    scalar="a - b",
+    sbp=(*SPLIT_2, ("P", "P", "P")),
+    examples=binary(),
+    doc="a - b.",
+)
+kernel(sub, ufunc="subtract")
+
+mul = define(
+    "mul(a, b)",
+    broadcast("mul", "a", "b"),
+    dict(a=lambda g, b: g * b, b=lambda g, a: g * a),
+    elementwise="same",
+    scalar="a * b",
+    sbp=(*SPLIT_2, ("P", "B", "P"), ("B", "P", "P")),
+    examples=binary(),
+    doc="a * b; of bools: and.",
+)
+kernel(mul, ufunc="multiply")
+
+div = define(
+    "div(a, b)",
+    broadcast("div", "a", "b"),
+    dict(a=lambda g, b: g / b, b=lambda g, out, b: -(g * out / b)),
+    elementwise="float",
+    scalar="a / b",
+    sbp=(*SPLIT_2, ("P", "B", "P")),
+    examples=binary(low=0.3, high=2.0),
+    doc="a / b; of integers: floats of the default dtype.",
+)
+quiet(div, "true_divide")
+
+pow = define(
+    "pow(a, b)",
+    broadcast("pow", "a", "b", refuse_bool="a.int() first"),
+    dict(a=lambda g, a, b: power_slope(g, a, b), b=lambda g, a, out: g * (out * log(where(eq(a, 0), 1.0, a)))),
+    elementwise="same",
+    scalar="pow(a, b)",
+    sbp=SPLIT_2,
+    examples=[*binary(low=0.3, high=2.0), case(floats(3, 4), 2), case(floats(3), 3.0), case(positive(3), -0.5), case(floats(3), 0),
+              case(ints(3), 3)],
+    doc="a to the power b; of integers: b must not be negative.",
+)  # fmt: skip
+
+
+def power_slope(g, a, b):
+    """d a**b / da = b * a**(b - 1); 0 where b is 0, also at a = 0."""
+    if not hasattr(b, "spec"):
+        return nothing(g) if b == 0 else g * (2 * a) if b == 2 else g * (b * pow(a, b - 1))
+    flat = eq(b, 0)
+    return g * where(flat, 0.0, b * pow(where(flat, 1.0, a), b - 1))
+
+
+@kernel(pow)
+def _(xp, a, b, out=None):
+    if b.__class__ is int and b == 2:
+        return xp.multiply(a, a, out=out)
+    dtypes = [x.dtype.kind if hasattr(x, "dtype") else "i" if x.__class__ is int else "f" for x in (a, b)]
+    if "f" not in dtypes and xp.any(xp.less(b, 0)):
+        fail(DTypeError, "pow: integers cannot be raised to negative integers", "a.float() ** b",
+             a=spec_of(a) if hasattr(a, "dtype") else a, b=spec_of(b) if hasattr(b, "dtype") else b)  # fmt: skip
+    with xp.errstate(all="ignore"):
+        return xp.power(a, b, out=out)
+
+
+floor_divide = define(
+    "floor_divide(a, b)",
+    broadcast("floor_divide", "a", "b", refuse_bool="a.int() first"),
+    dict(a=nothing, b=nothing),
+    elementwise="same",
+    scalar="floor(a / b)",
+    sbp=SPLIT_2,
+    examples=binary(low=0.3, high=2.0),
+    doc="The whole number below a / b.",
+)
+quiet(floor_divide, "floor_divide")
+
+remainder = define(
+    "remainder(a, b)",
+    broadcast("remainder", "a", "b", refuse_bool="a.int() first"),
+    dict(a=lambda g: g, b=lambda g, a, b: -(g * floor_divide(a, b))),
+    elementwise="same",
+    scalar="a - b * floor(a / b)",
+    sbp=SPLIT_2,
+    examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
+    doc="What a / b leaves, with the sign of b (Python's %).",
+)
+quiet(remainder, "remainder")
+
+fmod = define(
+    "fmod(a, b)",
+    broadcast("fmod", "a", "b", refuse_bool="a.int() first"),
+    dict(a=lambda g: g, b=lambda g, a, b: -(g * trunc(a / b))),
+    elementwise="same",
+    scalar="a - b * trunc(a / b)",
+    sbp=SPLIT_2,
+    examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
+    doc="What a / b leaves, with the sign of a (C's fmod).",
+)
+quiet(fmod, "fmod")
+
+maximum = define(
+    "maximum(a, b)",
+    broadcast("maximum", "a", "b"),
+    dict(a=lambda g, a, b: g * share(a, b, g), b=lambda g, a, b: g * share(b, a, g)),
+    elementwise="same",
+    scalar="max(a, b)",
+    sbp=SPLIT_2,
+    examples=binary(),
+    doc="The larger of two; NaN wins; ties share the gradient.",
+)
+kernel(maximum, ufunc="maximum")
+
+minimum = define(
+    "minimum(a, b)",
+    broadcast("minimum", "a", "b"),
+    dict(a=lambda g, a, b: g * share(b, a, g), b=lambda g, a, b: g * share(a, b, g)),
+    elementwise="same",
+    scalar="min(a, b)",
+    sbp=SPLIT_2,
+    examples=binary(),
+    doc="The smaller of two; NaN wins; ties share the gradient.",
+)
+kernel(minimum, ufunc="minimum")
+
+
+def share(large, small, g):
+    """1 where `large` is larger, 1/2 where they tie, else 0."""
+    return (cast(ge(large, small), dtype=g.spec.dtype) + cast(gt(large, small), dtype=g.spec.dtype)) * 0.5
+
+
+clamp = define(
+    "clamp(x, min, max)",
+    broadcast("clamp", "x", "min", "max", refuse_bool="x.int() first"),
+    dict(
+        x=lambda g, x, min, max: where(logical_and(ge(x, min), le(x, max)), g, 0),
+        min=lambda g, x, min, max: where(logical_and(lt(x, min), lt(min, max)), g, 0),
+        max=lambda g, x, min, max: where(logical_or(gt(x, max), lt(max, min)), g, 0),
+    ),
+    elementwise="same",
+    scalar="min(max(x, low), high)",
+    sbp=(("S", "B", "B", "S"), ("B", "B", "B", "B")),
+    examples=[
+        case(floats(3, 4), -0.5, 0.5),
+        case(floats(3, 4), floats(4, low=-1.5, high=-0.2), floats(3, 1, low=0.2, high=1.5)),
+        case(strided(4, 5), -1.0, math.inf),
+        case(floats(()), 0.5, 1.0),
+        case(floats(0, 3), -1, 1),
+        case(ints(5), 1, 3),
+        case(floats(5, dtype="float32"), -0.5, 0.5),
+    ],
+    doc="x kept between min and max; where min > max: max.",
+)
+
+
+@kernel(clamp)
+def _(xp, x, min, max, out=None):
+    low = xp.maximum(x, min)  # not into out, which may be max
+    return xp.minimum(low, max, out=out)
+
+
+def chosen(cond, a, b):
+    """The shape rule of where."""
+    if not isinstance(cond, Spec) or cond.dtype.rank:
+        raise DTypeError("where: {cond} must be bool", hint="a comparison, such as x > 0, or {cond}.bool()")
+    arrays = {name: s for name, s in (("cond", cond), ("a", a), ("b", b)) if isinstance(s, Spec)}
+    dtype = promote(a, b)
+    for name in ("a", "b"):
+        if name in arrays and arrays[name].dtype is not dtype:
+            raise DTypeError(f"where: {{{name}}} is {arrays[name].dtype.name}, the result would be {dtype.name}",
+                             hint=f"{{{name}}}.to(flow.{dtype.name})")  # fmt: skip
+    return cond.but(shape=join("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
+
+
+where = define(
+    "where(cond, a, b)",
+    chosen,
+    dict(a=lambda g, cond: where(cond, g, 0), b=lambda g, cond: where(cond, 0, g)),
+    alias_safe=True,
+    scalar="cond ? a : b",
+    sbp=(("S", "S", "S", "S"), ("B", "B", "B", "B"), ("B", "P", "P", "P")),
+    examples=[
+        case(bools(3, 4), floats(3, 4), floats(3, 4)),
+        case(bools(4), floats(3, 1), floats(())),
+        case(bools(3, 1), strided(3, 4), 0.5),
+        case(bools(()), 1.5, floats(3)),
+        case(bools(0, 3), floats(3), 0),
+        case(bools(4), ints(4), 7),
+        case(bools(4), floats(4, dtype="float32"), 7),
+    ],
+    doc="a where cond, else b.",
+)
+
+
+@kernel(where)
+def _(xp, cond, a, b, out=None):
+    chosen = xp.where(cond, a, b)
+    if out is None:
+        return chosen
+    xp.copyto(out, chosen, casting="unsafe")  # two Python numbers give numpy's float64
+    return out
+
+
+# ---- functions of one number -------------------------------------------------------------------------------------
+
+neg = define("neg(x)", numeric("neg", "~x for not"), lambda g: -g, elementwise="same", scalar="-x", sbp=LINEAR_1, examples=unary(), doc="-x.")
+kernel(neg, ufunc="negative")
+
+abs = define("abs(x)", same, lambda g, x: g * sign(x), elementwise="same", scalar="abs(x)", sbp=SPLIT_1, examples=unary(), doc="|x|; slope 0 at 0.")
+kernel(abs, ufunc="absolute")
+
+sign = define("sign(x)", numeric("sign"), nothing, elementwise="same", scalar="(x > 0) - (x < 0)", sbp=SPLIT_1, examples=unary(), doc="-1, 0 or 1.")
+kernel(sign, ufunc="sign")
+
+square = define("square(x)", numeric("square"), lambda g, x: g * (x * 2), elementwise="same", scalar="x * x", sbp=SPLIT_1, examples=unary(), doc="x * x.")
+quiet(square, "square")
+
+exp = define("exp(x)", same, lambda g, out: g * out, elementwise="float", scalar="exp(x)", sbp=SPLIT_1, examples=unary(), doc="e to the power x.")
+quiet(exp, "exp")
+
+expm1 = define("expm1(x)", same, lambda g, out: g * (out + 1), elementwise="float", scalar="expm1(x)", sbp=SPLIT_1, examples=unary(),
+               doc="exp(x) - 1, exact for small x.")  # fmt: skip
+quiet(expm1, "expm1")
+
+log = define("log(x)", same, lambda g, x: g / x, elementwise="float", scalar="log(x)", sbp=SPLIT_1, examples=unary(low=0.2, high=3.0),
+             doc="The natural logarithm; -inf at 0, NaN below.")  # fmt: skip
+quiet(log, "log")
+
+log1p = define("log1p(x)", same, lambda g, x: g / (x + 1), elementwise="float", scalar="log1p(x)", sbp=SPLIT_1,
+               examples=unary(low=-0.8, high=2.0), doc="log(1 + x), exact for small x.")  # fmt: skip
+quiet(log1p, "log1p")
+
+log2 = define("log2(x)", same, lambda g, x: g / (x * math.log(2)), elementwise="float", scalar="log2(x)", sbp=SPLIT_1,
+              examples=unary(low=0.2, high=3.0), doc="The logarithm to base 2.")  # fmt: skip
+quiet(log2, "log2")
+
+sqrt = define("sqrt(x)", same, lambda g, out: g * 0.5 / out, elementwise="float", scalar="sqrt(x)", sbp=SPLIT_1,
+              examples=unary(low=0.2, high=3.0), doc="The square root.")  # fmt: skip
+quiet(sqrt, "sqrt")
+
+rsqrt = define("rsqrt(x)", same, lambda g, out: g * (out * out * out * -0.5), elementwise="float", scalar="1 / sqrt(x)", sbp=SPLIT_1,
+               examples=unary(low=0.2, high=3.0), doc="1 / sqrt(x).")  # fmt: skip
+
+
+@kernel(rsqrt)
+def _(xp, x, out=None):
+    with xp.errstate(all="ignore"):
+        root = xp.sqrt(x, out=out)
+        return xp.true_divide(root.dtype.type(1), root, out=out)
+
+
+reciprocal = define("reciprocal(x)", same, lambda g, out: -(g * out * out), elementwise="float", scalar="1 / x", sbp=SPLIT_1,
+                    examples=unary(low=0.2, high=3.0), doc="1 / x.")  # fmt: skip
+quiet(reciprocal, "reciprocal")
+
+sin = define("sin(x)", same, lambda g, x: g * cos(x), elementwise="float", scalar="sin(x)", sbp=SPLIT_1, examples=unary(), doc="The sine, x in radians.")
+quiet(sin, "sin")
+
+cos = define("cos(x)", same, lambda g, x: -(g * sin(x)), elementwise="float", scalar="cos(x)", sbp=SPLIT_1, examples=unary(), doc="The cosine, x in radians.")
+quiet(cos, "cos")
+
+tan = define("tan(x)", same, lambda g, out: g * (out * out + 1), elementwise="float", scalar="tan(x)", sbp=SPLIT_1,
+             examples=unary(low=-1.2, high=1.2), doc="The tangent, x in radians.")  # fmt: skip
+quiet(tan, "tan")
+
+tanh = define("tanh(x)", same, lambda g, out: g * (1 - out * out), elementwise="float", scalar="tanh(x)", sbp=SPLIT_1, examples=unary(),
+              doc="The hyperbolic tangent.")  # fmt: skip
+kernel(tanh, ufunc="tanh")
+
+sigmoid = define("sigmoid(x)", same, lambda g, out: g * (out * (1 - out)), elementwise="float", scalar="1 / (1 + exp(-x))", sbp=SPLIT_1,
+                 examples=unary(), doc="1 / (1 + exp(-x)).")  # fmt: skip
+
+
+@kernel(sigmoid)
+def _(xp, x, out=None):
+    with xp.errstate(all="ignore"):
+        t = xp.exp(xp.negative(x, out=out), out=out)
+        t = xp.add(t, t.dtype.type(1), out=out)
+        return xp.reciprocal(t, out=out)
+
+
+erf = define("erf(x)", same, lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))), elementwise="float", scalar="erf(x)", sbp=SPLIT_1,
+             examples=unary(), doc="The error function: 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.")  # fmt: skip
+
+
+@kernel(erf)
+def _(xp, x, out=None):
+    if xp is np:
+        from scipy import special  # not at import: it takes longer than all of minflow
+    else:
+        from cupyx.scipy import special
+    out = xp.empty(x.shape, x.dtype) if out is None else out
+    return special.erf(x, out=out, casting="same_kind")
+
+
+relu = define("relu(x)", numeric("relu"), lambda g, out: relu_grad(g, out), elementwise="same", scalar="max(x, 0)", sbp=SPLIT_1, examples=unary(),
+              doc="max(x, 0); slope 0 at 0.")  # fmt: skip
+kernel(relu, lambda xp, x, out=None: xp.maximum(x, 0, out=out))
+
+# A primitive, for speed: every network runs it at each step, and a composite makes two arrays more.
+relu_grad = define("relu_grad(x, y)", broadcast("relu_grad", "x", "y"), dict(x=lambda g, y: relu_grad(g, y)), elementwise="same",
+                   scalar="y > 0 ? x : 0", sbp=(*SPLIT_2, ("P", "B", "P")),
+                   examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(())), case(strided(4, 5), strided(4, 5))],
+                   doc="x where y > 0, else 0.")  # fmt: skip
+kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.greater(y, 0), out=out))
+
+
+# ---- rounding ----------------------------------------------------------------------------------------------------
+
+
+def rounding(name: str, ufunc: str, doc: str):
+    op = define(f"{name}(x)", same, nothing, elementwise="same", scalar=f"{name}(x)", sbp=SPLIT_1, examples=unary(), doc=doc)
+
+    @kernel(op)
+    def _(xp, x, out=None):
+        if x.dtype.kind == "f":
+            return getattr(xp, ufunc)(x, out=out)
+        if out is None:
+            return x.copy()
+        xp.copyto(out, x)
+        return out
+
+    return op
+
+
+floor = rounding("floor", "floor", "The largest whole number that is not above x.")
+ceil = rounding("ceil", "ceil", "The smallest whole number that is not below x.")
+round = rounding("round", "rint", "The nearest whole number; halves go to the even one.")
+trunc = rounding("trunc", "trunc", "x without its fraction.")

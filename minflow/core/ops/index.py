@@ -1,0 +1,358 @@
+"""Picking and placing by integer tensors, masks of triangles, and orders of elements reversed or turned.
+
+Every index is checked before it is used: numpy would say which number was wrong, but not where it stood.
+`x[index]` with lists, arrays and masks comes down to `take` and `index_put`: `functions/indexing.py`.
+"""
+
+from __future__ import annotations
+
+from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..examples import bools, case, floats, ints, strided
+from ..op import data_dependent, define, fail, kernel
+from ..spec import Spec, int64, spec_of
+from .rules import join, need_axis, need_index
+from .shape import zeros_of
+
+
+def check_bounds(xp, op: str, index, size: int, axis: int) -> None:
+    """Refuse an index outside [-size, size), naming the first one and where it stands."""
+    if index.size and (index.max() >= size or index.min() < -size):
+        wrong = xp.argwhere((index >= size) | (index < -size))[0]
+        place = tuple(int(i) for i in wrong)
+        at = f" (at position {place if len(place) > 1 else place[0]} of the index)" if place else ""
+        fail(OutOfRangeError, f"{op}: index {int(index[place])}{at} is outside axis {axis}, which has size {size}",
+             f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end" if size else "the axis is empty",
+             index=spec_of(index))  # fmt: skip
+
+
+def fresh(xp, like, out):
+    """An array to write into, C-contiguous; `settle` brings it to `out` if it is not `out` itself."""
+    return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
+
+
+def settle(xp, result, out):
+    if out is not None and out is not result:
+        xp.copyto(out, result)
+        return out
+    return result
+
+
+def copied(xp, x, out):
+    result = fresh(xp, x, out)
+    if result is not x:
+        xp.copyto(result, x)
+    return result
+
+
+# ---- along one axis, by an index of any shape --------------------------------------------------------------------
+
+
+def taken(x: Spec, index: Spec, axis: int, op: str = "take") -> Spec:
+    need_axis(op, x, axis)
+    need_index(op, index)
+    return x.but(shape=x.shape[:axis] + index.shape + x.shape[axis + 1 :])
+
+
+take = define(
+    "take(x, index; axis)",
+    taken,
+    dict(x=lambda g, x_spec, index, axis: index_add(zeros_of(x_spec), index, g, axis=axis)),
+    examples=[
+        case(floats(5, 3), ints(4, high=5), axis=0),
+        case(floats(3, 5, 2), ints(2, 4, low=-5, high=5), axis=1),
+        case(floats(5), ints((), high=5), axis=0),
+        case(strided(3, 5), ints(4, high=5, dtype="int32"), axis=1),
+        case(floats(5, 3), ints(0, high=5), axis=0),
+        case(ints(5, 3), ints(2, high=5), axis=0),
+    ],
+    doc="x at integer positions along an axis; the axes of the index stand where that axis was.",
+)
+
+
+@kernel(take)
+def _(xp, x, index, axis, out=None):
+    check_bounds(xp, "take", index, x.shape[axis], axis)
+    if out is None:
+        out = xp.empty(x.shape[:axis] + index.shape + x.shape[axis + 1 :], x.dtype)
+    if not out.size:
+        return out
+    if xp.may_share_memory(x, out):
+        x = x.copy()
+    return xp.take(x, index, axis=axis, out=out, mode="wrap")  # "raise" would buffer; what is left to wrap is -1 and its like
+
+
+def placed(op: str):
+    def infer(x: Spec, index: Spec, src, axis: int) -> Spec:
+        place = taken(x, index, axis, op)
+        if isinstance(src, Spec):
+            if src.dtype is not x.dtype:
+                raise DTypeError(f"{op}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
+            if src.shape != place.shape:
+                raise ShapeError(f"{op}: {{src}} has shape {src.shape}, the place for it {place.shape}", hint="{src}.expand(...)")
+        return x
+
+    return infer
+
+
+index_add = define(
+    "index_add(x, index, src; axis)",
+    placed("index_add"),
+    dict(x=lambda g: g, src=lambda g, index, axis: take(g, index, axis=axis)),
+    examples=[
+        case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
+        case(floats(3, 4, 2), ints(2, 3, low=-4, high=4), floats(3, 2, 3, 2), axis=1),
+        case(floats(5), ints((), high=5), floats(()), axis=0),
+        case(floats(5, 3), ints(0, high=5), floats(0, 3), axis=0),
+        case(strided(5, 3), ints(3, high=5), strided(3, 3), axis=0),
+    ],
+    doc="x with src added at integer positions along an axis; a position named twice gets both.",
+)
+
+
+@kernel(index_add)
+def _(xp, x, index, src, axis, out=None):
+    n = x.shape[axis]
+    check_bounds(xp, "index_add", index, n, axis)
+    result = copied(xp, x, out)
+    if index.size and result.size:
+        flat = index.reshape(-1) % n
+        rows = src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :])
+        order = xp.argsort(flat, kind="stable")  # equal positions side by side, so that each is added up in one go
+        flat = flat[order]
+        starts = xp.flatnonzero(xp.concatenate((xp.ones(1, bool), flat[1:] != flat[:-1])))
+        totals = xp.add.reduceat(xp.moveaxis(rows, axis, 0)[order], starts, axis=0)
+        target = xp.moveaxis(result, axis, 0)
+        target[flat[starts]] += totals
+    return settle(xp, result, out)
+
+
+index_put = define(
+    "index_put(x, index, src; axis)",
+    placed("index_put"),
+    dict(
+        x=lambda g, index, axis: index_put(g, index, 0, axis=axis),
+        src=lambda g, index, axis: take(g, index, axis=axis),
+    ),
+    examples=[
+        case(floats(1, 3), ints(1, high=1), floats(1, 3), axis=0),
+        case(floats(3, 5), ints((), high=5), floats(3), axis=1),
+        case(floats(5, 3), ints(4, high=5), 1.5, axis=0),
+        case(strided(3, 4), ints(2, low=-4, high=4), 0, axis=1),
+        case(floats(5, 3), ints(0, high=5), floats(0, 3), axis=0),
+    ],
+    doc="x with src in the integer positions along an axis; of a position named twice the last one counts.",
+)
+
+
+@kernel(index_put)
+def _(xp, x, index, src, axis, out=None):
+    check_bounds(xp, "index_put", index, x.shape[axis], axis)
+    result = copied(xp, x, out)
+    result[(slice(None),) * axis + (index,)] = src
+    return settle(xp, result, out)
+
+
+def unravelled(*index, shape: tuple[int, ...]) -> Spec:
+    arrays = {f"index[{i}]": s for i, s in enumerate(index) if isinstance(s, Spec)}
+    for name, s in arrays.items():
+        need_index("indexing", s, name)
+    return next(iter(arrays.values())).but(shape=join("indexing", {name: s.shape for name, s in arrays.items()}), dtype=int64)
+
+
+ravel_index = define(
+    "ravel_index(*index; shape)",
+    unravelled,
+    examples=[
+        case(ints(4, high=3), ints(4, low=-5, high=5), shape=(3, 5)),
+        case(ints(4, 1, high=3), ints(2, high=5), 1, shape=(3, 5, 2)),
+        case(ints((), high=3), shape=(3,)),
+    ],
+    doc="Where an element stands in the flattened tensor: one integer index per axis, broadcast.",
+)
+
+
+@kernel(ravel_index)
+def _(xp, *index, shape, out=None):
+    total, step = 0, 1
+    for axis in range(len(shape) - 1, -1, -1):
+        i = xp.asarray(index[axis])
+        check_bounds(xp, "indexing", i, shape[axis], axis)
+        total = total + xp.where(i < 0, i + shape[axis], i).astype("int64") * step
+        step *= shape[axis]
+    if out is None:
+        return xp.asarray(total)
+    xp.copyto(out, total)
+    return out
+
+
+# ---- element by element along one axis (PyTorch's gather and scatter) --------------------------------------------
+
+
+def gathered(op: str):
+    def infer(x: Spec, index: Spec, *src, dim: int) -> Spec:
+        need_axis(op, x, dim)
+        need_index(op, index)
+        if index.ndim != x.ndim or any([n > m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]):
+            raise ShapeError(f"{op}: {{index}} of shape {index.shape} does not fit into {{x}} of shape {x.shape}",
+                             hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}")  # fmt: skip
+        if not src:
+            return x.but(shape=index.shape)
+        if isinstance(src[0], Spec) and src[0].shape != index.shape:
+            raise ShapeError(f"{op}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike")
+        if isinstance(src[0], Spec) and src[0].dtype is not x.dtype:
+            raise DTypeError(f"{op}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
+        return x
+
+    return infer
+
+
+def everywhere(xp, op: str, x, index, dim: int):
+    """The index of each element, one broadcastable array per axis."""
+    check_bounds(xp, op, index, x.shape[dim], dim)
+    return tuple([index if d == dim else xp.arange(n).reshape((-1,) + (1,) * (index.ndim - 1 - d)) for d, n in enumerate(index.shape)])
+
+
+gather = define(
+    "gather(x, index; dim)",
+    gathered("gather"),
+    dict(x=lambda g, x_spec, index, dim: scatter_add(zeros_of(x_spec), index, g, dim=dim)),
+    examples=[
+        case(floats(3, 4), ints(2, 4, high=3), dim=0),
+        case(floats(3, 4), ints(2, 6, low=-4, high=4), dim=1),
+        case(strided(3, 4), ints(3, 1, high=4), dim=1),
+        case(floats(5), ints(0, high=5), dim=0),
+    ],
+    doc="out[i, j] = x[i, index[i, j]] for dim 1, and so on.",
+)
+
+
+@kernel(gather)
+def _(xp, x, index, dim, out=None):
+    found = x[everywhere(xp, "gather", x, index, dim)]
+    return settle(xp, found, out)
+
+
+SCATTERS = [
+    case(floats(3, 4), ints(1, 4, high=3), floats(1, 4), dim=0),
+    case(floats(3, 4), ints(3, 1, low=-4, high=4), floats(3, 1), dim=1),
+    case(strided(3, 4), ints(2, 1, high=4), strided(2, 1), dim=1),
+    case(floats(5), ints(0, high=5), floats(0), dim=0),
+]
+
+scatter = define(
+    "scatter(x, index, src; dim)",
+    gathered("scatter"),
+    dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
+    examples=[*SCATTERS, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
+    doc="x with x[i, index[i, j]] = src[i, j] for dim 1, and so on; src may be a number.",
+)
+
+
+@kernel(scatter)
+def _(xp, x, index, src, dim, out=None):
+    result = copied(xp, x, out)
+    result[everywhere(xp, "scatter", x, index, dim)] = src
+    return settle(xp, result, out)
+
+
+scatter_add = define(
+    "scatter_add(x, index, src; dim)",
+    gathered("scatter_add"),
+    dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
+    examples=[*SCATTERS, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
+    doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; what meets is added.",
+)
+
+
+@kernel(scatter_add)
+def _(xp, x, index, src, dim, out=None):
+    at = everywhere(xp, "scatter_add", x, index, dim)
+    result = copied(xp, x, out)
+    if index.size:
+        flat = xp.ravel_multi_index(xp.broadcast_arrays(*at), x.shape, mode="wrap").reshape(-1)  # one index: numpy's fast case
+        xp.add.at(result.reshape(-1), flat, xp.broadcast_to(src, index.shape).reshape(-1))
+    return settle(xp, result, out)
+
+
+# ---- shapes that depend on numbers -------------------------------------------------------------------------------
+
+nonzero = define(
+    "nonzero(x)",
+    data_dependent,
+    examples=[ints(3, 4, high=2), bools(5), bools(()), floats(0, 3)],
+    doc="The positions of what is not 0, one row each; only eager, since the shape depends on the numbers.",
+)
+kernel(nonzero, lambda xp, x: xp.argwhere(x).astype("int64"))
+
+
+# ---- triangles, classes, and orders ------------------------------------------------------------------------------
+
+
+def triangular(x: Spec, diagonal: int, op: str) -> Spec:
+    if x.ndim < 2:
+        raise ShapeError(f"{op}: {{x}} has {x.ndim} axes, a matrix has 2", hint="flow.diag, or reshape")
+    return x
+
+
+def triangle(name: str, doc: str):
+    def lower(xp, x, diagonal):
+        return xp.arange(x.shape[-1]) <= xp.arange(x.shape[-2])[:, None] + diagonal
+
+    def upper(xp, x, diagonal):
+        return xp.arange(x.shape[-1]) >= xp.arange(x.shape[-2])[:, None] + diagonal
+
+    mask = lower if name == "tril" else upper
+    op = define(f"{name}(x; diagonal)", lambda x, diagonal: triangular(x, diagonal, name), lambda g, diagonal: op(g, diagonal=diagonal),
+                alias_safe=True, doc=doc, examples=[case(floats(3, 4), diagonal=0), case(floats(2, 3, 3), diagonal=-1),
+                                                    case(strided(4, 3), diagonal=1), case(ints(3, 3), diagonal=0)])  # fmt: skip
+    kernel(op, lambda xp, x, diagonal, out=None: settle(xp, xp.where(mask(xp, x, diagonal), x, x.dtype.type(0)), out))
+    return op
+
+
+tril = triangle("tril", "The lower triangle: 0 above the diagonal.")
+triu = triangle("triu", "The upper triangle: 0 below the diagonal.")
+
+
+def classes(index: Spec, num_classes: int) -> Spec:
+    need_index("one_hot", index)
+    return index.but(shape=(*index.shape, num_classes), dtype=int64)
+
+
+one_hot = define(
+    "one_hot(index; num_classes)",
+    classes,
+    examples=[case(ints(4, high=3), num_classes=3), case(ints(2, 3, high=3), num_classes=5), case(ints((), high=2), num_classes=2)],
+    doc="1 at the class that each integer names, else 0.",
+)
+
+
+@kernel(one_hot)
+def _(xp, index, num_classes, out=None):
+    check_bounds(xp, "one_hot", index, num_classes, index.ndim)
+    return settle(xp, xp.equal(index[..., None], xp.arange(num_classes)).astype("int64"), out)
+
+
+flip = define(
+    "flip(x; axes)",
+    lambda x, axes: x,
+    lambda g, axes: flip(g, axes=axes),
+    examples=[case(floats(3, 4), axes=(0,)), case(floats(2, 3, 4), axes=(0, 2)), case(strided(4, 5), axes=(1,)), case(floats(()), axes=())],
+    doc="The order along some axes reversed; a copy.",
+)
+
+
+@kernel(flip)
+def _(xp, x, axes, out=None):
+    turned = x[tuple([slice(None, None, -1 if d in axes else None) for d in range(x.ndim)])]
+    return settle(xp, xp.array(turned, order="C") if out is None or xp.may_share_memory(x, out) else turned, out)
+
+
+roll = define(
+    "roll(x; shifts, axes)",
+    lambda x, shifts, axes: x,
+    lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
+    examples=[case(floats(3, 4), shifts=(1,), axes=(0,)), case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),
+              case(strided(4, 5), shifts=(7,), axes=(1,))],
+    doc="Elements moved along some axes; what leaves at the end comes in at the start.",
+)  # fmt: skip
+kernel(roll, lambda xp, x, shifts, axes, out=None: settle(xp, xp.ascontiguousarray(xp.roll(x, shifts, axes)), out))

@@ -1,0 +1,78 @@
+"""Matrix multiplication: the one primitive of linear algebra, with transposition flags so that gradients copy nothing.
+
+Vectors, more than two axes against a matrix, einsum and the rest are composites: `functions/linear_algebra.py`.
+"""
+
+from __future__ import annotations
+
+from ..errors import DTypeError, ShapeError
+from ..examples import case, floats, ints, strided
+from ..op import define, kernel
+from ..spec import Spec
+from .rules import join
+
+
+def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
+    """The shape rule of matmul, in words that name axes as the learner wrote them."""
+    for name, x in (("a", a), ("b", b)):
+        if x.ndim < 2:
+            raise ShapeError(f"matmul: {{{name}}} has {x.ndim} axes, a matrix has 2", hint=f"{{{name}}}.reshape(1, -1) is a matrix of one row")
+    if a.dtype is not b.dtype:
+        hint = "{b}.to({a}.dtype)" if a.dtype.floating else "{a}.to({b}.dtype)"
+        raise DTypeError(f"matmul: dtypes differ, {a.dtype.name} of {{a}} and {b.dtype.name} of {{b}}", hint=hint)
+    (n, k), (m, p) = (a.shape[:-3:-1] if ta else a.shape[-2:]), (b.shape[:-3:-1] if tb else b.shape[-2:])
+    if k != m:
+        axis_a, axis_b = a.ndim - (2 if ta else 1), b.ndim - (1 if tb else 2)
+        raise ShapeError(
+            f"matmul: inner sizes differ, {k} (axis {axis_a} of {{a}}) and {m} (axis {axis_b} of {{b}})",
+            hint=transposed(k, m, n, p),
+        )
+    batch = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else join("matmul", {"a": a.shape[:-2], "b": b.shape[:-2]})
+    return a.but(shape=(*batch, n, p))
+
+
+def transposed(k: int, m: int, n: int, p: int) -> str:
+    """(n, k) @ (m, p) with k != m: which transposition would fit?"""
+    if k == p:
+        return "{a} @ {b}.T  - the second one transposed"
+    if n == m:
+        return "{a}.T @ {b}  - the first one transposed"
+    return f"the last size of {{a}} must be the last but one of {{b}}: reshape one of them, or make a layer for {k} inputs"
+
+
+matmul = define(
+    "matmul(a, b; ta, tb)",
+    product,
+    dict(
+        a=lambda g, b, ta, tb: matmul(b, g, ta=tb, tb=True) if ta else matmul(g, b, ta=False, tb=not tb),
+        b=lambda g, a, ta, tb: matmul(g, a, ta=True, tb=ta) if tb else matmul(a, g, ta=not ta, tb=False),
+    ),
+    sbp=(("S", "B", "S"), ("B", "B", "B"), ("P", "B", "P"), ("B", "P", "P")),
+    examples=[
+        case(floats(3, 4), floats(4, 2), ta=False, tb=False),
+        case(floats(4, 3), floats(4, 2), ta=True, tb=False),
+        case(floats(3, 4), floats(2, 4), ta=False, tb=True),
+        case(floats(4, 3), floats(2, 4), ta=True, tb=True),
+        case(floats(5, 3, 4), floats(5, 4, 2), ta=False, tb=False),
+        case(floats(5, 1, 4, 3), floats(2, 2, 4), ta=True, tb=True),
+        case(floats(5, 3, 4), floats(4, 2), ta=False, tb=False),
+        case(strided(4, 6), strided(6, 3), ta=False, tb=False),
+        case(floats(3, 0), floats(0, 2), ta=False, tb=False),
+        case(floats(0, 3), floats(3, 2), ta=False, tb=False),
+        case(floats(3, 4, dtype="float32"), floats(4, 2, dtype="float32"), ta=False, tb=False),
+        case(ints(3, 4), ints(4, 2), ta=False, tb=False),
+    ],
+    doc="Matrix products over the last two axes; the axes before them broadcast. ta, tb: that input is transposed.",
+)  # fmt: skip
+
+
+@kernel(matmul)
+def _(xp, a, b, ta, tb, out=None):
+    if ta:
+        a = a.T if a.ndim == 2 else a.swapaxes(-1, -2)
+    if tb:
+        b = b.T if b.ndim == 2 else b.swapaxes(-1, -2)
+    if a.dtype == "float16":  # numpy has no fast product for it, and adds up in it
+        return xp.copyto(out, xp.matmul(a.astype("float32"), b.astype("float32")), casting="same_kind")
+    with xp.errstate(all="ignore"):
+        return xp.matmul(a, b, out=out)

@@ -1,0 +1,165 @@
+"""Ops that make many numbers one: sums, means, products, extremes, and the running sum.
+
+`axis` is a sorted tuple of axes, or None for all of them; argmax, argmin and cumsum take one axis.
+float16 is summed in float32. Read next: `functions/reduction.py`, the public functions with PyTorch's arguments.
+"""
+
+from __future__ import annotations
+
+from ..errors import ShapeError
+from ..examples import bools, case, distinct, floats, ints, positive, strided
+from ..op import define, kernel
+from ..spec import Spec, bool_, int64
+from .compare import eq
+from .elementwise import where
+from .index import flip
+from .rules import count, counted, kept_shape, need_axis, need_floating, reduced
+from .shape import cast, expand, reshape
+
+EXAMPLES = [
+    case(floats(3, 4), axis=None, keepdims=False),
+    case(floats(2, 3, 4), axis=(1,), keepdims=False),
+    case(floats(2, 3, 4), axis=(0, 2), keepdims=True),
+    case(floats(()), axis=None, keepdims=False),
+    case(strided(4, 5), axis=(0,), keepdims=False),
+    case(floats(3, 4, dtype="float32"), axis=(1,), keepdims=False),
+]
+EMPTY = [case(floats(0, 3), axis=(0,), keepdims=False), case(floats(0, 3), axis=(1,), keepdims=True)]
+INTEGERS = [case(ints(3, 4), axis=(0,), keepdims=False), case(bools(3, 4), axis=None, keepdims=False)]
+
+
+def spread(g, x: Spec, axis):
+    """g of a reduced shape, repeated over the axes that were reduced."""
+    if g.spec.ndim:
+        g = reshape(g.contiguous(), shape=kept_shape(x.shape, axis))
+    return expand(g, shape=x.shape)
+
+
+def wide(x):
+    """The dtype to add numbers up in: numpy's own choice but for float16."""
+    return "float32" if x.dtype == "float16" else None
+
+
+sum = define(
+    "sum(x; axis, keepdims)",
+    lambda x, axis, keepdims: counted(reduced(x, axis, keepdims)),
+    lambda g, x_spec, axis: spread(g, x_spec, axis),
+    examples=[*EXAMPLES, *EMPTY, *INTEGERS],
+    doc="The sum; of bools and integers an int64.",
+)
+kernel(sum, lambda xp, x, axis, keepdims, out=None: xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out))
+
+
+def averaged(x: Spec, axis, keepdims: bool) -> Spec:
+    need_floating("mean", x)
+    return reduced(x, axis, keepdims)
+
+
+mean = define(
+    "mean(x; axis, keepdims)",
+    averaged,
+    lambda g, x_spec, axis: spread(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
+    examples=EXAMPLES,
+    doc="The sum divided by the count; NaN of nothing.",
+)
+
+
+@kernel(mean)
+def _(xp, x, axis, keepdims, out=None):
+    n = count(x.shape, axis)
+    with xp.errstate(all="ignore"):
+        if wide(x):
+            return xp.true_divide(xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims), n, out=out, casting="same_kind")
+        total = xp.add.reduce(x, axis, keepdims=keepdims, out=out)
+        return xp.true_divide(total, n, out=out)
+
+
+prod = define(
+    "prod(x; axis, keepdims)",
+    lambda x, axis, keepdims: counted(reduced(x, axis, keepdims)),
+    lambda g, x, axis: others(g, x, axis),
+    examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
+    doc="The product; of bools and integers an int64.",
+)
+kernel(prod, lambda xp, x, axis, keepdims, out=None: xp.multiply.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out))
+
+
+def others(g, x, axis):
+    """g times the product of all the other factors: out / x, and where one factor is 0 the product of the rest for it."""
+    zero = eq(x, 0)
+    filled = where(zero, 1, x)
+    zeros = spread(sum(zero, axis=axis, keepdims=False), x.spec, axis)
+    rest = spread(prod(filled, axis=axis, keepdims=False), x.spec, axis) / filled
+    return spread(g, x.spec, axis) * where(eq(zeros, cast(zero, dtype=int64)), rest, 0)
+
+
+def extreme(name: str, ufunc: str, doc: str):
+    def infer(x: Spec, axis, keepdims: bool) -> Spec:
+        if not count(x.shape, axis):
+            place = "" if axis is None else f" along {'axis' if len(axis) == 1 else 'axes'} {', '.join(map(str, axis))}"
+            raise ShapeError(f"{name}: {{x}} has no elements{place}, and of nothing there is no {name[1:]}", hint="check x.numel() first")
+        return reduced(x, axis, keepdims)
+
+    op = define(f"{name}(x; axis, keepdims)", infer, lambda g, x, out, axis: spread_evenly(g, x, out, axis),
+                examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
+                doc=doc)  # fmt: skip
+    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
+    return op
+
+
+def spread_evenly(g, x, out, axis):
+    """g to where the extreme was found; equal ones share it."""
+    hit = cast(eq(x, spread(out, x.spec, axis)), dtype=g.spec.dtype)
+    return spread(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
+
+
+amax = extreme("amax", "maximum", "The largest; NaN wins; equal ones share the gradient.")
+amin = extreme("amin", "minimum", "The smallest; NaN wins; equal ones share the gradient.")
+
+
+def position(name: str, doc: str):
+    def infer(x: Spec, axis: int | None, keepdims: bool) -> Spec:
+        if axis is not None:
+            need_axis(name, x, axis)
+        axes = None if axis is None else (axis,)
+        if not count(x.shape, axes):
+            raise ShapeError(f"{name}: {{x}} has no elements to choose from", hint="check x.numel() first")
+        return reduced(x, axes, keepdims).but(dtype=int64)
+
+    op = define(f"{name}(x; axis, keepdims)", infer, doc=doc, examples=[
+        case(distinct(3, 4), axis=None, keepdims=False), case(distinct(2, 3, 4), axis=1, keepdims=True),
+        case(distinct(3, 4), axis=0, keepdims=False), case(floats(()), axis=None, keepdims=False), case(ints(3, 4), axis=1, keepdims=False),
+        case(strided(4, 5), axis=0, keepdims=False)])  # fmt: skip
+    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, name)(x, axis, keepdims=keepdims, out=out))
+    return op
+
+
+argmax = position("argmax", "Where the largest stands: the first one, in the flattened tensor if axis is None.")
+argmin = position("argmin", "Where the smallest stands: the first one, in the flattened tensor if axis is None.")
+
+
+def quantifier(name: str, ufunc: str, doc: str):
+    op = define(f"{name}(x; axis, keepdims)", lambda x, axis, keepdims: reduced(x, axis, keepdims).but(dtype=bool_),
+                examples=[*EXAMPLES, *EMPTY, *INTEGERS], doc=doc)  # fmt: skip
+    kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
+    return op
+
+
+any = quantifier("any", "logical_or", "Is one of them true (not 0)?")
+all = quantifier("all", "logical_and", "Are all of them true (not 0)?")
+
+
+def running(x: Spec, axis: int) -> Spec:
+    need_axis("cumsum", x, axis)
+    return counted(x)
+
+
+cumsum = define(
+    "cumsum(x; axis)",
+    running,
+    lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
+    examples=[case(floats(3, 4), axis=0), case(floats(2, 3, 4), axis=1), case(strided(4, 5), axis=1), case(floats(0, 3), axis=0),
+              case(ints(3, 4), axis=1), case(bools(4), axis=0)],
+    doc="The sum of all up to here, along an axis.",
+)  # fmt: skip
+kernel(cumsum, lambda xp, x, axis, out=None: xp.add.accumulate(x, axis, dtype=wide(x), out=out))

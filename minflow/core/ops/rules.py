@@ -1,0 +1,116 @@
+"""Shape and dtype rules that many ops share.
+
+A rule gets the Spec of each tensor input, or the Python type of a number, and returns the Spec of the result, or raises
+an error that teaches: `{a}` in a text stands for the learner's name of the input `a` (put there by `op.explain`).
+Knows no arrays and no tensors. Read next: `elementwise.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..spec import DType, Spec, bool_, int64, promote
+
+# Signatures of elementwise ops on many ranks: split alike, or all there; P where the op is linear in that input.
+SPLIT_1 = (("S", "S"), ("B", "B"))
+SPLIT_2 = (("S", "S", "S"), ("B", "B", "B"))
+LINEAR_1 = (*SPLIT_1, ("P", "P"))
+
+
+def mark(name: str) -> str:
+    return "{" + name + "}"
+
+
+def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape to which these shapes (by input name) broadcast, as numpy's, or a ShapeError that names two sizes."""
+    found: list[tuple[int, str, int]] = []  # from the right: size, and the input and axis that it came from
+    for name, shape in shapes.items():
+        for back, size in enumerate(reversed(shape)):
+            axis = len(shape) - 1 - back
+            if back == len(found):
+                found.append((size, name, axis))
+            elif found[back][0] == 1:
+                found[back] = size, name, axis
+            elif size not in (1, found[back][0]):
+                other, first, first_axis = found[back]
+                raise ShapeError(
+                    f"{op}: sizes differ, {other} (axis {first_axis} of {mark(first)}) and {size} (axis {axis} of {mark(name)})",
+                    hint=fitting(first, shapes[first], name, shape),
+                )
+    return tuple(size for size, _, _ in reversed(found))
+
+
+def fitting(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> str:
+    """What to try where two shapes do not broadcast."""
+    if len(left) == len(right) == 2 and left == right[::-1]:
+        return f"{mark(b)}.T, if its axes are swapped"
+    for name, small, large in ((b, right, left), (a, left, right)):
+        if small and len(small) < len(large) and small == large[: len(small)]:
+            index = ", ".join([":"] * len(small) + ["None"] * (len(large) - len(small)))
+            return f"{mark(name)}[{index}], which puts its axes on the left"
+    return "axes are compared from the right and must be equal or 1: reshape, unsqueeze or index one of the two"
+
+
+def broadcast(op: str, *names: str, refuse_bool: str = "", integers: bool = False, out: DType | None = None) -> Callable:
+    """The rule of an elementwise op whose inputs are called `names`.
+
+    refuse_bool: what to try instead with bool tensors.  integers: only bool and integer dtypes.  out: dtype of the result.
+    """
+
+    def rule(*specs):
+        arrays = {name: s for name, s in zip(names, specs) if isinstance(s, Spec)}
+        first = next(iter(arrays.values()), None) or Spec((), promote(*specs))
+        if refuse_bool and first.dtype is bool_:
+            raise DTypeError(f"{op}: not defined for bool", hint=refuse_bool)
+        if integers and first.dtype.floating:
+            raise DTypeError(f"{op}: bits of floats are not defined, {first.dtype.name} was given", hint="x.int(), or x > 0")
+        if any(s is not first for s in arrays.values()):
+            first = first.but(shape=join(op, {name: s.shape for name, s in arrays.items()}))
+        return first if out is None else first.but(dtype=out)
+
+    return rule
+
+
+def same(x):
+    """The result is like the input."""
+    return x if isinstance(x, Spec) else Spec((), promote(x))
+
+
+def need_floating(op: str, x: Spec, name: str = "x") -> None:
+    if not x.dtype.floating:
+        raise DTypeError(f"{op}: {mark(name)} must be floating, it is {x.dtype.name}", hint=f"{mark(name)}.float()")
+
+
+def need_index(op: str, index: Spec, name: str = "index") -> None:
+    if index.dtype.rank != 1:
+        hint = f"{mark(name)}.long()" if index.dtype.floating else f"{mark(name)}.nonzero(), or a mask as x[mask]"
+        raise DTypeError(f"{op}: {mark(name)} must hold integers, it is {index.dtype.name}", hint=hint)
+
+
+def need_axis(op: str, x: Spec, axis: int) -> None:
+    if not 0 <= axis < x.ndim:
+        raise OutOfRangeError(f"{op}: axis {axis} is out of range for {{x}}, which has {x.ndim} axes")
+
+
+def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[int, ...]:
+    """`shape` with the reduced axes (None is all) as 1."""
+    return tuple(1 if axis is None or i in axis else n for i, n in enumerate(shape))
+
+
+def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
+    """The Spec of a reduction over the sorted axes (None is all)."""
+    if keepdims:
+        return x.but(shape=kept_shape(x.shape, axis))
+    return x.but(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))
+
+
+def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
+    """How many elements are reduced to one."""
+    return math.prod(shape) if axis is None else math.prod(shape[i] for i in axis)
+
+
+def counted(x: Spec) -> Spec:
+    """Sums and products of integers are int64, as in PyTorch."""
+    return x if x.dtype.floating else x.but(dtype=int64)

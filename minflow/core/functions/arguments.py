@@ -1,0 +1,95 @@
+"""What the functions share: axes counted from the end, numpy's names of arguments, tensors or numbers.
+
+Read next: `arithmetic.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from ..errors import DTypeError, OutOfRangeError
+from ..op import MODE, NUMBERS, fail
+from ..ops.shape import cast
+from ..spec import DType, as_dtype
+
+
+def is_tensor(x) -> bool:
+    return hasattr(x, "spec")
+
+
+def tensor_of(x):
+    """x as a tensor, if it is an array, a number or a list."""
+    return x if is_tensor(x) else MODE.get().tensor_of(x)
+
+
+def operand(x):
+    """x as an op takes it: a tensor, or a Python number as it is."""
+    return x if x.__class__ in NUMBERS or is_tensor(x) else MODE.get().tensor_of(x)
+
+
+def to(x, dtype: DType):
+    """x in this dtype: itself if it has it."""
+    return x if x.spec.dtype is dtype else cast(x, dtype=dtype)
+
+
+def maybe_to(x, dtype):
+    """x in the dtype that a caller asked for, or as it is."""
+    return x if dtype is None else to(x, as_dtype(dtype))
+
+
+def integer(x, name: str) -> int:
+    """A Python int of an int-like argument (numpy's integers, a 0-d integer tensor)."""
+    if x.__class__ is int:
+        return x
+    try:
+        return x.__index__()
+    except (AttributeError, TypeError):
+        fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}", f"int({name})", **{name: x})
+
+
+def axis_of(dim, ndim: int, x=None) -> int:
+    """`dim` counted from the front, in [0, ndim); a 0-d tensor counts as having one axis."""
+    dim, limit = integer(dim, "dim"), ndim or 1
+    if not -limit <= dim < limit:
+        fail(OutOfRangeError, f"dim {dim} is out of range: there are {ndim} axes, so dim is from {-limit} to {limit - 1}",
+             "x.shape tells the axes; dim=-1 is the last one", **({} if x is None else {"x": x}))  # fmt: skip
+    return dim % limit
+
+
+def axes_of(dim, x) -> tuple[int, ...] | None:
+    """The sorted axes that a `dim` argument (int, several, or None for all) names; None is all."""
+    ndim = x.spec.ndim
+    if dim is None or not ndim:
+        if dim is not None and not isinstance(dim, Sequence):
+            axis_of(dim, ndim, x)
+        return None
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return (dim % ndim,)
+    if not isinstance(dim, Sequence):
+        return (axis_of(dim, ndim, x),)
+    axes = tuple(sorted({axis_of(d, ndim, x) for d in dim}))
+    if len(axes) != len(dim):
+        fail(OutOfRangeError, f"dim {tuple(dim)} names an axis twice", "each axis once", x=x)
+    return axes or None
+
+
+def numpy_names(function: Callable) -> Callable:
+    """Also accept numpy's `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch and OneFlow do."""
+
+    @functools.wraps(function)
+    def either(*args, **options):
+        if options:
+            for name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+                if name in options:
+                    options[ours] = options.pop(name)
+        return function(*args, **options)
+
+    return either
+
+
+def sizes(shape: tuple) -> tuple[int, ...]:
+    """The ints of f(2, 3) and of f((2, 3)) alike."""
+    if len(shape) == 1 and isinstance(shape[0], Sequence):
+        shape = shape[0]
+    return tuple([integer(n, "size") for n in shape])

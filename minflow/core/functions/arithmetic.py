@@ -1,0 +1,148 @@
+"""Arithmetic, comparison and choice, with PyTorch's arguments. What needs no arguments beyond its inputs is an op itself.
+
+Read next: `reduction.py`.
+"""
+
+from __future__ import annotations
+
+from ..errors import DTypeError, ShapeError
+from ..op import NUMBERS, fail
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import reduce as r
+from ..spec import DType, bool_, iinfo, promote
+from .arguments import is_tensor, operand, tensor_of, to
+
+
+def scaled(other, alpha):
+    return other if alpha == 1 and alpha is not True else e.mul(operand(other), alpha)
+
+
+def add(input, other, *, alpha=1):
+    """`input + alpha * other`, broadcast and promoted."""
+    return e.add(operand(input), scaled(operand(other), alpha))
+
+
+def sub(input, other, *, alpha=1):
+    """`input - alpha * other`, broadcast and promoted. Raises DTypeError for bools."""
+    return e.sub(operand(input), scaled(operand(other), alpha))
+
+
+def rsub(input, other, *, alpha=1):
+    """`other - alpha * input`."""
+    return sub(other, input, alpha=alpha)
+
+
+def div(input, other, *, rounding_mode: str | None = None):
+    """`input / other`; rounding_mode "floor" rounds down and keeps integers, "trunc" rounds towards 0."""
+    input, other = operand(input), operand(other)
+    if rounding_mode is None:
+        return e.div(input, other)
+    if rounding_mode == "floor":
+        return e.floor_divide(input, other)
+    if rounding_mode == "trunc":
+        whole = e.trunc(e.div(input, other))
+        dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+        return whole if dtype.floating else e.floor_divide(e.sub(input, e.fmod(input, other)), other)
+    fail(DTypeError, f"div: rounding_mode is {rounding_mode!r}", 'None, "floor" or "trunc"', input=input, other=other)
+
+
+def pow(input, exponent):
+    """`input ** exponent`. Raises DTypeError for an integer to a negative integer."""
+    input, exponent = operand(input), operand(exponent)
+    if exponent.__class__ is int and exponent < 0 and is_tensor(input) and not input.spec.dtype.floating:
+        fail(DTypeError, f"pow: integers to the power {exponent} are not integers", f"input.float() ** {exponent}", input=input)
+    return e.pow(input, exponent)
+
+
+def round(input, *, decimals: int = 0):
+    """The nearest whole number (halves to the even one), or the nearest number with so many decimals."""
+    if not decimals or not input.spec.dtype.floating:
+        return e.round(input)
+    return e.div(e.round(e.mul(input, 10.0**decimals)), 10.0**decimals)
+
+
+def clamp(input, min=None, max=None):
+    """input kept between min and max (numbers or tensors, one of them may be missing)."""
+    if min is None and max is None:
+        fail(DTypeError, "clamp: neither min nor max is given", "clamp(min=0)", input=input)
+    if min is None or max is None:
+        given = operand(max if min is None else min)
+        spec = input.spec
+        dtype = promote(spec, given.spec if is_tensor(given) else type(given))
+        low, high = (float("-inf"), float("inf")) if dtype.floating else (0, 1) if dtype is bool_ else (iinfo(dtype).min, iinfo(dtype).max)
+        min, max = (low, max) if min is None else (min, high)
+    return e.clamp(input, operand(min), operand(max))
+
+
+def where(condition, input=None, other=None):
+    """input where condition, else other. With the condition alone: its positions, as nonzero(as_tuple=True)."""
+    if input is None and other is None:
+        from .gathering import nonzero
+
+        return nonzero(condition, as_tuple=True)
+    condition, input, other = operand(condition), operand(input), operand(other)
+    if is_tensor(condition) and condition.spec.dtype is not bool_:
+        fail(DTypeError, f"where: the condition is {condition.spec.dtype.name}, not bool", "a comparison such as x > 0, or condition.bool()",
+             condition=condition)  # fmt: skip
+    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    return e.where(condition, *[to(x, dtype) if is_tensor(x) else x for x in (input, other)])
+
+
+def masked_fill(input, mask, value):
+    """input with `value` (a number or a 0-d tensor) where mask is True; the dtype stays that of input."""
+    if is_tensor(value):
+        if value.spec.ndim:
+            fail(ShapeError, "masked_fill: the value must be one number", "flow.where(mask, value, input)", value=value)
+        value = to(value, input.spec.dtype)
+    elif value.__class__ is float and not input.spec.dtype.floating:
+        fail(DTypeError, f"masked_fill: {input.spec.dtype.name} cannot hold {value}", "input.float() first", input=input)
+    elif value.__class__ not in NUMBERS:
+        value = operand(value)
+    return e.where(mask, value, input)
+
+
+def lerp(input, end, weight):
+    """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
+    return e.add(input, e.mul(operand(weight), e.sub(end, input)))
+
+
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """`input + value * tensor1 * tensor2`."""
+    return e.add(input, e.mul(e.mul(tensor1, tensor2), value))
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    """`input + value * tensor1 / tensor2`."""
+    return e.add(input, e.mul(e.div(tensor1, tensor2), value))
+
+
+def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
+    """|input - other| <= atol + rtol * |other|, element by element; infinities are close to themselves."""
+    input, other = operand(input), tensor_of(other)
+    equal = c.eq(input, other)
+    if equal_nan:
+        equal = c.logical_or(equal, c.logical_and(c.isnan(input), c.isnan(other)))
+    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    if dtype is bool_:
+        return equal
+    distance = e.abs(e.sub(input, other))
+    bound = e.add(e.mul(e.abs(other), rtol), atol)
+    return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(bound)))
+
+
+def allclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Are all elements close? A Python bool."""
+    return bool(r.all(isclose(input, other, rtol, atol, equal_nan), axis=None, keepdims=False))
+
+
+def equal(input, other) -> bool:
+    """Same shape and all elements equal? A Python bool."""
+    if input.spec.shape != other.spec.shape:
+        return False
+    return bool(r.all(c.eq(input, other), axis=None, keepdims=False))
+
+
+def result_type(*tensors) -> DType:
+    """The dtype in which tensors and numbers meet."""
+    return promote(*[x.spec if is_tensor(x) else type(x) for x in tensors])

@@ -1,0 +1,96 @@
+"""einsum: sums of products named by letters, computed two tensors at a time by matmul."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import ShapeError
+from ..op import fail
+from ..ops import reduce as r
+from ..ops import shape as s
+from .linear_algebra import matmul, met
+
+
+def einsum(equation: str, *operands):
+    """Sums of products: `einsum("bij,bjk->bik", a, b)`. A letter missing on the right is summed over; "..." broadcasts.
+
+    Raises ShapeError where an equation does not fit the tensors.
+    """
+    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+        operands = tuple(operands[0])
+    operands = met("einsum", *operands)
+    terms, result = parse(equation, operands)
+    sizes: dict[str, int] = {}
+    for k, (term, x) in enumerate(zip(terms, operands)):
+        for letter, size in zip(term, x.spec.shape):
+            if sizes.setdefault(letter, size) != size and size != 1 and sizes[letter] != 1:
+                fail(ShapeError, f"einsum: {letter!r} is {sizes[letter]} in one tensor and {size} in tensor {k}", f"check {equation!r}",
+                     **{f"tensor {j} ({t})": y for j, (t, y) in enumerate(zip(terms, operands))})  # fmt: skip
+            sizes[letter] = max(sizes[letter], size) if 1 in (size, sizes[letter]) else size
+    left, x = once(terms[0], operands[0])
+    for k in range(1, len(terms)):
+        later = set(result).union(*terms[k + 1 :])
+        left, x = contract(left, x, *once(terms[k], operands[k]), later)
+    gone = tuple([d for d, letter in enumerate(left) if letter not in result])
+    if gone:
+        x, left = r.sum(x, axis=gone, keepdims=False), "".join([letter for letter in left if letter in result])
+    return s.permute(x, dims=tuple([left.index(letter) for letter in result])) if left != result else x
+
+
+def parse(equation: str, operands) -> tuple[list[str], str]:
+    """Letters for each tensor and for the result; the axes that "..." stands for get capital or other letters not in use."""
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(operands):
+        fail(ShapeError, f"einsum: {equation!r} names {len(terms)} tensors, {len(operands)} are given", "as many as the commas ask for")
+    extra = [x.spec.ndim - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, operands)]
+    spare = [chr(c) for c in range(0x3B1, 0x3B1 + max(extra, default=0))]  # Greek, which no equation uses
+    terms = [term.replace("...", "".join(spare[len(spare) - n :])) for term, n in zip(terms, extra)]
+    for k, (term, x) in enumerate(zip(terms, operands)):
+        if len(term) != x.spec.ndim:
+            fail(ShapeError, f"einsum: {term!r} names {len(term)} axes, tensor {k} has {x.spec.ndim}", "a letter for each axis", **{f"tensor {k}": x})
+    if arrow:
+        result = result.replace("...", "".join(spare))
+    else:
+        letters = "".join(terms)
+        result = "".join(spare) + "".join(sorted({c for c in letters if letters.count(c) == 1 and c not in spare}))
+    unknown = set(result) - set("".join(terms))
+    if unknown or len(set(result)) < len(result):
+        fail(ShapeError, f"einsum: the right side of {equation!r} has a letter twice or one that no tensor has", "letters of the left side, each once")
+    return terms, result
+
+
+def once(term: str, x):
+    """A letter that a tensor names twice is its diagonal."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            a = term.index(letter)
+            b = term.index(letter, a + 1)
+            x = s.diagonal(x, offset=0, dim1=a, dim2=b)
+            term = term[:a] + term[a + 1 : b] + term[b + 1 :] + letter
+    return term, x
+
+
+def alone(term: str, x, needed: set[str]):
+    """The tensor summed over the letters that nothing else needs."""
+    gone = tuple([d for d, letter in enumerate(term) if letter not in needed])
+    return ("".join([c for c in term if c in needed]), r.sum(x, axis=gone, keepdims=False)) if gone else (term, x)
+
+
+def contract(left: str, a, right: str, b, later: set[str]):
+    """(letters, tensor) of two tensors multiplied and summed over the letters that nothing needs later."""
+    left, a = alone(left, a, later | set(right))
+    right, b = alone(right, b, later | set(left))
+    both = [c for c in left if c in right]
+    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
+    only_a, only_b = [c for c in left if c not in right], [c for c in right if c not in left]
+    a = s.permute(a, dims=tuple([left.index(c) for c in batch + only_a + inner]))
+    b = s.permute(b, dims=tuple([right.index(c) for c in batch + inner + only_b]))
+    shape_a, shape_b, n = a.spec.shape, b.spec.shape, len(batch)
+    wide = tuple([max(p, q) if 1 in (p, q) else p for p, q in zip(shape_a[n:][len(only_a) :], shape_b[n : n + len(inner)])])
+    a = s.expand(a, shape=shape_a[: n + len(only_a)] + wide)
+    b = s.expand(b, shape=shape_b[:n] + wide + shape_b[n + len(inner) :])
+    rows, columns, middle = math.prod(shape_a[n : n + len(only_a)]), math.prod(shape_b[n + len(inner) :]), math.prod(wide)
+    product = matmul(a.reshape(*shape_a[:n], rows, middle), b.reshape(*shape_b[:n], middle, columns))
+    shape = product.spec.shape[:n] + shape_a[n : n + len(only_a)] + shape_b[n + len(inner) :]
+    return "".join(batch + only_a + only_b), product.reshape(*shape)

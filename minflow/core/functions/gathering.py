@@ -1,0 +1,155 @@
+"""Picking and placing by index along one axis, PyTorch's functions. `x[index]` itself: `indexing.py`."""
+
+from __future__ import annotations
+
+from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..op import MODE, NUMBERS, fail
+from ..ops import index as i
+from ..ops import shape as s
+from ..spec import bool_, int64
+from .arguments import axis_of, integer, is_tensor, operand, to
+from .shape import unbind
+
+
+def gather(input, dim: int, index):
+    """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on."""
+    return i.gather(input, index, dim=axis_of(dim, input.spec.ndim, input))
+
+
+def fitted(src, input, index):
+    """src as scatter takes it: in the dtype of input and, where it is larger than the index, its first part."""
+    if src.__class__ in NUMBERS:
+        return src
+    src = to(operand(src), input.spec.dtype)
+    if src.spec.shape != index.spec.shape and src.spec.ndim == index.spec.ndim and all(m <= n for m, n in zip(index.spec.shape, src.spec.shape)):
+        src = s.getitem(src, index=tuple([(0, n, None) for n in index.spec.shape]))
+    return src
+
+
+def scatter(input, dim: int, index, src=None, *, value=None):
+    """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src is a tensor or a number (also called `value`)."""
+    src = value if src is None else src
+    return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input))
+
+
+def scatter_add(input, dim: int, index, src):
+    """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
+    return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input))
+
+
+def index_select(input, dim: int, index):
+    """The slices along `dim` that a vector of integers names."""
+    if index.spec.ndim > 1:
+        fail(ShapeError, f"index_select: the index has {index.spec.ndim} axes, it must be a vector", "x[index], or flow.gather", index=index)
+    return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input))
+
+
+def index_add(input, dim: int, index, source, *, alpha=1):
+    """input with `alpha * source` added to the slices along `dim` that a vector of integers names."""
+    source = to(source if alpha == 1 else source * alpha, input.spec.dtype)
+    return i.index_add(input, index, source, axis=axis_of(dim, input.spec.ndim, input))
+
+
+def index_copy(input, dim: int, index, source):
+    """input with the slices along `dim` that a vector of integers names replaced by those of source."""
+    return i.index_put(input, index, to(source, input.spec.dtype), axis=axis_of(dim, input.spec.ndim, input))
+
+
+def index_fill(input, dim: int, index, value):
+    """input with the slices along `dim` that a vector of integers names filled with a number."""
+    return i.index_put(input, index, value, axis=axis_of(dim, input.spec.ndim, input))
+
+
+def take_along_dim(input, indices, dim: int | None = None):
+    """As gather, with the other axes broadcast; without `dim`, positions in the flattened tensor."""
+    if dim is None:
+        return i.take(input.reshape(-1), indices.reshape(-1), axis=0)
+    axis = axis_of(dim, input.spec.ndim, input)
+    shapes = [list(input.spec.shape), list(indices.spec.shape)]
+    if len(shapes[0]) != len(shapes[1]):
+        fail(ShapeError, "take_along_dim: the two must have equally many axes", "indices.unsqueeze(...)", input=input, indices=indices)
+    for d in range(len(shapes[0])):
+        sizes = {shapes[0][d], shapes[1][d]} - {1}
+        if d != axis and len(sizes) == 1:
+            shapes[0][d] = shapes[1][d] = sizes.pop()
+    return i.gather(s.expand(input, shape=tuple(shapes[0])), s.expand(indices, shape=tuple(shapes[1])), dim=axis)
+
+
+def take(input, index):
+    """Elements of the flattened tensor at integer positions."""
+    return i.take(input.reshape(-1), index, axis=0)
+
+
+def nonzero(input, as_tuple: bool = False):
+    """`int64 (n, ndim)`: the positions of what is not 0; as_tuple: one vector per axis. Raises TraceError in a graph."""
+    found = i.nonzero(input)
+    return unbind(found, 1) if as_tuple else found
+
+
+argwhere = nonzero
+
+
+def masked_select(input, mask):
+    """The elements where the mask is True, as a vector. Raises TraceError in a graph."""
+    if mask.spec.dtype is not bool_:
+        fail(DTypeError, f"masked_select: the mask is {mask.spec.dtype.name}, not bool", "a comparison such as x > 0", mask=mask)
+    from .shape import broadcast_tensors
+
+    input, mask = broadcast_tensors(input, mask)
+    return i.take(input.reshape(-1), i.nonzero(mask.reshape(-1)).reshape(-1), axis=0)
+
+
+def one_hot(input, num_classes: int = -1):
+    """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data."""
+    if num_classes == -1:
+        i.data_dependent()  # in a graph the number of classes must be said
+        if not input.spec.size:
+            fail(OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input)
+        num_classes = int(input.max()) + 1
+    return i.one_hot(input, num_classes=integer(num_classes, "num_classes"))
+
+
+def tril(input, diagonal: int = 0):
+    """The lower triangle of the last two axes: 0 above the given diagonal."""
+    return i.tril(input, diagonal=diagonal)
+
+
+def triu(input, diagonal: int = 0):
+    """The upper triangle of the last two axes: 0 below the given diagonal."""
+    return i.triu(input, diagonal=diagonal)
+
+
+def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """The diagonal of two axes as the last axis; a view."""
+    ndim = input.spec.ndim
+    a, b = axis_of(dim1, ndim, input), axis_of(dim2, ndim, input)
+    if a == b or ndim < 2:
+        fail(ShapeError, f"diagonal: of axes {dim1} and {dim2} of a tensor of {ndim} axes", "two different axes", x=input)
+    return s.diagonal(input, offset=offset, dim1=a, dim2=b)
+
+
+def diag(input, diagonal: int = 0):
+    """The diagonal of a matrix; of a vector the matrix that has it as its diagonal."""
+    if input.spec.ndim == 2:
+        return s.clone(s.diagonal(input, offset=diagonal, dim1=0, dim2=1))
+    if input.spec.ndim != 1:
+        fail(ShapeError, f"diag: a tensor of {input.spec.ndim} axes", "flow.diagonal(x, offset, dim1, dim2)", x=input)
+    n = input.spec.size + abs(diagonal)
+    empty = s.full(shape=(n, n), value=0, dtype=input.spec.dtype)
+    return s.view_write(empty, input, path=((s.diagonal, {"offset": diagonal, "dim1": 0, "dim2": 1}),))
+
+
+def trace(input):
+    """The sum of the diagonal of a matrix."""
+    return diagonal(input).sum()
+
+
+def positions(shape: tuple[int, ...]):
+    """`int64`: where each element of such a tensor stands in the flattened one."""
+    import numpy as np
+
+    return MODE.get().tensor_of(np.arange(int(np.prod(shape, dtype="int64")), dtype=int64.np).reshape(shape))
+
+
+def is_mask(x) -> bool:
+    return is_tensor(x) and x.spec.dtype is bool_

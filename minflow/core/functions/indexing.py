@@ -1,0 +1,141 @@
+"""`x[index]` with lists, arrays and masks, exactly as numpy's: all of it comes down to `take` and `index_put`.
+
+The basic parts (slices, None, Ellipsis) are a view; the axes that are indexed by integers are brought side by side and
+merged into one, and the indices into one of positions in it. `Tensor.__getitem__` handles purely basic indices itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..op import MODE, NUMBERS, fail
+from ..ops import index as i
+from ..ops import shape as s
+from ..ops.elementwise import where
+from .arguments import is_tensor, to
+from .gathering import is_mask, positions
+
+ALL = (None, None, None)
+
+
+def entries_of(x, index) -> list:
+    """The index as a list: slices as tuples, ints, None, and tensors of integers; masks replaced by their positions.
+
+    Ellipsis becomes as many full slices as it stands for; ("gap",) marks one that stands for none, since it separates too.
+    """
+    parts = [one_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
+    ndim = x.spec.ndim
+    used = sum([part.spec.ndim if is_mask(part) else part is not None and part is not Ellipsis for part in parts])
+    if used > ndim:
+        fail(ShapeError, f"indexing: {used} axes are indexed, the tensor has {ndim}", "at most one index per axis", x=x)
+    dots = [k for k, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) > 1:
+        fail(ShapeError, "indexing: more than one Ellipsis", "x[..., 0] has one, which stands for all axes not named", x=x)
+    if dots:
+        parts[dots[0] : dots[0] + 1] = [ALL] * (ndim - used) or [("gap",)]
+    entries: list = []
+    axis = 0
+    for part in parts:
+        if is_mask(part):
+            entries += unmasked(x, part, axis)
+            axis += part.spec.ndim
+        else:
+            entries.append(part)
+            axis += part is not None and part != ("gap",) if not is_tensor(part) else 1
+    return entries
+
+
+def one_entry(part):
+    """One part of an index: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
+    if part is None or part is Ellipsis or part.__class__ is int:
+        return part
+    if isinstance(part, slice):
+        if part.step is not None and part.step < 1:
+            fail(OutOfRangeError, f"a slice with step {part.step}", "flow.flip(x, [0]) reverses an axis", step=part.step)
+        return tuple([n if n is None else n.__index__() for n in (part.start, part.stop, part.step)])
+    if isinstance(part, np.integer):
+        return int(part)
+    if isinstance(part, list | tuple | range):
+        part = np.asarray([p.tolist() if is_tensor(p) else p for p in part])
+        part = part.astype("int64") if not part.size else part
+    if isinstance(part, bool | np.bool_ | np.ndarray):
+        part = MODE.get().tensor_of(np.asarray(part))
+    if not is_tensor(part):
+        fail(DTypeError, f"indexing: {type(part).__name__} cannot be an index", "an int, slice, None, ..., a list, or a tensor of integers or bools",
+             index=part)  # fmt: skip
+    if part.spec.dtype.floating:
+        fail(DTypeError, f"indexing: an index must hold integers or bools, it is {part.spec.dtype.name}", "index.long()", index=part)
+    return part
+
+
+def unmasked(x, mask, axis: int) -> list:
+    """One tensor of integers per axis of the mask."""
+    found = x.spec.shape[axis : axis + mask.spec.ndim]
+    if found != mask.spec.shape:
+        at = next(d for d, (n, m) in enumerate(zip(found, mask.spec.shape)) if n != m)
+        fail(OutOfRangeError, f"indexing: a mask must have the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) is not "
+             f"{found[at]} (axis {axis + at} of the tensor)", "compare the tensor itself, as in x[x > 0]", x=x, mask=mask)  # fmt: skip
+    if not mask.spec.ndim:  # x[True]: a new axis of size 1, taken once or not at all
+        chosen = i.nonzero(s.reshape(mask, shape=(1,)))
+        return [("new", s.reshape(chosen, shape=(chosen.spec.shape[0],)))]
+    positions = i.nonzero(mask)
+    return [s.getitem(positions, index=(ALL, d)) for d in range(mask.spec.ndim)]
+
+
+def advanced_target(x, index):
+    """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y is x by views, its indexed axes merged."""
+    basic, indices, places, separated, closed = [], [], [], False, False
+    for entry in entries_of(x, index):
+        if entry == ("gap",) if isinstance(entry, tuple) else False:
+            closed = bool(indices)
+            continue
+        if is_tensor(entry) or entry.__class__ is int or (isinstance(entry, tuple) and entry[0] == "new"):
+            separated |= closed
+            new = isinstance(entry, tuple)
+            indices.append(entry[1] if new else entry)
+            places.append(len(basic))
+            basic.append(None if new else ALL)
+        else:
+            closed = bool(indices)
+            basic.append(entry)
+    y = x if all(entry == ALL for entry in basic) else s.getitem(x, index=tuple(basic))
+    shape = y.spec.shape
+    axis = 0 if separated else places[0]
+    if places != list(range(axis, axis + len(places))):
+        rest = [d for d in range(len(shape)) if d not in places]
+        y = s.permute(y, dims=tuple(rest[:axis] + places + rest[axis:]))
+    if len(indices) == 1:
+        return y, indices[0], axis
+    sizes = tuple([shape[d] for d in places])
+    merged = s.reshape(y.contiguous(), shape=(*y.spec.shape[:axis], int(np.prod(sizes)), *y.spec.shape[axis + len(places) :]))
+    return merged, i.ravel_index(*indices, shape=sizes), axis
+
+
+def advanced_getitem(x, index):
+    """x[index]; a copy, as numpy's advanced indexing."""
+    y, positions, axis = advanced_target(x, index)
+    return i.take(y, positions, axis=axis)
+
+
+def assign_indexed(x, index, value):
+    """x after x[index] = value, as a new tensor; value (a tensor, an array or a number) broadcasts to the place."""
+    if not is_tensor(value) and value.__class__ not in NUMBERS:
+        value = MODE.get().tensor_of(value)
+    if is_tensor(value):
+        value = to(value, x.spec.dtype)
+    elif value.__class__ is float and not x.spec.dtype.floating:
+        value = int(value)
+    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if isinstance(mask, np.ndarray) and mask.dtype == bool:
+        mask = MODE.get().tensor_of(mask)
+    if is_mask(mask) and mask.spec.shape == x.spec.shape[: mask.spec.ndim] and not getattr(getattr(value, "spec", None), "shape", ()):
+        return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)  # also in a graph
+    flat = s.reshape(x.contiguous(), shape=(x.spec.size,))
+    places = advanced_getitem(positions(x.spec.shape), index)
+    if is_tensor(value) and value.spec.shape != places.spec.shape:
+        lead = value.spec.ndim - places.spec.ndim
+        if lead > 0 and set(value.spec.shape[:lead]) == {1}:
+            value = s.reshape(value.contiguous(), shape=value.spec.shape[lead:])
+        value = s.expand(value, shape=places.spec.shape)
+    return s.reshape(i.index_put(flat, places, value, axis=0), shape=x.spec.shape)

@@ -1,0 +1,157 @@
+"""Products of vectors, matrices and stacks of them, all by the one primitive `matmul`. `einsum` stands in `einsum.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..errors import DTypeError, ShapeError
+from ..op import fail
+from ..ops import elementwise as e
+from ..ops import linalg
+from ..ops import shape as s
+from ..spec import promote
+from .arguments import axis_of, integer, tensor_of, to
+from .reduction import norm
+
+
+def met(op: str, *tensors):
+    """Tensors of the same kind of number in their common dtype. Raises DTypeError where integers meet floats."""
+    tensors = [tensor_of(x) for x in tensors]
+    dtype = promote(*[x.spec.but(shape=(1,)) for x in tensors])
+    for k, x in enumerate(tensors):
+        if x.spec.dtype.floating is not dtype.floating:
+            fail(DTypeError, f"{op}: integers meet floats, {', '.join(y.spec.dtype.name for y in tensors)}", "x.float() makes floats of integers",
+                 **{"abcd"[k]: y for k, y in enumerate(tensors)})  # fmt: skip
+    return [to(x, dtype) for x in tensors]
+
+
+def matmul(input, other):
+    """The matrix product. Vectors count as a row on the left, a column on the right; more than two axes are stacks of matrices.
+
+    Raises ShapeError if the inner sizes differ, DTypeError where integers meet floats.
+    """
+    a, b = input, other
+    if not (hasattr(a, "spec") and hasattr(b, "spec") and a.spec.dtype is b.spec.dtype):
+        a, b = met("matmul", a, b)
+    m, n = a.spec.ndim, b.spec.ndim
+    if m == n == 2:
+        return linalg.matmul(a, b, ta=False, tb=False)
+    if not m or not n:
+        fail(ShapeError, "matmul: a tensor of no axes is a number", "a * b", a=a, b=b)
+    if m == 1 or n == 1:
+        if a.spec.shape[-1] != b.spec.shape[0 if n == 1 else -2]:
+            fail(ShapeError, f"matmul: inner sizes differ, {a.spec.shape[-1]} (axis {m - 1} of a) and {b.spec.shape[0 if n == 1 else -2]} "
+                 f"(axis {0 if n == 1 else n - 2} of b)", "the last size of a must be the last but one of b, or the size of a vector b", a=a, b=b)  # fmt: skip
+        left = s.reshape(a, shape=(1, a.spec.shape[0])) if m == 1 else a
+        right = s.reshape(b, shape=(b.spec.shape[0], 1)) if n == 1 else b
+        product = matmul(left, right)
+        shape = product.spec.shape
+        return s.reshape(product, shape=shape[:-2] + (() if m == 1 else shape[-2:-1]) + (() if n == 1 else shape[-1:]))
+    if n == 2 and b.spec.shape[0] == a.spec.shape[-1]:  # one large product, and one for the gradient of b
+        shape = a.spec.shape
+        rows = s.reshape(a.contiguous(), shape=(math.prod(shape[:-1]), shape[-1]))
+        return s.reshape(linalg.matmul(rows, b, ta=False, tb=False), shape=(*shape[:-1], b.spec.shape[1]))
+    return linalg.matmul(a, b, ta=False, tb=False)
+
+
+def checked(op: str, ndims: Sequence[int], *tensors) -> None:
+    for k, (ndim, x) in enumerate(zip(ndims, tensors)):
+        if x.spec.ndim != ndim:
+            what = {1: "a vector (1 axis)", 2: "a matrix (2 axes)", 3: "a stack of matrices (3 axes)"}[ndim]
+            fail(ShapeError, f"{op}: argument {k + 1} must be {what}, it has {x.spec.ndim}", "flow.matmul takes all of these",
+                 **{f"argument {j + 1}": y for j, y in enumerate(tensors)})  # fmt: skip
+
+
+def mm(input, mat2):
+    """The product of two matrices."""
+    checked("mm", (2, 2), input, mat2)
+    return matmul(input, mat2)
+
+
+def bmm(input, mat2):
+    """The products of two stacks of matrices, one by one."""
+    checked("bmm", (3, 3), input, mat2)
+    if input.spec.shape[0] != mat2.spec.shape[0]:
+        fail(ShapeError, f"bmm: {input.spec.shape[0]} matrices and {mat2.spec.shape[0]}", "flow.matmul broadcasts stacks", input=input, mat2=mat2)
+    return matmul(input, mat2)
+
+
+def mv(input, vec):
+    """A matrix times a vector."""
+    checked("mv", (2, 1), input, vec)
+    return matmul(input, vec)
+
+
+def dot(input, other):
+    """The sum of the products of two vectors."""
+    checked("dot", (1, 1), input, other)
+    return matmul(input, other)
+
+
+inner = dot
+
+
+def outer(input, vec2):
+    """All products of two vectors: out[i, j] = input[i] * vec2[j]."""
+    checked("outer", (1, 1), input, vec2)
+    return e.mul(s.reshape(input, shape=(input.spec.size, 1)), vec2)
+
+
+ger = outer
+
+
+def scaled_sum(input, product, beta, alpha):
+    """beta * input + alpha * product."""
+    product = product if alpha == 1 else e.mul(product, alpha)
+    if beta == 0:
+        return product
+    return e.add(input if beta == 1 else e.mul(input, beta), product)
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """`beta * input + alpha * mat1 @ mat2`."""
+    return scaled_sum(input, mm(mat1, mat2), beta, alpha)
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """`beta * input + alpha * mat @ vec`."""
+    return scaled_sum(input, mv(mat, vec), beta, alpha)
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """`beta * input + alpha * batch1 @ batch2`, for stacks of matrices."""
+    return scaled_sum(input, bmm(batch1, batch2), beta, alpha)
+
+
+def tensordot(a, b, dims=2):
+    """The sum of products over the last `dims` axes of a and the first of b, or over the two lists of axes in `dims`."""
+    if isinstance(dims, Sequence):
+        axes_a, axes_b = [[axis_of(d, x.spec.ndim, x) for d in (ds if isinstance(ds, Sequence) else (ds,))] for ds, x in zip(dims, (a, b))]
+    else:
+        n = integer(dims, "dims")
+        axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
+    for i, j in zip(axes_a, axes_b):
+        if a.spec.shape[i] != b.spec.shape[j]:
+            fail(ShapeError, f"tensordot: sizes differ, {a.spec.shape[i]} (axis {i} of a) and {b.spec.shape[j]} (axis {j} of b)",
+                 "dims=([axes of a], [axes of b])", a=a, b=b)  # fmt: skip
+    kept_a = [d for d in range(a.spec.ndim) if d not in axes_a]
+    kept_b = [d for d in range(b.spec.ndim) if d not in axes_b]
+    inner_size = math.prod([a.spec.shape[d] for d in axes_a])
+    left = s.permute(a, dims=tuple(kept_a + axes_a)).reshape(math.prod([a.spec.shape[d] for d in kept_a]), inner_size)
+    right = s.permute(b, dims=tuple(axes_b + kept_b)).reshape(inner_size, math.prod([b.spec.shape[d] for d in kept_b]))
+    return matmul(left, right).reshape([a.spec.shape[d] for d in kept_a] + [b.spec.shape[d] for d in kept_b])
+
+
+def kron(a, b):
+    """The Kronecker product of two matrices: each element of a times the whole of b."""
+    checked("kron", (2, 2), a, b)
+    (n, m), (p, q) = a.spec.shape, b.spec.shape
+    return (a.reshape(n, 1, m, 1) * b.reshape(1, p, 1, q)).reshape(n * p, m * q)
+
+
+def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim: bool = False):
+    """The Frobenius norm of matrices: the root of the sum of all squares."""
+    if ord != "fro":
+        fail(DTypeError, f"matrix_norm: ord is {ord!r}", 'ord="fro"; linalg.vector_norm has the others over all elements', input=input)
+    return norm(input, 2, dim, keepdim)

@@ -1,0 +1,82 @@
+"""Random tensors: each call takes the next counter of its Generator (the default one if none is given)."""
+
+from __future__ import annotations
+
+from ..op import MODE
+from ..ops import random as r
+from ..ops.shape import full
+from ..random import Generator, default_generator
+from ..spec import DType, float32
+from .arguments import to
+
+
+def draw(generator: Generator | None):
+    """The counter tensor, and the attrs that every random op has."""
+    generator = generator or default_generator
+    counter, offset = MODE.get().draw(generator)
+    return counter, {"key": generator.key, "offset": offset}
+
+
+def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, generator: Generator | None = None):
+    """Uniform numbers in [low, high)."""
+    counter, attrs = draw(generator)
+    return r.uniform(counter, shape=tuple(shape), low=float(low), high=float(high), dtype=dtype, **attrs)
+
+
+def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, generator: Generator | None = None):
+    """Normal numbers."""
+    counter, attrs = draw(generator)
+    return r.normal(counter, shape=tuple(shape), mean=float(mean), std=float(std), dtype=dtype, **attrs)
+
+
+def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None):
+    """Integers in [low, high)."""
+    counter, attrs = draw(generator)
+    return r.randint(counter, shape=tuple(shape), low=int(low), high=int(high), dtype=dtype, **attrs)
+
+
+def randperm_of(n: int, dtype: DType, generator: Generator | None = None):
+    """0 to n - 1 in random order."""
+    counter, attrs = draw(generator)
+    return r.randperm(counter, n=int(n), dtype=dtype, **attrs)
+
+
+def bernoulli(input, *, generator: Generator | None = None):
+    """1 with the probability that each number of `input` says, else 0."""
+    counter, attrs = draw(generator)
+    return r.bernoulli(input, counter, **attrs)
+
+
+def dropout(input, p: float = 0.5, training: bool = True, *, generator: Generator | None = None):
+    """0 with probability p, else input / (1 - p); the input itself when not training.
+
+    Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
+    """
+    if not training or p == 0:
+        return input
+    counter, attrs = draw(generator)
+    return r.dropout(input, counter, p=float(p), **attrs)[0]
+
+
+# ---- what in-place methods write ---------------------------------------------------------------------------------
+
+
+def uniform_like(input, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None):
+    return uniform(input.spec.shape, low, high, input.spec.dtype, generator)
+
+
+def normal_like(input, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None):
+    return normal_of(input.spec.shape, mean, std, input.spec.dtype, generator)
+
+
+def randint_like(input, low: int, high: int, *, generator: Generator | None = None):
+    return randint_of(input.spec.shape, low, high, input.spec.dtype, generator)
+
+
+def bernoulli_like(input, p=0.5, *, generator: Generator | None = None):
+    """p: a number, or a tensor of probabilities."""
+    if hasattr(p, "spec"):
+        return to(bernoulli(p, generator=generator), input.spec.dtype)
+    dtype = input.spec.dtype
+    chance = full(shape=input.spec.shape, value=p, dtype=dtype if dtype.floating else float32)
+    return to(bernoulli(chance, generator=generator), dtype)

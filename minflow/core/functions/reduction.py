@@ -1,0 +1,210 @@
+"""Sums, means, extremes and norms, with PyTorch's arguments; `axis` and `keepdims` are accepted for `dim` and `keepdim`.
+
+Read next: `ordering.py` for sort, topk and median.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import DTypeError
+from ..op import fail
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import reduce as r
+from ..ops.index import gather
+from ..ops.rules import count, reduced
+from ..ops.shape import detach, reshape
+from . import return_types
+from .arguments import axes_of, axis_of, is_tensor, maybe_to, numpy_names
+
+
+@numpy_names
+def sum(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The sum over `dim` (int, several, or None for all). Bools and integers give int64."""
+    return r.sum(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The mean over `dim`. Raises DTypeError for integers."""
+    return r.mean(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def prod(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The product over `dim`. Bools and integers give int64."""
+    return r.prod(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def amax(input, dim=(), keepdim: bool = False):
+    """The largest over `dim`; equal ones share the gradient."""
+    return r.amax(input, axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def amin(input, dim=(), keepdim: bool = False):
+    """The smallest over `dim`; equal ones share the gradient."""
+    return r.amin(input, axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def argmax(input, dim=None, keepdim: bool = False):
+    """`int64`: where the first largest stands along `dim`, or in the flattened tensor."""
+    return r.argmax(input, axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input), keepdims=keepdim)
+
+
+@numpy_names
+def argmin(input, dim=None, keepdim: bool = False):
+    """`int64`: where the first smallest stands along `dim`, or in the flattened tensor."""
+    return r.argmin(input, axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input), keepdims=keepdim)
+
+
+@numpy_names
+def any(input, dim=None, keepdim: bool = False):
+    """Is one of them true (not 0)?"""
+    return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def all(input, dim=None, keepdim: bool = False):
+    """Are all of them true (not 0)?"""
+    return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
+
+
+@numpy_names
+def max(input, dim=None, keepdim: bool = False, *, other=None):
+    """The largest of all; with `dim`, `(values, indices)` along it; with a second tensor, the larger of the two."""
+    return extreme(input, dim, keepdim, other, "max")
+
+
+@numpy_names
+def min(input, dim=None, keepdim: bool = False, *, other=None):
+    """The smallest of all; with `dim`, `(values, indices)` along it; with a second tensor, the smaller of the two."""
+    return extreme(input, dim, keepdim, other, "min")
+
+
+def extreme(input, dim, keepdim: bool, other, name: str):
+    if other is not None or is_tensor(dim):
+        return (e.maximum if name == "max" else e.minimum)(input, dim if other is None else other)
+    if dim is None:
+        return (r.amax if name == "max" else r.amin)(input, axis=None, keepdims=keepdim)
+    return getattr(return_types, name)(*chosen(input, dim, keepdim, r.argmax if name == "max" else r.argmin))
+
+
+def chosen(input, dim, keepdim: bool, arg):
+    """(values, indices) along dim, where `arg` finds the indices; the gradient goes to the one that is chosen."""
+    if not input.spec.ndim:
+        axis_of(dim, 0, input)
+        return e.add(input, 0), arg(input, axis=None, keepdims=False)
+    axis = axis_of(dim, input.spec.ndim, input)
+    indices = arg(input, axis=axis, keepdims=True)
+    values = gather(input, indices, dim=axis)
+    if keepdim:
+        return values, indices
+    shape = (*input.spec.shape[:axis], *input.spec.shape[axis + 1 :])
+    return reshape(values, shape=shape), reshape(indices, shape=shape)
+
+
+# ---- spread ------------------------------------------------------------------------------------------------------
+
+
+@numpy_names
+def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+    """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
+
+    correction: what is taken from n, instead of `unbiased`.
+    """
+    if dim.__class__ is bool:  # var(input, False) is var(input, unbiased=False)
+        dim, unbiased = None, dim
+    if not input.spec.dtype.floating:
+        fail(DTypeError, f"var: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input)
+    axis = axes_of(dim, input)
+    n = count(input.spec.shape, axis)
+    free = n - ((1 if unbiased else 0) if correction is None else correction)
+    away = e.sub(input, r.mean(input, axis=axis, keepdims=True))
+    total = r.sum(e.square(away), axis=axis, keepdims=keepdim)
+    return e.div(total, float(free if free > 0 else 0))
+
+
+@numpy_names
+def std(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+    """The standard deviation over `dim`: the root of `var`; its slope at 0 is taken as 0."""
+    return root(var(input, dim, unbiased, keepdim, correction=correction))
+
+
+@numpy_names
+def var_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+    """(variance, mean) over `dim`."""
+    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
+
+
+@numpy_names
+def std_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+    """(standard deviation, mean) over `dim`."""
+    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
+
+
+def root(x):
+    """sqrt(x) whose slope at 0 is 0 and not infinite."""
+    zero = c.eq(x, 0)
+    return e.where(zero, 0, e.sqrt(e.where(zero, 1, x)))
+
+
+# ---- norms -------------------------------------------------------------------------------------------------------
+
+
+@numpy_names
+def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
+    """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (how many are not 0) or "fro" (2)."""
+    input = maybe_to(input, dtype)
+    if not input.spec.dtype.floating:
+        fail(DTypeError, f"norm: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input)
+    axis = axes_of(dim, input)
+    options = dict(axis=axis, keepdims=keepdim)
+    p = 2 if p is None or p == "fro" else p
+    if isinstance(p, str):
+        fail(DTypeError, f"norm: p is {p!r}", 'a number, float("inf") or "fro"', input=input)
+    if p == 2:
+        return root(r.sum(e.square(input), **options))
+    size = e.abs(input)
+    if p == math.inf:
+        return r.amax(size, **options)
+    if p == -math.inf:
+        return r.amin(size, **options)
+    if p == 0:
+        return maybe_to(r.sum(c.ne(input, 0), **options), input.spec.dtype)
+    if p == 1:
+        return r.sum(size, **options)
+    total = r.sum(e.pow(size, float(p)), **options)
+    zero = c.eq(total, 0)
+    return e.where(zero, 0, e.pow(e.where(zero, 1, total), 1 / p))
+
+
+vector_norm = norm
+
+
+@numpy_names
+def logsumexp(input, dim, keepdim: bool = False):
+    """log(sum(exp(x))) over `dim`, without overflow."""
+    axis = axes_of(dim, input)
+    largest = detach(r.amax(input, axis=axis, keepdims=True))
+    largest = e.where(c.isfinite(largest), largest, 0)
+    total = e.log(r.sum(e.exp(e.sub(input, largest)), axis=axis, keepdims=True))
+    found = e.add(total, largest)
+    return found if keepdim else reshape(found, shape=reduced(input.spec, axis, False).shape)
+
+
+@numpy_names
+def cumsum(input, dim, *, dtype=None):
+    """The sum of all up to here, along `dim`."""
+    input = maybe_to(input, dtype)
+    axis = axis_of(dim, input.spec.ndim, input)
+    return r.cumsum(input, axis=axis) if input.spec.ndim else r.sum(input, axis=None, keepdims=False)
+
+
+@numpy_names
+def count_nonzero(input, dim=None):
+    """How many are not 0, over `dim`."""
+    return r.sum(c.ne(input, 0), axis=axes_of(dim, input), keepdims=False)

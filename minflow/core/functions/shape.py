@@ -1,0 +1,319 @@
+"""Shapes and axes with PyTorch's arguments: views where PyTorch gives views.
+
+`reshape` of a tensor that is not contiguous copies, decided from strides in both modes. Read next: `indexing.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..op import fail
+from ..ops import index as i
+from ..ops import shape as s
+from ..ops.rules import join
+from ..spec import promote
+from .arguments import axis_of, integer, is_tensor, numpy_names, sizes, tensor_of, to
+
+ALL = (None, None, None)  # a slice as getitem's attr
+
+
+def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
+    """The shape with its one -1 replaced."""
+    shape = tuple([integer(n, "size") for n in shape])
+    if shape.count(-1) > 1 or any(n < -1 for n in shape):
+        fail(ShapeError, f"{name}: {shape} is no shape", "at most one size may be -1, which is worked out", x=x)
+    if -1 in shape:
+        known = math.prod([n for n in shape if n != -1])
+        if known == 0 or total % known:
+            fail(ShapeError, f"{name}: {total} elements do not fill {shape}", "sizes whose product divides the number of elements", x=x)
+        shape = tuple([total // known if n == -1 else n for n in shape])
+    elif math.prod(shape) != total:
+        fail(ShapeError, f"{name}: {total} elements do not make {shape}, which has {math.prod(shape)}",
+             "-1 for one axis is worked out: x.reshape(x.shape[0], -1)", x=x)  # fmt: skip
+    return shape
+
+
+def reshape(input, *shape):
+    """The same elements in another shape, one size may be -1; a view if the tensor is contiguous, else a copy."""
+    shape = work_out(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "reshape", input)
+    return s.reshape(input.contiguous(), shape=shape)
+
+
+def view(input, *shape):
+    """The same elements in another shape, always a view. Raises ShapeError if the tensor is not contiguous."""
+    shape = work_out(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "view", input)
+    if not input.is_contiguous():
+        fail(ShapeError, "view: the tensor is not contiguous (a transposed or strided view), so this needs a copy",
+             "x.reshape(...), which copies if it must", x=input)  # fmt: skip
+    return s.reshape(input, shape=shape)
+
+
+def flatten(input, start_dim: int = 0, end_dim: int = -1):
+    """The axes from start_dim to end_dim as one."""
+    shape = input.spec.shape
+    if not shape:
+        return s.reshape(input, shape=(1,))
+    start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
+    if start > end:
+        fail(OutOfRangeError, f"flatten: start_dim {start_dim} comes after end_dim {end_dim}", "the smaller one first", x=input)
+    return s.reshape(input.contiguous(), shape=(*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+def unflatten(input, dim: int, sizes: Sequence[int]):
+    """One axis as several."""
+    shape, axis = input.spec.shape, axis_of(dim, input.spec.ndim, input)
+    return s.reshape(input, shape=(*shape[:axis], *work_out(tuple(sizes), shape[axis], "unflatten", input), *shape[axis + 1 :]))
+
+
+def squeeze(input, dim=None):
+    """Without the axes of size 1, or without those of them that `dim` names."""
+    shape = input.spec.shape
+    if not shape:
+        return s.reshape(input, shape=())
+    named = range(len(shape)) if dim is None else [axis_of(d, len(shape), input) for d in (dim if isinstance(dim, Sequence) else (dim,))]
+    return s.reshape(input, shape=tuple([n for d, n in enumerate(shape) if n != 1 or d not in named]))
+
+
+def unsqueeze(input, dim: int):
+    """With a new axis of size 1 at `dim`."""
+    shape = input.spec.shape
+    axis = axis_of(dim, len(shape) + 1, input)
+    return s.reshape(input, shape=(*shape[:axis], 1, *shape[axis:]))
+
+
+# ---- axes in another order ---------------------------------------------------------------------------------------
+
+
+def permute(input, *dims):
+    """The axes in another order."""
+    ndim = input.spec.ndim
+    return s.permute(input, dims=tuple([axis_of(d, ndim, input) for d in sizes(dims)]))
+
+
+def transpose(input, dim0: int, dim1: int):
+    """Two axes swapped."""
+    ndim = input.spec.ndim
+    a, b = axis_of(dim0, ndim, input), axis_of(dim1, ndim, input)
+    order = list(range(ndim))
+    if ndim:
+        order[a], order[b] = b, a
+    return s.permute(input, dims=tuple(order))
+
+
+swapaxes = swapdims = transpose
+
+
+def t(input):
+    """The transposed matrix; tensors of fewer axes as they are."""
+    if input.spec.ndim > 2:
+        fail(ShapeError, f"t: a tensor of {input.spec.ndim} axes", "x.transpose(0, 1), or x.mT for the last two", x=input)
+    return s.permute(input, dims=(1, 0) if input.spec.ndim == 2 else tuple(range(input.spec.ndim)))
+
+
+def movedim(input, source, destination):
+    """Some axes moved to other places, the others in order."""
+    ndim = input.spec.ndim
+    source, destination = [x if isinstance(x, Sequence) else (x,) for x in (source, destination)]
+    source, destination = [tuple([axis_of(d, ndim, input) for d in x]) for x in (source, destination)]
+    if len(source) != len(destination) or len({*source}) != len(source) or len({*destination}) != len(destination):
+        fail(ShapeError, f"movedim: {source} to {destination}", "as many places as axes, each named once", x=input)
+    order = [d for d in range(ndim) if d not in source]
+    for to_, from_ in sorted(zip(destination, source)):
+        order.insert(to_, from_)
+    return s.permute(input, dims=tuple(order))
+
+
+moveaxis = movedim
+
+
+# ---- repeated ----------------------------------------------------------------------------------------------------
+
+
+def expand(input, *shape):
+    """Axes of size 1, and new ones in front, repeated without copying; -1 leaves an axis as it is."""
+    shape = sizes(shape)
+    lead = len(shape) - input.spec.ndim
+    if lead >= 0:
+        if any(n == -1 for n in shape[:lead]):
+            fail(ShapeError, f"expand: {shape} has -1 for an axis that is new", "-1 keeps an axis that is there", x=input)
+        shape = tuple([input.spec.shape[d - lead] if n == -1 else n for d, n in enumerate(shape)])
+    return s.expand(input, shape=shape)
+
+
+def expand_as(input, other):
+    return s.expand(input, shape=other.spec.shape)
+
+
+def broadcast_to(input, shape):
+    """The tensor repeated to this shape, without copying."""
+    return expand(input, tuple(shape))
+
+
+def broadcast_tensors(*tensors):
+    """All of them expanded to their common shape."""
+    shape = join("broadcast_tensors", {f"tensors[{k}]": x.spec.shape for k, x in enumerate(tensors)})
+    return tuple([s.expand(x, shape=shape) for x in tensors])
+
+
+def repeat(input, *times):
+    """Copies side by side: `times` for each axis, new axes in front."""
+    times = sizes(times)
+    lead = len(times) - input.spec.ndim
+    if lead < 0 or any(n < 0 for n in times):
+        fail(ShapeError, f"repeat: {times} for a tensor of {input.spec.ndim} axes", "a number of at least 0 for each axis", x=input)
+    shape = (1,) * lead + input.spec.shape
+    apart = s.reshape(input, shape=tuple([m for n in shape for m in (1, n)]))
+    wide = s.expand(apart, shape=tuple([m for n, k in zip(shape, times) for m in (k, n)]))
+    return s.reshape(s.clone(wide), shape=tuple([n * k for n, k in zip(shape, times)]))
+
+
+def tile(input, *dims):
+    """As repeat, but missing numbers in front count as 1."""
+    dims = sizes(dims)
+    return repeat(input, (1,) * (input.spec.ndim - len(dims)) + dims)
+
+
+def repeat_interleave(input, repeats: int, dim: int | None = None):
+    """Each element `repeats` times in a row, along `dim` or in the flattened tensor."""
+    if dim is None:
+        input, dim = flatten(input), 0
+    axis, repeats = axis_of(dim, input.spec.ndim, input), integer(repeats, "repeats")
+    shape = input.spec.shape
+    wide = s.expand(unsqueeze(input, axis + 1), shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    return s.reshape(s.clone(wide), shape=(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+
+
+# ---- joined and cut ----------------------------------------------------------------------------------------------
+
+
+@numpy_names
+def cat(tensors: Sequence, dim: int = 0):
+    """Tensors side by side along an axis, promoted to a common dtype."""
+    if is_tensor(tensors) or not tensors:
+        fail(DTypeError, "cat: a list or tuple of tensors is wanted, with at least one in it", "flow.cat([a, b])", tensors=tensors)
+    tensors = [tensor_of(x) for x in tensors]
+    dtype = promote(*[x.spec for x in tensors])
+    full = [x for x in tensors if x.spec.shape != (0,)] or tensors  # torch lets an empty list take part
+    axis = axis_of(dim, full[0].spec.ndim, full[0])
+    if not full[0].spec.ndim:
+        fail(ShapeError, "cat: tensors of no axes cannot stand side by side", "flow.stack([a, b])", first=full[0])
+    return s.cat(*[to(x, dtype) for x in full], dim=axis)
+
+
+concat = concatenate = cat
+
+
+@numpy_names
+def stack(tensors: Sequence, dim: int = 0):
+    """Tensors of one shape along a new axis."""
+    if is_tensor(tensors):
+        return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
+    tensors = [tensor_of(x) for x in tensors]
+    for k, x in enumerate(tensors):
+        if x.spec.shape != tensors[0].spec.shape:
+            fail(ShapeError, f"stack: tensor {k} has shape {x.spec.shape}, the first one {tensors[0].spec.shape}", "all alike; cat joins along an axis",
+                 **{"tensors[0]": tensors[0], f"tensors[{k}]": x})  # fmt: skip
+    if tensors:
+        dim = axis_of(dim, tensors[0].spec.ndim + 1, tensors[0])
+    return cat([unsqueeze(x, dim) for x in tensors], dim)
+
+
+def hstack(tensors: Sequence):
+    """Side by side: along axis 1, or axis 0 of vectors."""
+    return cat(tensors, 0 if tensors[0].spec.ndim < 2 else 1)
+
+
+def vstack(tensors: Sequence):
+    """One below the other: along axis 0, vectors as rows."""
+    return cat([unsqueeze(x, 0) if x.spec.ndim == 1 else x for x in tensors], 0)
+
+
+def narrow(input, dim: int, start: int, length: int):
+    """`length` elements from `start` on along `dim`; a view."""
+    axis, start, length = axis_of(dim, input.spec.ndim, input), integer(start, "start"), integer(length, "length")
+    size = input.spec.shape[axis] if input.spec.ndim else 0
+    first = start + size if start < 0 else start
+    if not 0 <= first <= size or not 0 <= length <= size - first:
+        fail(OutOfRangeError, f"narrow: {length} elements from {start} on, but axis {axis} has size {size}", "start + length <= size", x=input)
+    return s.getitem(input, index=(*(ALL,) * axis, (first, first + length, None)))
+
+
+def select(input, dim: int, index: int):
+    """One element along `dim`, without that axis; a view."""
+    axis = axis_of(dim, input.spec.ndim, input)
+    return s.getitem(input, index=(*(ALL,) * axis, integer(index, "index")))
+
+
+@numpy_names
+def split(input, split_size_or_sections, dim: int = 0):
+    """Parts along `dim`, views: of this size (the last may be smaller), or of these sizes."""
+    axis = axis_of(dim, input.spec.ndim, input)
+    size = input.spec.shape[axis] if input.spec.ndim else 0
+    if isinstance(split_size_or_sections, Sequence):
+        parts = [integer(n, "size") for n in split_size_or_sections]
+        if sum(parts) != size or any(n < 0 for n in parts):
+            fail(ShapeError, f"split: the sizes {parts} add up to {sum(parts)}, axis {axis} has {size}", "sizes that add up to it", x=input)
+    else:
+        step = integer(split_size_or_sections, "split_size")
+        if step < 1:
+            fail(OutOfRangeError, f"split: a part of size {step}", "a size of at least 1", x=input)
+        parts = [min(step, size - start) for start in range(0, size, step)] or [0]
+    starts = [sum(parts[:k]) for k in range(len(parts))]
+    return tuple([narrow(input, axis, start, n) for start, n in zip(starts, parts)])
+
+
+@numpy_names
+def chunk(input, chunks: int, dim: int = 0):
+    """At most so many parts of equal size along `dim`, views."""
+    axis, chunks = axis_of(dim, input.spec.ndim, input), integer(chunks, "chunks")
+    if chunks < 1:
+        fail(OutOfRangeError, f"chunk: {chunks} parts", "at least 1", x=input)
+    return split(input, max(-(-input.spec.shape[axis] // chunks), 1), axis)
+
+
+@numpy_names
+def unbind(input, dim: int = 0):
+    """The elements along `dim`, each without that axis; views."""
+    if not input.spec.ndim:
+        fail(ShapeError, "unbind: a tensor of no axes has no elements to go through", "x.item() for its number", x=input)
+    axis = axis_of(dim, input.spec.ndim, input)
+    return tuple([s.getitem(input, index=(*(ALL,) * axis, k)) for k in range(input.spec.shape[axis])])
+
+
+# ---- orders ------------------------------------------------------------------------------------------------------
+
+
+def flip(input, *dims):
+    """The order along some axes reversed; a copy."""
+    return i.flip(input, axes=tuple(sorted([axis_of(d, input.spec.ndim, input) for d in sizes(dims)])) if input.spec.ndim else ())
+
+
+def roll(input, shifts, dims=None):
+    """Elements moved along some axes (or in the flattened tensor); what leaves at the end comes in at the start."""
+    if dims is None:
+        return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
+    shifts, dims = [tuple(x) if isinstance(x, Sequence) else (x,) for x in (shifts, dims)]
+    if len(shifts) != len(dims):
+        fail(ShapeError, f"roll: {len(shifts)} shifts for {len(dims)} dims", "one shift for each of the dims", x=input)
+    return i.roll(input, shifts=tuple([integer(n, "shifts") for n in shifts]), axes=tuple([axis_of(d, input.spec.ndim, input) for d in dims]))
+
+
+def meshgrid(*tensors, indexing: str = "ij"):
+    """Vectors of coordinates as grids. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
+    if len(tensors) == 1 and isinstance(tensors[0], Sequence):
+        tensors = tuple(tensors[0])
+    if indexing not in ("ij", "xy"):
+        fail(DTypeError, f"meshgrid: indexing is {indexing!r}", '"ij" or "xy"')
+    if indexing == "xy" and len(tensors) > 1:
+        a, b, *rest = meshgrid(tensors[1], tensors[0], *tensors[2:])
+        return b, a, *rest
+    shape = tuple([x.spec.size for x in tensors])
+    flat = [s.reshape(x, shape=(1,) * k + (n,) + (1,) * (len(shape) - 1 - k)) for k, (x, n) in enumerate(zip(tensors, shape))]
+    return tuple([s.expand(x, shape=shape) for x in flat])
+
+
+def numel(input) -> int:
+    """Number of elements."""
+    return input.spec.size

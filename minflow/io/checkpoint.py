@@ -1,0 +1,161 @@
+"""save and load: nested dicts, lists and tuples of tensors and numbers, in one safetensors file.
+
+The file is a plain safetensors file to other programs: tensors under their dotted path. Its metadata holds the structure
+(`tree.py`) and a sha256 of everything. Read next: `tree.py`, `container.py`, `atomic.py`.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import CheckpointError
+from ..core.op import fail
+from ..core.spec import Device, spec_of
+from ..core.tensor import Tensor
+from . import atomic, container, foreign
+from .tree import Malformed, Reader, Writer
+
+INSIDE = "data.safetensors"  # the file in a folder that `save` made
+VERSION = 1
+
+
+def save(obj: Any, path: str | os.PathLike) -> None:
+    """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`.
+
+    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds one file.
+    The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
+    Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
+    cannot be written; then the old one is as it was.
+    """
+    path = checked(path, "save")
+    if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
+        fail(CheckpointError, f"save: a {type(obj).__name__} is not saved as an object, its numbers are",
+             "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))")  # fmt: skip
+    writer = Writer()
+    tree = writer.encode(obj)
+    number_objects(tree, {})
+    structure = json.dumps({"version": VERSION, "tree": tree}, separators=(",", ":"), ensure_ascii=False)
+    file = path
+    try:
+        if not path.suffix:
+            if path.exists() and not path.is_dir():
+                fail(CheckpointError, f"save: {path} is a file, and a path without a suffix is a folder",
+                     f'"{path}.safetensors", or remove the file first', path=str(path))  # fmt: skip
+            path.mkdir(exist_ok=True)
+            file = path / INSIDE
+        atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))
+    except OSError as error:
+        size = sum(array.nbytes for array in writer.arrays.values())
+        raise CheckpointError(
+            f"save: {file} cannot be written: {error.strerror or error}",
+            values={"file": file, "size": f"{size:,} bytes", "old file": "unchanged" if file.is_file() else "there is none"},
+            hint=advice(path),
+        ) from error
+
+
+def number_objects(tree: Any, numbers: dict[int, int]) -> None:
+    """Identities of tensors as small numbers, so that the same state gives the same file."""
+    if isinstance(tree, list):
+        if len(tree) == 3 and tree[0] == "tensor" and isinstance(tree[2], dict):
+            tree[2]["object"] = numbers.setdefault(tree[2]["object"], len(numbers))
+            return
+        for entry in tree:
+            number_objects(entry, numbers)
+
+
+def advice(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f'make the folder first: os.makedirs("{folder}")'
+    if path.is_dir() and path.suffix:
+        return f"{path} is a folder: another name"
+    return f"look whether {folder} has room (df -h) and may be written"
+
+
+def load(path: str | os.PathLike, map_location: Any = None) -> Any:
+    """What `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
+
+    `model.load_state_dict(flow.load("torch_model.safetensors"))` takes over the weights of a PyTorch model.
+    map_location: the device for the tensors.  Raises CheckpointError if the file is damaged or no such file; pickles
+    (.pt, .pth) are never read, and the error says how to convert them.
+    """
+    path = checked(path, "load")
+    if map_location is not None:
+        map_location = Device(map_location)
+    file = inside(path) if path.is_dir() else path
+    try:
+        kind = foreign.kind_of(file)
+        if kind == "pickle":
+            foreign.refuse_pickle(file)
+        if kind == "npz":
+            arrays, structure = foreign.read_npz(file), None
+        else:
+            arrays, structure = container.read(file)
+    except FileNotFoundError:
+        refuse_missing(path)
+    except OSError as error:
+        raise CheckpointError(f"load: {file} cannot be read: {error.strerror or error}", values={"file": file},
+                              hint="look at its permissions, and whether it is a file") from error  # fmt: skip
+    found = {name: Tensor(array, spec_of(array)) for name, array in arrays.items()} if structure is None else rebuild(file, arrays, structure)
+    return found if map_location is None else moved(found, map_location)
+
+
+def rebuild(file: Path, arrays: dict, structure: str) -> Any:
+    try:
+        told = json.loads(structure, object_pairs_hook=container.distinct)
+        if not isinstance(told, dict) or type(told.get("version")) is not int or "tree" not in told:
+            raise Malformed("a version and a tree", told)
+    except (ValueError, RecursionError) as error:
+        container.refuse(file, "the structure text is damaged", reason=str(error) or type(error).__name__)
+    except Malformed as error:
+        container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
+    if told["version"] != VERSION:
+        container.refuse(file, f"it was written in version {told['version']} of the format, this minflow reads version {VERSION}",
+                         "a newer minflow", version=told["version"])  # fmt: skip
+    try:
+        return Reader(arrays).decode(told["tree"])
+    except Malformed as error:
+        container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
+
+
+def moved(x: Any, device: Device) -> Any:
+    """The same structure with its tensors on `device`."""
+    if isinstance(x, Tensor):
+        return x.to(device=device)
+    if isinstance(x, dict):
+        return type(x)((k, moved(v, device)) for k, v in x.items())
+    return type(x)([moved(v, device) for v in x]) if isinstance(x, list | tuple) else x
+
+
+def checked(path: Any, verb: str) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        fail(CheckpointError, f"{verb}: the path is a {type(path).__name__}",
+             'flow.save(state, "model.safetensors")' if verb == "save" else 'flow.load("model.safetensors")', path=path)  # fmt: skip
+    text = os.fspath(path)
+    if not text or not isinstance(text, str) or "\0" in text:
+        fail(CheckpointError, f"{verb}: {text!r} is not a path", '"model.safetensors"', path=text)
+    return Path(text).expanduser()
+
+
+def inside(folder: Path) -> Path:
+    """The file in a folder: the one that `save` wrote there, or the only safetensors file."""
+    if (folder / INSIDE).is_file():
+        return folder / INSIDE
+    files = sorted(folder.glob("*.safetensors"))
+    if len(files) == 1:
+        return files[0]
+    what = "none" if not files else ", ".join(file.name for file in files[:6])
+    return container.refuse(folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it", safetensors_files=what)
+
+
+def refuse_missing(path: Path) -> None:
+    near = sorted(p.name for p in path.parent.glob(f"{glob.escape(path.stem)}*") if p != path)[:4] if path.parent.is_dir() else []
+    raise CheckpointError(
+        f"load: there is no file {path}",
+        values={"folder": path.parent.resolve(), **({"there": ", ".join(near)} if near else {})},
+        hint=f'flow.load("{path.with_name(near[0])}")' if near else "os.getcwd() says where a relative path begins",
+    )

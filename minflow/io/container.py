@@ -1,0 +1,250 @@
+"""The file: a safetensors file (8 bytes of header length, a JSON header, the numbers), with a checksum in its metadata.
+
+Everything that a header claims is held against the size of the file before memory is taken for it. The safetensors library
+judges each header too; the numbers are read here, piece by piece, so that the checksum needs no second copy.
+Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+
+from ..core.errors import CheckpointError, need
+
+LONGEST = 100_000_000  # bytes of a header: the library's own limit
+PIECE = 1 << 20  # bytes read, hashed and written at a time
+STRUCTURE, CHECKSUM = "minflow", "sha256"  # keys of the metadata
+
+# Name in the file -> (how it is stored, numpy dtype to give). What minflow has no dtype for becomes the next larger one.
+STORED = {
+    "BOOL": ("|b1", "bool"), "U8": ("|u1", "uint8"), "I8": ("|i1", "int8"), "I16": ("<i2", "int32"), "U16": ("<u2", "int32"),
+    "I32": ("<i4", "int32"), "U32": ("<u4", "int64"), "I64": ("<i8", "int64"), "F16": ("<f2", "float16"), "BF16": ("<u2", "float32"),
+    "F32": ("<f4", "float32"), "F64": ("<f8", "float64"),
+}  # fmt: skip
+WRITTEN = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int32": "I32", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64"}
+
+
+class Entry(NamedTuple):
+    """One array of the file: name, dtype as the file names it, shape, and its bytes after the header."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def refuse(path: Path, what: str, hint: str = "", **values: object) -> NoReturn:
+    """Raise a CheckpointError about this file."""
+    raise CheckpointError(
+        f"{path.name}: {what}",
+        values={"file": path, **{name.replace("_", " "): shorten(value) for name, value in values.items()}},
+        hint=hint or "save or download the file again; flow.save never leaves half a file, so it was damaged later",
+    )
+
+
+def shorten(value: object) -> object:
+    text = str(value)
+    return value if len(text) <= 120 else f"{text[:117]}..."
+
+
+class Checksum:
+    """sha256 over the structure, and over name, dtype, shape and data of each array in the order of the file."""
+
+    def __init__(self, structure: str):
+        self.hash = hashlib.sha256(structure.encode())
+
+    def begin(self, entry: Entry) -> None:
+        self.hash.update(json.dumps([entry.name, entry.dtype, list(entry.shape)]).encode())
+
+    def add(self, data: Any) -> None:
+        self.hash.update(data)
+
+    def text(self) -> str:
+        return self.hash.hexdigest()
+
+
+# ---- writing -----------------------------------------------------------------------------------------------------
+
+
+def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
+    """Where each array goes: the widest numbers first, so that all lie aligned; then by name."""
+    entries, end = [], 0
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
+        begin, end = end, end + array.nbytes
+        entries.append(Entry(name, WRITTEN[array.dtype.newbyteorder("=").name], array.shape, begin, end))
+    return entries
+
+
+def pieces(array: np.ndarray):
+    """The bytes of an array, little-endian in C order, in pieces; a contiguous array is not copied."""
+    array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+    flat = array.reshape(-1).view(np.uint8)
+    for start in range(0, flat.size, PIECE):
+        yield flat[start : start + PIECE].data
+
+
+def header_of(entries: list[Entry], structure: str, checksum: str) -> bytes:
+    table: dict[str, Any] = {"__metadata__": {STRUCTURE: structure, CHECKSUM: checksum}}
+    for e in entries:
+        table[e.name] = {"dtype": e.dtype, "shape": list(e.shape), "data_offsets": [e.begin, e.end]}
+    header = json.dumps(table, separators=(",", ":"), ensure_ascii=False).encode()
+    return header + b" " * (-len(header) % 8)
+
+
+def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str) -> None:
+    """Write header and numbers. Raises OSError, also where the system takes only part of what it is given."""
+    entries, checksum = layout(arrays), Checksum(structure)
+    for e in entries:
+        checksum.begin(e)
+        for piece in pieces(arrays[e.name]):
+            checksum.add(piece)
+    header = header_of(entries, structure, checksum.text())
+    put(file, struct.pack("<Q", len(header)) + header)
+    for e in entries:
+        for piece in pieces(arrays[e.name]):
+            put(file, piece)
+
+
+def put(file: BinaryIO, data: Any) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+# ---- reading -----------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
+    """(name -> array, structure text or None) of a safetensors file; checked against its checksum if it has one."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        header, start = read_header(path, file, size)
+        metadata = header.pop("__metadata__", {})
+        entries = entries_of(path, header, size - start)
+        judge(path)
+        structure = structure_of(path, metadata)
+        checksum = None if structure is None else Checksum(structure)
+        arrays = {}
+        file.seek(start)
+        for e in entries:
+            arrays[e.name] = read_array(path, file, e, checksum)
+    if checksum is not None and checksum.text() != metadata[CHECKSUM]:
+        refuse(path, "the checksum differs, so the numbers are not the ones that were saved",
+               saved=metadata[CHECKSUM], read=checksum.text())  # fmt: skip
+    return arrays, structure
+
+
+def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
+    """(the JSON header, where the numbers start)."""
+    if size < 8:
+        refuse(path, f"{size} bytes are too few for a safetensors file", "was it downloaded to its end?", size=f"{size} bytes")
+    (length,) = struct.unpack("<Q", file.read(8))
+    if length > min(size - 8, LONGEST):
+        refuse(path, "the header claims to be longer than the file" if length > size - 8 else "the header is longer than any is",
+               "is it a safetensors file, and was it downloaded to its end?", header=f"{length} bytes", file_size=f"{size} bytes")  # fmt: skip
+    text = file.read(length)
+    if not text.startswith(b"{"):
+        refuse(path, "this is not a safetensors file: the header does not begin with {", "a file written by flow.save, safetensors or numpy.savez",
+               first_bytes=text[:8])  # fmt: skip
+    try:
+        header = json.loads(text.decode(), object_pairs_hook=distinct, parse_constant=constant)
+    except (ValueError, RecursionError) as error:
+        refuse(path, "the header is damaged", reason=str(error) or type(error).__name__, header=f"{length} bytes")
+    return header, 8 + length
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} is there twice")
+    return found
+
+
+def constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
+    """The arrays in the order of the file, which they must fill without gap or overlap."""
+    entries = [entry_of(path, name, given) for name, given in header.items()]
+    entries.sort(key=lambda e: (e.begin, e.end, e.name))
+    end = 0
+    for before, e in zip([None, *entries], entries):
+        if e.begin != end:
+            what = "overlaps" if e.begin < end else "leaves a gap after"
+            refuse(path, f"array {e.name!r} {what} {before.name if before else 'the header'!r}", begins_at=e.begin, wanted=end)
+        end = e.end
+    if end != room:
+        what = "the file ends before its numbers do" if end > room else "bytes follow that belong to no array"
+        refuse(path, what, "was it downloaded to its end?", claimed=f"{end} bytes of numbers", there=f"{room} bytes")
+    return entries
+
+
+def entry_of(path: Path, name: str, given: Any) -> Entry:
+    if not isinstance(given, dict) or set(given) != {"dtype", "shape", "data_offsets"}:
+        refuse(path, f"the header tells of {name!r} something other than dtype, shape and data_offsets", entry=given)
+    dtype, shape, offsets = given["dtype"], given["shape"], given["data_offsets"]
+    whole = all(isinstance(part, list) and all(type(n) is int and 0 <= n < 2**63 for n in part) for part in (shape, offsets))
+    if not whole or len(offsets) != 2:
+        refuse(path, f"shape or offsets of {name!r} are not whole numbers from 0", shape=shape, data_offsets=offsets)
+    if not isinstance(dtype, str) or dtype not in STORED:
+        refuse(path, f"array {name!r} has the dtype {dtype!r}, which minflow does not read", "convert it before: x.float(), or leave it out",
+               known=", ".join(STORED))  # fmt: skip
+    if len(shape) > 64:
+        refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
+    size = np.dtype(STORED[dtype][0]).itemsize
+    for n in shape:
+        size *= n
+    begin, end = offsets
+    if end - begin != size:
+        refuse(path, f"array {name!r} has {end - begin} bytes, and its shape needs {size}", shape=shape, dtype=dtype, data_offsets=offsets)
+    return Entry(name, dtype, tuple(shape), begin, end)
+
+
+def judge(path: Path) -> None:
+    """The safetensors library's own verdict."""
+    library = need("safetensors", "loading a safetensors file")
+    try:
+        with library.safe_open(str(path), framework="numpy"):
+            pass
+    except library.SafetensorError as error:
+        refuse(path, "the safetensors library refuses the header", reason=error)
+
+
+def structure_of(path: Path, metadata: Any) -> str | None:
+    """The structure text that flow.save wrote; None for a file of another program."""
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        refuse(path, "the metadata is not a dict of texts", metadata=metadata)
+    if (STRUCTURE in metadata) != (CHECKSUM in metadata):
+        refuse(path, f"of {STRUCTURE!r} and {CHECKSUM!r} only one is there, and flow.save writes both", metadata=sorted(metadata))
+    return metadata.get(STRUCTURE)
+
+
+def read_array(path: Path, file: BinaryIO, e: Entry, checksum: Checksum | None) -> np.ndarray:
+    stored, wanted = STORED[e.dtype]
+    if checksum is not None:
+        checksum.begin(e)
+    array = np.empty(e.shape, stored)
+    flat = array.reshape(-1).view(np.uint8)
+    for start in range(0, flat.size, PIECE):
+        piece = flat[start : start + PIECE]
+        got = file.readinto(piece.data)
+        if got != piece.size:
+            refuse(path, f"the file ends inside {e.name!r}", read=f"{start + (got or 0)} bytes", wanted=f"{flat.size} bytes")
+        if checksum is not None:
+            checksum.add(piece.data)
+    if e.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:
+        refuse(path, f"array {e.name!r} is bool, and a byte of it is neither 0 nor 1", byte=array.view(np.uint8).max())
+    if e.dtype == "BF16":  # the upper half of a float32
+        return (array.astype("u4") << 16).view("float32")
+    return array.astype(wanted, copy=False)

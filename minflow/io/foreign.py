@@ -1,0 +1,101 @@
+"""Files that other programs wrote: numpy's .npz, read without unpickling anything, and pickles, which are refused.
+
+Read next: `container.py`, for safetensors files.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ..core.errors import CheckpointError
+from ..core.spec import DType
+from .container import refuse
+
+ZIP = b"PK\x03\x04"
+EMPTY_ZIP = b"PK\x05\x06"
+RATIO = 1100  # deflate packs at most 1032 bytes into one
+WIDER = {"int16": "int32", "uint16": "int32", "uint32": "int64"}
+PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
+
+MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
+    import torch, safetensors.torch
+    safetensors.torch.save_file(torch.load("{name}", map_location="cpu", weights_only=True), "{stem}.safetensors")
+  then model.load_state_dict(flow.load("{stem}.safetensors"))"""
+
+
+def kind_of(path: Path) -> str:
+    """ "safetensors", "npz" or "pickle", from the first bytes of the file."""
+    with open(path, "rb") as file:
+        start = file.read(16)
+    if start[:4] in (ZIP, EMPTY_ZIP):
+        return "npz" if is_npz(path) else "pickle"
+    if start[8:9] == b"{":  # a length, and JSON: checked first, because a length may begin like a pickle
+        return "safetensors"
+    protocol = start[:1] == b"\x80" and start[1:2] in (b"\x01", b"\x02", b"\x03", b"\x04", b"\x05")
+    if protocol or path.suffix.lower() in PICKLE_SUFFIXES:
+        return "pickle"
+    return "safetensors"
+
+
+def is_npz(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return path.suffix.lower() not in PICKLE_SUFFIXES
+    return all(name.endswith(".npy") for name in names) and (bool(names) or path.suffix.lower() == ".npz")
+
+
+def refuse_pickle(path: Path) -> None:
+    raise CheckpointError(
+        f"{path.name} is a pickle (or a zip of pickles), which can run any program while it is read; minflow never does",
+        values={"file": path},
+        hint=MSG_PICKLE.format(name=path.name, stem=path.stem),
+    )
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """name -> array of an .npz file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            if len({info.filename for info in infos}) < len(infos):
+                refuse(path, "a name is there twice", names=[info.filename for info in infos])
+            return {info.filename.removesuffix(".npy"): member(path, archive, info) for info in infos}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        refuse(path, "the archive is damaged", reason=error)
+
+
+def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    """One array, after its claims were held against the size of what holds it."""
+    name = info.filename.removesuffix(".npy")
+    if info.file_size > RATIO * info.compress_size + 4096:
+        refuse(path, f"array {name!r} claims more bytes than its packed form can hold", claimed=info.file_size, packed=info.compress_size)
+    with archive.open(info) as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = reader(file)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+            refuse(path, f"array {name!r} has no readable header", reason=error)
+        if dtype.hasobject:
+            refuse(path, f"array {name!r} holds Python objects, which only unpickling could read", "save numbers: numpy.savez(path, **arrays)", dtype=dtype)
+        native = dtype.newbyteorder("=").name
+        if WIDER.get(native, native) not in DType.table:
+            refuse(path, f"array {name!r} is {dtype}, which minflow has no dtype for", f"array.astype(one of {', '.join(DType.table)})", dtype=dtype)
+        needed, there = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()
+        if any(n < 0 for n in shape) or needed != there:
+            refuse(path, f"array {name!r} has {there} bytes, and its shape needs {needed}", shape=shape, dtype=dtype)
+    with archive.open(info) as file:
+        try:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+            while file.read(1 << 16):  # the archive's own check comes at its end
+                pass
+        except (ValueError, MemoryError) as error:
+            refuse(path, f"array {name!r} cannot be read", reason=error)
+    return np.ascontiguousarray(array, WIDER.get(native, native)).reshape(shape)

@@ -1,0 +1,225 @@
+"""Nested dicts, lists and tuples of tensors as a plain JSON value beside a table of arrays, and back.
+
+A number, text, bool or None stands for itself; anything else is a list whose first entry says what it is:
+`["dict", [[key, value], ...]]`, `["list", [...]]`, `["tensor", name, options]`. Tensors that share their storage share
+one array, and do so again when loaded. Knows no files. Read next: `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import CheckpointError
+from ..core.op import fail
+from ..core.rebind import cell_of
+from ..core.spec import DType, dtype_named, spec_of
+from ..core.tensor import Size, Tensor
+from ..nn.parameter import Parameter
+
+DEEPEST = 100  # levels of nesting
+DIGITS = 4000  # of an integer: Python's own parser refuses a little more
+LARGEST = 10**DIGITS
+RESERVED = "__metadata__"  # a name that the file format keeps for itself
+
+
+class Writer:
+    """Walks an object; `arrays` then holds name -> array, each storage once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self.stored: dict[tuple, str] = {}
+        self.inside: list[int] = []
+
+    def encode(self, x: Any, path: tuple = (), shown: str = "state") -> Any:
+        """The JSON value of x. path: keys from the top; shown: the same as the learner would write it."""
+        if x is None or isinstance(x, bool | str):
+            return x if x is None or isinstance(x, bool) else self.text(x, shown)
+        if isinstance(x, Tensor):
+            return self.tensor(x, path, shown)
+        if isinstance(x, np.ndarray):
+            return ["array", self.keep(x, path, shown)]
+        if isinstance(x, int | np.integer):
+            return self.integer(int(x), shown)
+        if isinstance(x, float | np.floating):
+            return float(x) if math.isfinite(x) else ["float", repr(float(x))]
+        if isinstance(x, np.bool_):
+            return bool(x)
+        if isinstance(x, DType):
+            return ["dtype", x.name]
+        if isinstance(x, Mapping) or type(x) in (list, tuple, Size):
+            return self.container(x, path, shown)
+        return self.refuse(x, shown)
+
+    def text(self, x: str, shown: str) -> str:
+        try:
+            x.encode()
+        except UnicodeEncodeError:
+            fail(CheckpointError, f"save: {shown} is a text with half a character (a lone surrogate), which no file can hold",
+                 "x.encode('utf-8', 'replace').decode()", value=x)  # fmt: skip
+        return str(x)
+
+    def integer(self, x: int, shown: str) -> int:
+        if abs(x) >= LARGEST:
+            fail(CheckpointError, f"save: {shown} is an integer of more than {DIGITS} digits", "hex(x), a text", bits=x.bit_length())
+        return x
+
+    def container(self, x: Any, path: tuple, shown: str) -> list:
+        if id(x) in self.inside:
+            fail(CheckpointError, f"save: {shown} contains itself", "leave the entry that leads back out of what you save")
+        if len(self.inside) >= DEEPEST:
+            fail(CheckpointError, f"save: {shown} lies more than {DEEPEST} levels deep", "a flatter structure")
+        self.inside.append(id(x))
+        if isinstance(x, Mapping):
+            kind = "OrderedDict" if isinstance(x, OrderedDict) else "dict"
+            entries = [[self.key(k, shown), self.encode(v, (*path, k), f"{shown}[{k!r}]")] for k, v in x.items()]
+        else:
+            kind = "list" if type(x) is list else "tuple"
+            entries = [self.encode(v, (*path, i), f"{shown}[{i}]") for i, v in enumerate(x)]
+        self.inside.pop()
+        return [kind, entries]
+
+    def key(self, key: Any, shown: str) -> Any:
+        if isinstance(key, tuple):
+            return ["tuple", [self.key(k, shown) for k in key]]
+        if key is None or isinstance(key, bool | int | float | str):
+            return self.encode(key, (), f"a key of {shown}")
+        return fail(CheckpointError, f"save: a key of {shown} is a {type(key).__name__}", "keys are texts, numbers, None or tuples of them", key=key)
+
+    def tensor(self, x: Tensor, path: tuple, shown: str) -> list:
+        array = x.numbers("save")
+        options = {}
+        if isinstance(x, Parameter):
+            options["parameter"] = True
+        if x.requires_grad and x.is_leaf:
+            options["requires_grad"] = True
+        options["object"] = id(x)
+        return ["tensor", self.keep(array, path, shown), options]
+
+    def keep(self, array: np.ndarray, path: tuple, shown: str) -> str:
+        """The name of an array in the file: that of one stored already, if it looks at the very same memory."""
+        if array.dtype.newbyteorder("=").name not in DType.table:
+            fail(CheckpointError, f"save: {shown} is an array of {array.dtype}", f"one of {', '.join(DType.table)}", value=array.dtype)
+        key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+        if array.size and key in self.stored:
+            return self.stored[key]
+        name = base = ".".join(map(str, path)) or "tensor"
+        number = 1
+        while name in self.arrays or name == RESERVED:
+            number += 1
+            name = f"{base}~{number}"
+        self.text(name, f"a key of {shown}")
+        self.arrays[name] = array
+        self.stored[key] = name
+        return name
+
+    def refuse(self, x: Any, shown: str) -> Any:
+        kind = type(x).__name__
+        if hasattr(x, "state_dict"):
+            hint = "its numbers: x.state_dict(); load them again with x.load_state_dict(flow.load(path))"
+        elif isinstance(x, set | frozenset):
+            hint = "sorted(x), a list"
+        elif isinstance(x, tuple):
+            hint = "tuple(x), or x._asdict() to keep the names"
+        elif callable(x):
+            hint = "leave it out: code is not saved, only data; make it again after loading"
+        else:
+            hint = "tensors, numpy arrays, numbers, texts, bools, None, and dicts, lists and tuples of them"
+        return fail(CheckpointError, f"save: {shown} is a {kind}, which is not saved", hint, value=x)
+
+
+class Reader:
+    """Builds the object that a JSON value tells of, from the arrays of the file."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]):
+        self.arrays = arrays
+        self.first: dict[str, Tensor] = {}  # the first tensor of each array: others share its storage and its version
+        self.made: dict[tuple, Tensor] = {}
+
+    def decode(self, x: Any, depth: int = 0) -> Any:
+        if depth > DEEPEST + 1:
+            raise Malformed("levels of nesting", depth)
+        if x is None or isinstance(x, bool | int | float | str):
+            return x
+        if not isinstance(x, list) or not x or not isinstance(x[0], str):
+            raise Malformed("an entry that says what it is", x)
+        kind, *rest = x
+        if kind == "tensor" and len(rest) == 2:
+            return self.tensor(*rest)
+        if len(rest) != 1:
+            raise Malformed(f"one part after {kind!r}", rest)
+        part = rest[0]
+        if kind in ("dict", "OrderedDict"):
+            found: dict = OrderedDict() if kind == "OrderedDict" else {}
+            for entry in self.entries(part):
+                if not isinstance(entry, list) or len(entry) != 2:
+                    raise Malformed("a key and a value", entry)
+                found[self.key(entry[0], depth)] = self.decode(entry[1], depth + 1)
+            if len(found) != len(part):
+                raise Malformed("keys that differ", [entry[0] for entry in part])
+            return found
+        if kind in ("list", "tuple"):
+            items = [self.decode(entry, depth + 1) for entry in self.entries(part)]
+            return items if kind == "list" else tuple(items)
+        if kind == "array":
+            return self.array(part)
+        if kind == "float" and part in ("nan", "inf", "-inf"):
+            return float(part)
+        if kind == "dtype" and isinstance(part, str) and part in DType.table:
+            return dtype_named(part)
+        raise Malformed("a known kind of entry", x)
+
+    def entries(self, part: Any) -> list:
+        if not isinstance(part, list):
+            raise Malformed("a list of entries", part)
+        return part
+
+    def key(self, x: Any, depth: int) -> Any:
+        key = self.decode(x, depth + 1)
+        try:
+            hash(key)
+        except TypeError:
+            raise Malformed("a key", x) from None
+        return key
+
+    def array(self, name: Any) -> np.ndarray:
+        if not isinstance(name, str) or name not in self.arrays:
+            raise Malformed("the name of an array in the file", name)
+        return self.arrays[name]
+
+    def tensor(self, name: Any, options: Any) -> Tensor:
+        array = self.array(name)
+        if not isinstance(options, dict):
+            raise Malformed("the options of a tensor", options)
+        key = name, options.get("object")
+        try:
+            known = self.made.get(key)
+        except TypeError:
+            raise Malformed("the options of a tensor", options) from None
+        if known is not None:
+            return known
+        if options.get("requires_grad") and array.dtype.kind != "f":
+            raise Malformed("a floating tensor that requires grad", array.dtype)
+        x = Tensor(array, spec_of(array))
+        if name in self.first:
+            x.cell = cell_of(self.first[name])
+        if options.get("parameter"):
+            x = Parameter(x, requires_grad=bool(options.get("requires_grad")))
+        elif options.get("requires_grad"):
+            x.requires_grad_()
+        self.first.setdefault(name, x)
+        self.made[key] = x
+        return x
+
+
+class Malformed(Exception):
+    """The structure text is not what a Writer writes: what was wanted, and what is there."""
+
+    def __init__(self, wanted: str, found: Any):
+        text = repr(found)
+        super().__init__(wanted)
+        self.wanted, self.found = wanted, text if len(text) <= 80 else text[:77] + "..."

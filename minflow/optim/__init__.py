@@ -1,0 +1,11 @@
+"""Optimizers and learning rate schedules.
+
+The arithmetic of each optimizer is one op (`core/ops/update.py`); the classes here hold parameters, groups and state.
+Read next: `optimizer.py`, then `sgd.py`.
+"""
+
+from . import lr_scheduler as lr_scheduler
+from .adam import Adam as Adam
+from .adam import AdamW as AdamW
+from .optimizer import Optimizer as Optimizer
+from .sgd import SGD as SGD

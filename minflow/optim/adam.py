@@ -1,0 +1,91 @@
+"""Adam and AdamW: steps scaled by running moments of the gradient. Read next: `../core/ops/update.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.errors import OptimError
+from ..core.op import Op, fail
+from ..core.ops.update import adam, adam_amsgrad
+from .groups import check_range
+from .optimizer import Optimizer
+
+
+class Adam(Optimizer):
+    """p -= lr * m / (sqrt(v) + eps), where m and v are running means of the gradient and of its square.
+
+    betas: how much of m and of v is kept, each in [0, 1).  eps: keeps the quotient finite.  weight_decay: L2, added to
+    the gradient.  amsgrad: divide by the largest v so far.  maximize: go up.  do_bias_correction: take out the moments'
+    bias towards zero.  contiguous_params, foreach, fused: accepted and without effect.
+    Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; AMSGrad: Reddi et al. 2018, algorithm 2.
+    """
+
+    numbers = ("step",)
+    decoupled = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        do_bias_correction: bool = True,
+        maximize: bool = False,
+        contiguous_params: bool = False,
+        foreach: bool | None = None,
+        fused: bool | None = None,
+    ):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+                                  "do_bias_correction": do_bias_correction, "maximize": maximize})  # fmt: skip
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        owner, betas = type(self).__name__, group["betas"]
+        for name in ("lr", "eps", "weight_decay"):
+            check_range(owner, group, name)
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            fail(OptimError, f"{owner}: betas is two numbers, not {betas!r}", "betas=(0.9, 0.999)", betas=betas)
+        for i, beta in enumerate(betas):
+            check_range(owner, {f"betas[{i}]": beta}, f"betas[{i}]", 0.0, 1.0, below=True)
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []), "step")
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        beta1, beta2 = group["betas"]
+        return adam_amsgrad if group["amsgrad"] else adam, {
+            "beta1": float(beta1),
+            "beta2": float(beta2),
+            "eps": float(group["eps"]),
+            "weight_decay": float(group["weight_decay"]),
+            "decoupled": self.decoupled,
+            "corrected": bool(group.get("do_bias_correction", True)),
+            "maximize": bool(group["maximize"]),
+        }
+
+
+class AdamW(Adam):
+    """Adam whose weights decay on their own, p -= lr * weight_decay * p, apart from the gradient; see Adam.
+
+    Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2.
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        do_bias_correction: bool = True,
+        maximize: bool = False,
+        contiguous_params: bool = False,
+        foreach: bool | None = None,
+        fused: bool | None = None,
+    ):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, do_bias_correction, maximize)

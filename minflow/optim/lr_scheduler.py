@@ -1,0 +1,337 @@
+"""Learning rate schedules: objects whose `step()`, called after the optimizer's, sets `group["lr"]`.
+
+The numbers are PyTorch's: each schedule goes on from the present `group["lr"]`, so that schedules can be chained and a
+user's own change counts; where one is told to jump to a step it uses its closed form.
+Knows nothing of how an optimizer uses the rate. Read next: `optimizer.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..core.errors import OptimError
+from ..core.op import fail, warn
+from .optimizer import Optimizer
+
+
+class LRScheduler:
+    """Base class: a subclass gives `get_lr()`, the rates of all groups at `self.last_epoch`.
+
+    last_epoch: how many steps were taken when going on with a saved schedule, else -1 (OneFlow calls it last_step).
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None):
+        if not isinstance(optimizer, Optimizer):
+            fail(OptimError, f"{type(self).__name__} takes an optimizer, not a {type(optimizer).__name__}",
+                 f"{type(self).__name__}(optimizer, ...)", optimizer=optimizer)  # fmt: skip
+        last_epoch = last_epoch if last_step is None else last_step
+        self.optimizer, self.verbose = optimizer, verbose
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", float(group["lr"]))
+            elif "initial_lr" not in group:
+                fail(OptimError, f"{type(self).__name__} is to go on after step {last_epoch}, but group {i} does not know its initial_lr",
+                     "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule", last_epoch=last_epoch)  # fmt: skip
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.begin()
+
+    @property
+    def last_step(self) -> int:
+        """OneFlow's name of last_epoch."""
+        return self.last_epoch
+
+    def begin(self) -> None:
+        """Set the rates of the first step."""
+        self.count, self.initial = 0, True
+        self.move(None)
+        self.count, self.initial = 1, False
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go one step on, or to step `epoch`. Call it after `optimizer.step()`."""
+        if self.count == 1 and self.optimizer.steps == 0:
+            warn(
+                f"{type(self).__name__}.step comes before the first optimizer.step(), so the schedule's first rate is never used",
+                "call optimizer.step() first, then scheduler.step(); to keep this order, silence it by "
+                'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
+                rates=self.base_lrs,
+            )
+        self.count += 1
+        self.move(epoch)
+
+    def move(self, epoch: int | None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        rates = self.get_lr() if epoch is None else self.closed_form()
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            group["lr"] = rate
+        self.rates = self.present()
+        if self.verbose and not self.initial:
+            print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
+
+    def get_lr(self) -> list[float]:
+        """The rates of all groups at `self.last_epoch`; they may go on from `present()`, those of the step before."""
+        fail(OptimError, f"{type(self).__name__} does not say its rates", "def get_lr(self): return [a rate for each group]")
+        return []
+
+    def closed_form(self) -> list[float]:
+        """The rates at `self.last_epoch`, without looking at those of the step before."""
+        return self.get_lr()
+
+    def present(self) -> list[float]:
+        """The rates that the groups have now."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float]:
+        """The rate of each group, as this schedule last set it."""
+        return list(self.rates)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer: numbers, lists and dicts."""
+        return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "initial")}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was taken. The rates themselves are in the optimizer's state_dict."""
+        missing = [key for key in self.state_dict() if key not in state_dict]
+        if missing:
+            fail(OptimError, f"{type(self).__name__}.load_state_dict: {', '.join(missing)} missing", "the state_dict of a scheduler of the same class",
+                 given=sorted(state_dict))  # fmt: skip
+        self.__dict__.update({key: value for key, value in state_dict.items() if key != "optimizer"})
+
+
+class LambdaLR(LRScheduler):
+    """The initial rate times `lr_lambda(step)`; one function for all groups, or a list with one for each.
+
+    Functions are not saved by state_dict; the attributes of callable objects are.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
+    ):
+        groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups and groups:
+            fail(OptimError, f"LambdaLR: {len(self.lr_lambdas)} functions for {groups} parameter groups", "one function, or one for each group",
+                 functions=len(self.lr_lambdas), groups=groups)  # fmt: skip
+        if not all(callable(function) for function in self.lr_lambdas):
+            fail(OptimError, "LambdaLR takes a function of the step", "LambdaLR(optimizer, lambda step: 0.95**step)", lr_lambda=lr_lambda)
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def get_lr(self) -> list[float]:
+        return [base * float(function(self.last_epoch)) for base, function in zip(self.base_lrs, self.lr_lambdas)]
+
+    def state_dict(self) -> dict[str, Any]:
+        kept = [None if not hasattr(f, "__dict__") or hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        functions = self.lr_lambdas
+        super().load_state_dict(state_dict)
+        self.lr_lambdas = functions
+        for function, attributes in zip(functions, state_dict["lr_lambdas"]):
+            if attributes is not None:
+                vars(function).update(attributes)
+
+
+class StepLR(LRScheduler):
+    """The rate times gamma every `step_size` steps."""
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
+    ):
+        if not isinstance(step_size, int) or step_size < 1:
+            fail(OptimError, f"StepLR: step_size is {step_size!r}, and must be a whole number of steps, at least 1", "step_size=30", step_size=step_size)
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0 or self.last_epoch % self.step_size:
+            return self.present()
+        return [rate * self.gamma for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
+
+class MultiStepLR(LRScheduler):
+    """The rate times gamma at each of the steps in `milestones`; a step listed twice counts twice."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
+    ):
+        if not isinstance(milestones, Iterable):
+            fail(OptimError, f"MultiStepLR: milestones is {milestones!r}, where a list of steps is wanted", "milestones=[30, 80]",
+                 milestones=milestones)  # fmt: skip
+        self.milestones, self.gamma = Counter(milestones), gamma
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def get_lr(self) -> list[float]:
+        return [rate * self.gamma ** self.milestones[self.last_epoch] for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        return [base * self.gamma**passed for base in self.base_lrs]
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        self.milestones = Counter(self.milestones)
+
+
+class LinearLR(LRScheduler):
+    """The initial rate times a factor that goes in a straight line from start_factor to end_factor in total_iters steps."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
+    ):
+        for name, factor, whole in (("start_factor", start_factor, 0 < start_factor <= 1), ("end_factor", end_factor, 0 <= end_factor <= 1)):
+            if not whole:
+                fail(OptimError, f"LinearLR: {name} is {factor:g}, and must be {'above' if name[0] == 's' else 'at least'} 0 and at most 1",
+                     "LinearLR(optimizer, start_factor=0.1, total_iters=5)", start_factor=start_factor, end_factor=end_factor)  # fmt: skip
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return [rate * self.start_factor for rate in self.present()]
+        if self.initial or self.last_epoch > self.total_iters:
+            return self.present()
+        rise = self.end_factor - self.start_factor
+        return [rate * (1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)) for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        part = min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (self.start_factor + (self.end_factor - self.start_factor) * part) for base in self.base_lrs]
+
+
+class CosineAnnealingLR(LRScheduler):
+    """The rate along half a cosine, from the initial one down to eta_min in T_max steps, and up again.
+
+    Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
+    ):
+        if not isinstance(T_max, int | float) or T_max <= 0:
+            fail(OptimError, f"CosineAnnealingLR: T_max is {T_max!r}, and must be above 0", "T_max=number of steps of the whole training", T_max=T_max)
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def get_lr(self) -> list[float]:
+        if self.initial:
+            return self.present()
+        if self.count == 1 and self.last_epoch > 0:
+            return self.closed_form()
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the lowest point: the quotient below is 0 / 0
+            lift = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.present())]
+        quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / (1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max))
+        return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        part = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
+
+
+class SequentialLR(LRScheduler):
+    """One schedule after another: the next one begins at each of the steps in `milestones`.
+
+    interval_rescaling: False lets the next schedule go on counting from the first step, as OneFlow does; True or None
+    (PyTorch's way) starts it at its own step 0. One bool, or one for each schedule.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        interval_rescaling: bool | Sequence[bool] | None = None,
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
+    ):
+        schedulers, milestones = list(schedulers), list(milestones)
+        if type(interval_rescaling) is int:  # PyTorch has last_epoch in this place
+            interval_rescaling, last_epoch = None, interval_rescaling
+        if not schedulers or len(milestones) != len(schedulers) - 1:
+            fail(OptimError, f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones; one milestone between each two is wanted",
+                 "SequentialLR(optimizer, [warmup, decay], milestones=[5])", schedulers=len(schedulers), milestones=milestones)  # fmt: skip
+        if any(a >= b for a, b in zip([0, *milestones], milestones)):
+            fail(OptimError, f"SequentialLR: milestones {milestones} do not rise", "steps in rising order, above 0", milestones=milestones)
+        for i, scheduler in enumerate(schedulers):
+            if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
+                fail(OptimError, f"SequentialLR: entry {i} is not a scheduler of this optimizer",
+                     "make every scheduler with the optimizer given here", entry=type(scheduler).__name__)  # fmt: skip
+        many = isinstance(interval_rescaling, list | tuple)
+        self.anew = list(interval_rescaling) if many else [interval_rescaling is not False] * len(schedulers)
+        self.optimizer, self.verbose, self.initial = optimizer, verbose, False
+        self.schedulers, self.milestones, self.count = schedulers, milestones, 1
+        self.last_epoch = (last_epoch if last_step is None else last_step) + 1
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        self.undo()
+        schedulers[bisect_right(milestones, 0)].begin()
+        self.rates = self.present()
+
+    def undo(self) -> None:
+        """Take back the first step that each schedule took when it was made."""
+        for scheduler in self.schedulers:
+            if isinstance(scheduler, SequentialLR):
+                scheduler.undo()
+            else:
+                scheduler.last_epoch -= 1
+
+    def begin(self) -> None:
+        self.schedulers[0].begin()
+        self.rates = self.present()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go one step on with the schedule whose turn it is."""
+        if epoch is not None:
+            fail(OptimError, "SequentialLR goes step by step", "scheduler.step() without a number", epoch=epoch)
+        self.last_epoch += 1
+        turn = bisect_right(self.milestones, self.last_epoch)
+        scheduler = self.schedulers[turn]
+        if not self.anew[turn] and turn:
+            scheduler.move(self.last_epoch)
+        elif turn and self.milestones[turn - 1] == self.last_epoch:
+            scheduler.move(0)
+        else:
+            scheduler.step()
+        self.rates = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        schedulers = self.schedulers
+        super().load_state_dict(state_dict)
+        self.schedulers = schedulers
+        for scheduler, state in zip(schedulers, state_dict["schedulers"]):
+            scheduler.load_state_dict(state)

@@ -1,0 +1,246 @@
+"""Optimizer: parameters in groups, their state, and the step.
+
+A subclass names its hyperparameters, the state that a parameter needs, and the op that updates it; `step` runs that op
+through the current mode, so that a trace records the very program that eager runs.
+Read next: `sgd.py`, `adam.py`; `lr_scheduler.py` changes `group["lr"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core import events
+from ..core.autograd import enable_grad, no_grad
+from ..core.errors import OptimError
+from ..core.op import EPOCH, MODE, Op, fail, using, warn
+from ..core.spec import Spec, float32, spec_of
+from ..core.tensor import Tensor
+from ..nn.utils.clip_grad import clip_grad_norm_
+from .groups import Group, check_range, groups_of, members
+
+
+class Optimizer:
+    """Base class of all optimizers.
+
+    params: tensors, `(name, tensor)` pairs, or dicts `{"params": tensors, "lr": 0.1, ...}`, one for each group; an
+    empty list is accepted.  defaults: the hyperparameters of groups that do not name their own.
+    In a group, `clip_grad_max_norm` (and `clip_grad_norm_type`, 2 if not given) is for `clip_grad()`.
+
+    Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors; `defaults`.
+    """
+
+    numbers: tuple[str, ...] = ()  # names of state that is one number per parameter, counted in float32 as PyTorch does
+
+    def __init__(self, params: Any, defaults: Mapping[str, Any]):
+        self.defaults = dict(defaults)
+        self.param_groups: list[Group] = []
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.steps = 0  # how many steps were taken since this object was made
+        for group in groups_of(params, type(self).__name__):
+            self.add_param_group(group)
+
+    # ---- what a subclass says ------------------------------------------------------------------------------------
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        """Refuse hyperparameters outside their range."""
+        check_range(type(self).__name__, group, "lr")
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of the state that a parameter of this group needs, in the order of the op's inputs and outputs."""
+        return ()
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        """The op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
+        fail(OptimError, f"{type(self).__name__} has no rule", "def rule(self, group): return op, attrs; or override step()")
+
+    # ---- the step ------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient, in place.
+
+        closure: computes the loss anew (zero_grad, forward, backward) and returns it; called first, and step returns it.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        mode = MODE.get().but(grad=False)
+        with using(mode):
+            for group in self.param_groups:
+                with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]
+                if not with_gradient:
+                    continue
+                op, attrs = self.rule(group)
+                names, lr = self.names(group), mode.scalar(lambda group=group: float(group["lr"]))
+                for p, g in with_gradient:
+                    if g.mixed:
+                        self.warn_mixed(p)
+                    g.spent = True
+                    state = self.state_of(p, names)
+                    held = [state[name] for name in names]
+                    mode.update(op, [p, *held], [p, g, *held, lr], attrs)
+        if not mode.trace:
+            self.stepped()
+        return loss
+
+    def stepped(self) -> None:
+        """One more step was taken; also called by whoever runs a compiled one."""
+        self.steps += 1
+        if events.LISTENERS:
+            events.emit(events.StepDone(self, self.steps, tuple([float(group["lr"]) for group in self.param_groups])))
+
+    def warn_mixed(self, p: Tensor) -> None:
+        warn(
+            f"{type(self).__name__}.step: a step has used this gradient already, and then backward() added a further one to it",
+            "optimizer.zero_grad() before each backward(); if the sum is wanted, silence this by "
+            'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
+            parameter=p,
+        )
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or with set_to_none=False fill them with zeros."""
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    g = p.grad
+                    if g is None:
+                        continue
+                    if set_to_none or g.value is not None:  # a gradient with a history is not overwritten
+                        p.grad = None if set_to_none else g.new_zeros(g.shape)
+                    else:
+                        g.zero_()
+                        g.spent = g.mixed = False
+
+    def clip_grad(self, error_if_nonfinite: bool = False) -> None:
+        """Clip the gradients of each group that has `clip_grad_max_norm`: their norm taken together is at most that."""
+        for group in self.param_groups:
+            if group.get("clip_grad_max_norm") is not None:
+                order = group.get("clip_grad_norm_type", 2.0)
+                clip_grad_norm_(group["params"], group["clip_grad_max_norm"], 2.0 if order is None else order, error_if_nonfinite)
+
+    # ---- state ---------------------------------------------------------------------------------------------------
+
+    def state_of(self, p: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
+        """The state of p, made of zeros where it is not there yet."""
+        state = self.state.get(p)
+        if state is None:
+            state = self.state[p] = {}
+        for name in names:
+            if name not in state:
+                spec = Spec((), float32) if name in self.numbers else p.spec
+                state[name] = Tensor(np.zeros(spec.shape, spec.np), spec)
+                EPOCH.now += 1
+        return state
+
+    def prepare(self) -> None:
+        """Make the state of every parameter that wants a gradient now, before the first step: for those who trace one."""
+        for group in self.param_groups:
+            names = self.names(group)
+            for p in group["params"]:
+                if p.requires_grad:
+                    self.state_of(p, names)
+
+    def fingerprint(self) -> tuple:
+        """What a compiled step has built in."""
+        return tuple([group.fingerprint() for group in self.param_groups])
+
+    # ---- groups --------------------------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Add a group: `{"params": tensors}` and the hyperparameters that differ from the defaults."""
+        owner = type(self).__name__
+        if not isinstance(param_group, Mapping) or "params" not in param_group:
+            fail(OptimError, f"{owner}: a parameter group is a dict with the key 'params'", '{"params": layer.parameters(), "lr": 0.1}',
+                 group=param_group)  # fmt: skip
+        params, param_names = members(param_group["params"], owner)
+        if param_names is not None and len(set(param_names)) < len(param_names):
+            fail(OptimError, f"{owner}: two parameters of a group have one name", "names that differ", names=param_names)
+        known = {id(p): i for i, group in enumerate(self.param_groups) for p in group["params"]}
+        seen: dict[int, int] = {}
+        for i, p in enumerate(params):
+            if id(p) in known or id(p) in seen:
+                first = f"group {known[id(p)]}" if id(p) in known else f"position {seen[id(p)]} of the same group"
+                fail(OptimError, f"{owner}: parameter {i} of group {len(self.param_groups)} is in {first} already, so it would be updated twice",
+                     "each parameter once: list(dict.fromkeys(parameters))", parameter=p)  # fmt: skip
+            seen[id(p)] = i
+        given = {k: v for k, v in param_group.items() if k != "params"}
+        group = Group({**given, **{k: v for k, v in self.defaults.items() if k not in given}})
+        if param_names is not None:
+            group["param_names"] = param_names
+        group["params"] = params
+        self.check(group)
+        if group.get("clip_grad_max_norm") is not None:
+            check_range(owner, group, "clip_grad_max_norm")
+        self.param_groups.append(group)
+        EPOCH.now += 1
+
+    # ---- saving and loading --------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """`{"state": {number: {name: tensor}}, "param_groups": [{..., "params": [number, ...]}]}`, as PyTorch's.
+
+        A parameter's number is its position among all parameters, group by group. The tensors share their storage
+        with the optimizer's.
+        """
+        numbers = {id(p): i for i, p in enumerate(self.parameters())}
+        groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
+        state = {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers}
+        return {"state": state, "param_groups": groups}
+
+    def parameters(self) -> list[Tensor]:
+        """All parameters, group by group."""
+        return [p for group in self.param_groups for p in group["params"]]
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take state and hyperparameters from what `state_dict` gave, here or in PyTorch; all is checked before any is written."""
+        owner = type(self).__name__
+        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
+            fail(OptimError, f"{owner}.load_state_dict: a dict with 'state' and 'param_groups' is wanted",
+                 "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
+                 keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)  # fmt: skip
+        given = state_dict["param_groups"]
+        mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in given]
+        if mine != theirs:
+            fail(OptimError, f"{owner}.load_state_dict: the groups hold {theirs} parameters, this optimizer's hold {mine}",
+                 "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)  # fmt: skip
+        by_number = dict(zip([n for g in given for n in g["params"]], self.parameters()))
+        ready = [(p, name, value) for n, p in by_number.items() for name, value in self.fitting(n, p, state_dict["state"].get(n, {}))]
+        for group, other in zip(self.param_groups, given):
+            group.update({k: v for k, v in other.items() if k != "params"})
+        before, self.state = self.state, {}
+        for p, name, value in ready:
+            held = before.get(p, {}).get(name)
+            if held is not None and held.spec is value.spec:
+                with no_grad():
+                    held.copy_(value)  # a compiled step knows the storage
+                value = held
+            else:
+                EPOCH.now += 1
+            self.state.setdefault(p, {})[name] = value
+
+    def fitting(self, number: int, p: Tensor, given: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+        """The state given for p, as tensors of its dtype that share no memory with what was given."""
+        found = []
+        for name, value in given.items():
+            if value is None:
+                continue
+            array = np.array(value.detach() if hasattr(value, "detach") else value)
+            wanted = () if name in self.numbers else p.spec.shape
+            if array.shape != wanted:
+                fail(OptimError, f"{type(self).__name__}.load_state_dict: {name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
+                     "load the optimizer's state into one made for the same model", parameter=p)  # fmt: skip
+            array = np.ascontiguousarray(array, "float32" if name in self.numbers else p.spec.np).reshape(wanted)
+            found.append((name, Tensor(array, spec_of(array))))
+        return found
+
+    def __repr__(self) -> str:
+        rows = []
+        for i, group in enumerate(self.param_groups):
+            rows += [f"Parameter Group {i}", *[f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")]]
+        return "\n".join([f"{type(self).__name__} (", *rows, ")"])
+
+
+

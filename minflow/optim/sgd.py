@@ -1,0 +1,77 @@
+"""SGD: steepest descent on the gradient of a batch. Read next: `../core/ops/update.py`, where its arithmetic is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.errors import OptimError
+from ..core.op import Op, fail
+from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
+from .groups import check_range
+from .optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    """p -= lr * grad; with momentum, p -= lr * buf where buf = momentum * buf + (1 - dampening) * grad.
+
+    lr, momentum, weight_decay (L2, added to the gradient): at least 0.  nesterov: look one step of momentum ahead; needs
+    momentum and no dampening.  maximize: go up.  contiguous_params, foreach, fused: accepted and without effect.
+    Without momentum no state is kept. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
+    """
+
+    numbers = ("step",)
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        maximize: bool = False,
+        contiguous_params: bool = False,
+        foreach: bool | None = None,
+        fused: bool | None = None,
+    ):
+        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+                                  "nesterov": nesterov, "maximize": maximize})  # fmt: skip
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        for name in ("lr", "momentum", "weight_decay"):
+            check_range("SGD", group, name)
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            fail(OptimError, f"SGD: nesterov needs momentum above 0 and no dampening, not {group['momentum']} and {group['dampening']}",
+                 "SGD(params, lr=0.1, momentum=0.9, nesterov=True)",
+                 momentum=group["momentum"], dampening=group["dampening"])  # fmt: skip
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        if not group["momentum"]:
+            return ()
+        return ("momentum_buffer", "step") if group["dampening"] else ("momentum_buffer",)
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        attrs = {"weight_decay": float(group["weight_decay"]), "maximize": bool(group["maximize"])}
+        if not group["momentum"]:
+            return sgd, attrs
+        attrs["momentum"] = float(group["momentum"])
+        if group["dampening"]:
+            return sgd_dampened, attrs | {"dampening": float(group["dampening"])}
+        return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
+
+    def state_dict(self) -> dict[str, Any]:
+        """As every optimizer's; a buffer that no step has filled yet is left out, and so is `step`, which PyTorch has not."""
+        found = super().state_dict()
+        for number, state in list(found["state"].items()):
+            step = state.pop("step", None)
+            if step is not None and step.item() == 0:
+                del found["state"][number]
+        return found
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p in self.state and "step" in self.names(group):
+                    self.state_of(p, ("step",))["step"].fill_(1)  # a buffer that was saved has been filled

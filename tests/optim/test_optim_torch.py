@@ -1,0 +1,117 @@
+"""Optimizers and their state against PyTorch's."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import minflow as flow  # noqa: E402
+
+CASES = [
+    ("SGD", {}),
+    ("SGD", {"weight_decay": 0.1, "maximize": True}),
+    ("SGD", {"momentum": 0.9, "weight_decay": 0.1}),
+    ("SGD", {"momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("SGD", {"momentum": 0.9, "dampening": 0.4, "weight_decay": 0.1}),
+    ("Adam", {}),
+    ("Adam", {"betas": (0.5, 0.7), "eps": 1e-4, "weight_decay": 0.1, "maximize": True}),
+    ("Adam", {"amsgrad": True}),
+    ("AdamW", {}),
+    ("AdamW", {"weight_decay": 0.3, "amsgrad": True}),
+]
+SHAPES = [(5, 3), (7,), ()]
+
+
+def pair(name, options, dtype):
+    rng = np.random.default_rng(2)
+    arrays = [np.asarray(rng.standard_normal(s), dtype) for s in SHAPES]
+    mine = [flow.tensor(a.copy(), requires_grad=True) for a in arrays]
+    theirs = [torch.tensor(a.copy(), requires_grad=True) for a in arrays]
+    return mine, theirs, getattr(flow.optim, name)(mine, lr=0.05, **options), getattr(torch.optim, name)(theirs, lr=0.05, **options)
+
+
+def run(steps, mine, theirs, ours, other):
+    for t in steps:
+        rng = np.random.default_rng(t)
+        for p, q in zip(mine, theirs):
+            g = np.asarray(rng.standard_normal(p.shape), p.dtype.name)
+            p.grad, q.grad = flow.tensor(g), torch.tensor(g)
+        ours.step()
+        other.step()
+
+
+def close(mine, theirs, dtype):
+    for p, q in zip(mine, theirs):
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-12 if dtype == "float64" else 2e-5, atol=1e-7 if dtype == "float32" else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_steps(name, options, dtype):
+    mine, theirs, ours, other = pair(name, options, dtype)
+    run(range(6), mine, theirs, ours, other)
+    close(mine, theirs, dtype)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_state_dicts_go_both_ways(name, options):
+    mine, theirs, ours, other = pair(name, options, "float64")
+    run(range(3), mine, theirs, ours, other)
+    a, b = ours.state_dict(), other.state_dict()
+    assert {k: set(v) for k, v in a["state"].items()} == {k: {n for n, x in v.items() if x is not None} for k, v in b["state"].items() if any(
+        x is not None for x in v.values())}  # fmt: skip
+    assert [g["params"] for g in a["param_groups"]] == [g["params"] for g in b["param_groups"]]
+    assert set(a["param_groups"][0]) - {"do_bias_correction"} <= set(b["param_groups"][0])
+    _, _, fresh, fresh_other = pair(name, {}, "float64")
+    ours2, other2 = type(ours)(mine, lr=9.0), type(other)(theirs, lr=9.0)
+    ours2.load_state_dict(b)
+    as_torch = {n: {k: torch.tensor(v.numpy()) for k, v in s.items()} for n, s in a["state"].items()}
+    other2.load_state_dict({"state": as_torch, "param_groups": a["param_groups"]})
+    run(range(3, 6), mine, theirs, ours2, other2)
+    close(mine, theirs, "float64")
+
+
+def scheduled(build, steps, change=None):
+    """The rates of minflow's and of PyTorch's schedule, step by step, with two groups."""
+    rates = []
+    for lib in (flow, torch):
+        ps = [lib.zeros(1, requires_grad=True) for _ in range(2)]
+        optimizer = lib.optim.SGD([{"params": ps[0]}, {"params": ps[1], "lr": 0.03}], lr=0.7)
+        scheduler = build(lib.optim.lr_scheduler, optimizer)
+        found = [[*[g["lr"] for g in optimizer.param_groups], *scheduler.get_last_lr()]]
+        for i in range(steps):
+            optimizer.step()
+            scheduler.step()
+            if change and i == change:
+                optimizer.param_groups[0]["lr"] *= 0.5
+            found.append([*[g["lr"] for g in optimizer.param_groups], *scheduler.get_last_lr(), scheduler.last_epoch])
+        rates.append(found)
+    return rates
+
+
+SCHEDULES = {
+    "StepLR": lambda s, o: s.StepLR(o, 3, gamma=0.3),
+    "MultiStepLR": lambda s, o: s.MultiStepLR(o, [2, 5, 5, 11], gamma=0.5),
+    "MultiStepLR from 0": lambda s, o: s.MultiStepLR(o, [0, 4]),
+    "LambdaLR": lambda s, o: s.LambdaLR(o, lambda t: 0.9**t),
+    "LambdaLR for each": lambda s, o: s.LambdaLR(o, [lambda t: 1 / (t + 1), lambda t: 0.5]),
+    "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 7, eta_min=0.001),
+    "CosineAnnealingLR of 1": lambda s, o: s.CosineAnnealingLR(o, 1),
+    "CosineAnnealingLR long": lambda s, o: s.CosineAnnealingLR(o, 100),
+    "LinearLR": lambda s, o: s.LinearLR(o),
+    "LinearLR down": lambda s, o: s.LinearLR(o, 1.0, 0.1, 8),
+    "SequentialLR": lambda s, o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=4), s.CosineAnnealingLR(o, 10)], [4]),
+    "SequentialLR of three": lambda s, o: s.SequentialLR(
+        o, [s.StepLR(o, 2), s.LambdaLR(o, lambda t: 0.5**t), s.MultiStepLR(o, [1, 2])], milestones=[3, 8]),
+    "SequentialLR in another": lambda s, o: s.SequentialLR(
+        o, [s.SequentialLR(o, [s.LinearLR(o, 0.5), s.StepLR(o, 2)], [3]), s.LambdaLR(o, lambda t: 0.5**t)], milestones=[9]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torch")
+@pytest.mark.parametrize("change", [None, 4])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules(name, change):
+    mine, theirs = scheduled(SCHEDULES[name], 220 if "long" in name else 24, change)
+    for a, b in zip(mine, theirs):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import events
-from ..core.autograd import enable_grad, no_grad
+from ..core.grad_modes import enable_grad, no_grad
 from ..core.errors import OptimError
 from ..core.op import EPOCH, MODE, Op, fail, using, warn
 from ..core.spec import Spec, float32, spec_of
@@ -79,7 +79,7 @@ class Optimizer:
                     if g.mixed:
                         self.warn_mixed(p)
                     g.spent = True
-                    state = self.state_of(p, names)
+                    state = self.state_of(p, names) if names else {}
                     held = [state[name] for name in names]
                     mode.update(op, [p, *held], [p, g, *held, lr], attrs)
         if not mode.trace:
@@ -140,7 +140,7 @@ class Optimizer:
         for group in self.param_groups:
             names = self.names(group)
             for p in group["params"]:
-                if p.requires_grad:
+                if names and p.requires_grad:
                     self.state_of(p, names)
 
     def fingerprint(self) -> tuple:
@@ -227,7 +227,7 @@ class Optimizer:
         for name, value in given.items():
             if value is None:
                 continue
-            array = np.array(value.detach() if hasattr(value, "detach") else value)
+            array = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
             wanted = () if name in self.numbers else p.spec.shape
             if array.shape != wanted:
                 fail(OptimError, f"{type(self).__name__}.load_state_dict: {name} of parameter {number} has shape {array.shape}, {wanted} is wanted",

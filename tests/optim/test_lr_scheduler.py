@@ -40,6 +40,10 @@ FORMULAS = {
         lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.5, total_iters=3), s.StepLR(o, 2)], milestones=[3]),
         lambda t: 0.8 * (0.5 + t / 6) if t < 3 else 0.8 * 0.1 ** ((t - 3) // 2),
     ),
+    "SequentialLR in another": (  # PyTorch begins the inner second one a step too early
+        lambda o: s.SequentialLR(o, [s.SequentialLR(o, [s.LinearLR(o, 0.5, total_iters=3), s.StepLR(o, 2)], [3]), s.LambdaLR(o, lambda t: 0.5**t)], [7]),
+        lambda t: 0.8 * (0.5 + t / 6) if t < 3 else 0.8 * 0.1 ** ((t - 3) // 2) if t < 7 else 0.8 * 0.5 ** (t - 7),
+    ),
     "SequentialLR that goes on counting": (
         lambda o: s.SequentialLR(o, [s.StepLR(o, 1, gamma=0.9), s.StepLR(o, 2)], [3], interval_rescaling=False),
         lambda t: 0.8 * 0.9**t if t < 3 else 0.8 * 0.1 ** (t // 2),

@@ -103,8 +103,6 @@ SCHEDULES = {
     "SequentialLR": lambda s, o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=4), s.CosineAnnealingLR(o, 10)], [4]),
     "SequentialLR of three": lambda s, o: s.SequentialLR(
         o, [s.StepLR(o, 2), s.LambdaLR(o, lambda t: 0.5**t), s.MultiStepLR(o, [1, 2])], milestones=[3, 8]),
-    "SequentialLR in another": lambda s, o: s.SequentialLR(
-        o, [s.SequentialLR(o, [s.LinearLR(o, 0.5), s.StepLR(o, 2)], [3]), s.LambdaLR(o, lambda t: 0.5**t)], milestones=[9]),
 }  # fmt: skip
 
 

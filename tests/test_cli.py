@@ -18,8 +18,8 @@ TOP = Path(__file__).parent.parent
 
 def command(*words, cwd=None, **settings):
     path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-m", "minflow", *words], capture_output=True, text=True, timeout=120, cwd=cwd,
-                          env=os.environ | {"PYTHONPATH": path} | settings)
+    return subprocess.run([sys.executable, "-m", "minflow", *words], capture_output=True, text=True, timeout=120,
+                          cwd=cwd, env=os.environ | {"PYTHONPATH": path} | settings)
 
 
 def write(path, *cells):
@@ -97,7 +97,8 @@ def test_lab_outside_a_checkout_copies_the_course(started, installed):
     package, folder = installed
     assert cli.main(["lab"]) == 0
     assert started[0][:2] == [str(folder / "00_tour.ipynb"), f"--ServerApp.root_dir={folder}"]
-    assert (folder / "extra" / "01_more.ipynb").read_bytes() == (package / "_notebooks/extra/01_more.ipynb").read_bytes()
+    more = "extra/01_more.ipynb"
+    assert (folder / more).read_bytes() == (package / "_notebooks" / more).read_bytes()
 
 
 def test_lab_keeps_what_the_learner_wrote(started, installed, capsys):

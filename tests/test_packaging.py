@@ -123,7 +123,7 @@ def test_wheel_holds_everything(wheel):
     wanted |= {name.removeprefix("widgets/") for name in tracked() if name.startswith("widgets/")}
     wanted |= {f"minflow/_notebooks/{path.relative_to(TOP / 'notebooks').as_posix()}" for path in NOTEBOOKS}
     assert wanted <= files, sorted(wanted - files)
-    assert any(name.endswith("licenses/NOTICE") for name in files) and any(name.endswith("licenses/LICENSE") for name in files)
+    assert {"NOTICE", "LICENSE"} <= {Path(name).name for name in files if "/licenses/" in name}
     assert not any("__pycache__" in name or name.startswith("tests") for name in files)
 
 

@@ -19,6 +19,7 @@ from .container import refuse
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
 RATIO = 1100  # deflate packs at most 1032 bytes into one
+TAIL = 60  # bytes that may stand beside an array: the extra fields of its header, and its sizes once more behind it
 WIDER = {"int16": "int32", "uint16": "int32", "uint32": "int64"}
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
@@ -66,9 +67,21 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
             infos = archive.infolist()
             if len({info.filename for info in infos}) < len(infos):
                 refuse(path, "a name is there twice", names=[info.filename for info in infos])
+            check_gaps(path, archive, infos)
             return {info.filename.removesuffix(".npy"): member(path, archive, info) for info in infos}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         refuse(path, "the archive is damaged", reason=error)
+
+
+def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> None:
+    """Refuse an archive whose list of contents passes over something that it holds."""
+    end = 0
+    for info in sorted(infos, key=lambda info: info.header_offset):
+        if info.header_offset > end + TAIL:
+            refuse(path, f"{info.header_offset - end} bytes before {info.filename!r} belong to no array")
+        end = info.header_offset + 30 + len(info.filename.encode()) + info.compress_size
+    if archive.start_dir > end + TAIL:
+        refuse(path, f"{archive.start_dir - end} bytes before the list of contents belong to no array", listed=[info.filename for info in infos])
 
 
 def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:

@@ -141,7 +141,7 @@ def test_killed_at_any_moment(tmp_path):
     flow.save({"n": 0, "w": flow.zeros(300_000)}, path)
     for _ in range(6):
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], env=ENVIRONMENT, stdout=subprocess.PIPE)
-        process.stdout.readline()
+        assert process.stdout.readline() == b"ready\n"
         time.sleep(rng.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -104,7 +104,7 @@ def pickles():
     yield "objects.npz", objects.getvalue()
 
 
-@pytest.mark.parametrize(("name", "data"), pickles(), ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(("name", "data"), list(pickles()), ids=lambda x: x if isinstance(x, str) else "")
 def test_nothing_is_unpickled(name, data, tmp_path):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(CheckpointError) as caught:
@@ -187,7 +187,7 @@ def put(name, key, value):
         (put("w", "dtype", ["F32"]), "F32"),
         (put("w", "more", 1), "more"),
         (put("w", "data_offsets", [4, 28]), "gap|overlap"),
-        (put("w", "data_offsets", [0]), "data_offsets"),
+        (put("w", "data_offsets", [0]), r"data offsets +\[0\]"),
         (lambda h: h.update(v={"dtype": "F32", "shape": [6], "data_offsets": [0, 24]}), "overlaps"),
         (lambda h: h.update(v={"dtype": "F32", "shape": [2], "data_offsets": [16, 24]}), "overlaps"),
         (lambda h: h.update(v=[1, 2]), r"\[1, 2\]"),
@@ -244,7 +244,7 @@ def test_structures_of_the_wrong_kind(tree, tmp_path):
 @pytest.mark.parametrize(
     ("structure", "text"),
     [("[1]", r"\[1\]"), ("{", "damaged"), ('{"tree": 1}', "version"), ('{"version": 2, "tree": 1}', "version 2"),
-     ('{"version": true, "tree": 1}', "version"), ('{"version": 1, "tree": ' + '["list",[' * 500 + "]]" * 500 + "}", "levels"),
+     ('{"version": true, "tree": 1}', "version"), ('{"version": 1, "tree": ' + '["list",[' * 120 + "]]" * 120 + "}", "levels"),
      ('{"version": 1, "tree": ' + "[" * 200_000, "damaged")],
 )  # fmt: skip
 def test_structure_texts(structure, text, tmp_path):
@@ -306,7 +306,7 @@ def test_npz_flipped_and_cut(tmp_path):
             found = flow.load(path)
         except CheckpointError:
             continue
-        assert sorted(map(repr, before.values())) == sorted(repr(v.tolist()) for v in found.values()), place  # dates and names have no checksum
+        assert before == {k: v.tolist() for k, v in found.items()}, place  # it was in a date, or a field that nobody reads
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError):

@@ -1,0 +1,332 @@
+"""Containers: Sequential calls its modules in turn; the others only hold modules or Parameters so that they are seen.
+
+Read next: `module.py` for what holding means.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from ..core.errors import ModuleError, OutOfRangeError
+from ..core.op import fail
+from ..core.tensor import Tensor
+from .module import Module
+from .parameter import Parameter
+
+
+class Indexed(Module):
+    """What Sequential and ModuleList share: modules under the names "0", "1", ..."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __contains__(self, module: object) -> bool:
+        return any(module is own for own in self._modules.values())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def key(self, index: int) -> str:
+        """The name of entry number `index`, which may count from the end."""
+        position, size = operator.index(index), len(self)
+        if not -size <= position < size:
+            fail(
+                OutOfRangeError,
+                f"{type(self).__name__}: there is no entry {position} among {size}",
+                f"0 to {size - 1}, or -{size} to -1 from the end" if size else "it is empty: append a module first",
+            )
+        return list(self._modules)[position]
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self.part(list(self._modules.items())[index])
+        return self._modules[self.key(index)]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        if not isinstance(module, Module):
+            self.add_module(self.key(index), module)
+        setattr(self, self.key(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        keys = list(self._modules)[index] if isinstance(index, slice) else [self.key(index)]
+        for key in keys:
+            delattr(self, key)
+        self.renumber(list(self._modules.values()))
+
+    def renumber(self, modules: list[Module]) -> None:
+        for key in list(self._modules):
+            delattr(self, key)
+        for i, module in enumerate(modules):
+            self.add_module(str(i), module)
+
+    def part(self, items: list[tuple[str, Module]]) -> Any:
+        return type(self)([module for _, module in items])
+
+    def append(self, module: Module) -> Any:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Add modules at the end."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Put a module before entry number `index`."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self.renumber(modules)
+        return self
+
+    def pop(self, index: int | slice) -> Any:
+        """Take an entry out and return it."""
+        found = self[index]
+        del self[index]
+        return found
+
+    def __add__(self, other: Iterable[Module]) -> Any:
+        return type(self)(*chain(self, other)) if isinstance(self, Sequential) else type(self)(chain(self, other))
+
+
+class Sequential(Indexed):
+    """Modules called in turn: `Sequential(a, b)(x) = b(a(x))`. Takes modules, or one ordered dict of name -> module."""
+
+    def __init__(self, *modules: Module | Mapping[str, Module]):
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            for name, module in modules[0].items():
+                self.add_module(name, module)
+        else:
+            for i, module in enumerate(modules):
+                self.add_module(str(i), module)
+
+    def part(self, items: list[tuple[str, Module]]) -> Sequential:
+        return Sequential(dict(items))
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+
+class ModuleList(Indexed):
+    """A list of modules that the tree sees. It is not called itself: loop over it in forward."""
+
+    forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
+
+    def __init__(self, modules: Iterable[Module] | None = None):
+        super().__init__()
+        if isinstance(modules, Module) and not isinstance(modules, Indexed):
+            fail(ModuleError, f"ModuleList takes one list of modules, not a {type(modules).__name__}", "nn.ModuleList([layer1, layer2])")
+        self.extend(modules or ())
+
+    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+        return self.extend(modules)
+
+    def child_name(self, name: str) -> str:
+        return f"{self._name}.{name}" if self._name else name
+
+    def rename(self, name: str) -> None:
+        rename_with_children(self, name)
+
+    def repr_rows(self) -> list[tuple[str, str]]:
+        """Equal neighbours stand in one row: `(0-2): 3 x Linear(...)`."""
+        rows: list[list] = []
+        for i, module in enumerate(self):
+            text = repr(module)
+            if rows and rows[-1][2] == text:
+                rows[-1][1] = i
+            else:
+                rows.append([i, i, text])
+        return [(str(a) if a == b else f"{a}-{b}", text if a == b else f"{b - a + 1} x {text}") for a, b, text in rows]
+
+
+class ModuleDict(Module):
+    """A dict of modules that the tree sees. It is not called itself: call its entries in forward."""
+
+    forward_hint = 'one of its entries: self.layers["name"](x)'
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None):
+        super().__init__()
+        self.update(modules or {})
+
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def keys(self):
+        return self._modules.keys()
+
+    def values(self):
+        return self._modules.values()
+
+    def items(self):
+        return self._modules.items()
+
+    def clear(self) -> None:
+        for key in list(self._modules):
+            del self[key]
+
+    def pop(self, key: str) -> Module:
+        found = self[key]
+        del self[key]
+        return found
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add all entries of a dict, ModuleDict, or list of pairs."""
+        pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
+        for key, module in list(pairs):
+            self[key] = module
+
+    def child_name(self, name: str) -> str:
+        return f"{self._name}.{name}" if self._name else name
+
+    def rename(self, name: str) -> None:
+        rename_with_children(self, name)
+
+
+def rename_with_children(container: Module, name: str) -> None:
+    """A container that is never called gives its own name to its entries' scopes: "blocks.0"."""
+    Module.rename(container, name)
+    for key, module in container._modules.items():
+        if module is not None:
+            module.rename(f"{name}.{key}")
+
+
+def as_parameter(value: Any) -> Any:
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def parameter_text(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"Object of type: {type(value).__name__}"
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+
+
+class ParameterList(Module):
+    """A list of Parameters that the tree sees; tensors become Parameters."""
+
+    forward_hint = "its entries: self.weights[0] @ x"
+
+    def __init__(self, values: Iterable[Any] | None = None):
+        super().__init__()
+        self.size = 0
+        self.extend(values or ())
+
+    def key(self, index: int) -> str:
+        position = operator.index(index)
+        if not -self.size <= position < self.size:
+            fail(OutOfRangeError, f"ParameterList: there is no entry {position} among {self.size}", f"0 to {self.size - 1}")
+        return str(position % self.size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(self.size)])
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return ParameterList([self[i] for i in range(*index.indices(self.size))])
+        return getattr(self, self.key(index))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, self.key(index), as_parameter(value))
+
+    def append(self, value: Any) -> ParameterList:
+        """Add a tensor at the end."""
+        self.size += 1
+        self[self.size - 1] = value
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add tensors at the end."""
+        if isinstance(values, Tensor):
+            fail(ModuleError, "ParameterList takes a list of tensors, not one tensor", "nn.ParameterList([tensor])", values=values)
+        for value in list(values):
+            self.append(value)
+        return self
+
+    __iadd__ = extend
+
+    def repr_rows(self) -> list[tuple[str, str]]:
+        return [(str(i), parameter_text(value)) for i, value in enumerate(self)]
+
+
+class ParameterDict(Module):
+    """A dict of Parameters that the tree sees; tensors become Parameters."""
+
+    forward_hint = 'its entries: self.weights["name"]'
+
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None):
+        super().__init__()
+        self.update(parameters or {})
+
+    def __getitem__(self, key: str) -> Any:
+        return self._parameters[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if hasattr(self, key) and key not in self._parameters:
+            self.check_name(key, "_parameters", "parameter")
+        setattr(self, key, as_parameter(value))
+
+    def __delitem__(self, key: str) -> None:
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._parameters
+
+    def keys(self):
+        return self._parameters.keys()
+
+    def values(self):
+        return self._parameters.values()
+
+    def items(self):
+        return self._parameters.items()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._parameters.get(key, default)
+
+    def pop(self, key: str) -> Any:
+        found = self[key]
+        del self[key]
+        return found
+
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add all entries of a dict, ParameterDict, or list of pairs."""
+        pairs = parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters
+        for key, value in list(pairs):
+            self[key] = value
+
+    def repr_rows(self) -> list[tuple[str, str]]:
+        return [(key, parameter_text(value)) for key, value in self.items()]

@@ -1,0 +1,33 @@
+"""nn.functional: the layers as functions, without state.
+
+Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
+"""
+
+from . import arguments as arguments
+from .activation import gelu as gelu
+from .activation import leaky_relu as leaky_relu
+from .activation import log_softmax as log_softmax
+from .activation import relu as relu
+from .activation import relu6 as relu6
+from .activation import sigmoid as sigmoid
+from .activation import silu as silu
+from .activation import softmax as softmax
+from .activation import tanh as tanh
+from .conv import conv2d as conv2d
+from .dropout import dropout as dropout
+from .embedding import embedding as embedding
+from .embedding import one_hot as one_hot
+from .linear import linear as linear
+from .loss import binary_cross_entropy as binary_cross_entropy
+from .loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .loss import cross_entropy as cross_entropy
+from .loss import l1_loss as l1_loss
+from .loss import mse_loss as mse_loss
+from .loss import nll_loss as nll_loss
+from .norm import batch_norm as batch_norm
+from .norm import layer_norm as layer_norm
+from .pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
+from .pooling import avg_pool2d as avg_pool2d
+from .pooling import max_pool2d as max_pool2d
+from .shape import normalize as normalize
+from .shape import pad as pad

@@ -1,0 +1,106 @@
+"""What the functions share: checks of their arguments, dtypes that meet, and the scope of a composite function.
+
+Read next: `linear.py` for a function that uses them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ...core.errors import DTypeError, ModuleError, ShapeError
+from ...core.op import MODE, fail, warn
+from ...core.spec import float32, float64, wider
+from ...core.tensor import Tensor
+
+
+def check_tensor(name: str, input: Any, argument: str = "input") -> None:
+    """Refuse what is no tensor, and say what was meant."""
+    if isinstance(input, Tensor):
+        return
+    kind = type(input).__name__
+    if hasattr(input, "named_parameters"):
+        fail(
+            ModuleError,
+            f"{name}: the {argument} is a {kind} module, not a tensor",
+            f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)",
+        )
+    if hasattr(input, "__array__") or isinstance(input, list | tuple):
+        fail(DTypeError, f"{name}: the {argument} is a {kind}, not a tensor", "flow.tensor(...) around it, flow.from_numpy(...) for an array")
+    fail(DTypeError, f"{name}: the {argument} is {kind}, not a tensor", "flow.tensor(...)", **{argument: input})
+
+
+def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Input and weight in one floating dtype; float64 meeting float32 parameters is worth a warning."""
+    have, want = input.spec.dtype, weight.spec.dtype
+    if have is want:
+        return input, weight
+    if not have.floating:
+        fail(
+            DTypeError,
+            f"{name}: the input is {have.name}, the parameters are {want.name}",
+            "x.float() / 255 for images of bytes, x.float() for other numbers; nn.Embedding takes indices",
+            input=input,
+            weight=weight,
+        )
+    if have is float64 and want is float32:
+        warn(
+            f"{name}: a float64 input meets float32 parameters, so this layer computes in float64, twice as slow",
+            "x.float() before the model (numpy makes float64 by default), or model.double() if that is meant",
+            input=input,
+            weight=weight,
+        )
+    dtype = wider(have, want)
+    return input.to(dtype), weight.to(dtype)
+
+
+def pair(name: str, argument: str, value: Any, least: int) -> tuple[int, int]:
+    """(height, width) from an int or a pair."""
+    found = (value, value) if hasattr(value, "__index__") and not isinstance(value, bool) else value
+    if isinstance(found, tuple | list) and len(found) == 1:
+        found = (found[0], found[0])
+    if (
+        not isinstance(found, tuple | list)
+        or len(found) != 2
+        or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= least for n in found)
+    ):
+        fail(
+            ShapeError,
+            f"{name}: {argument} is {value!r}, where a whole number of at least {least}, or a pair of them, is wanted",
+            f"{argument}=3 or {argument}=(3, 3)",
+        )
+    return found[0].__index__(), found[1].__index__()
+
+
+def check_reduction(name: str, reduction: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        fail(ShapeError, f"{name}: reduction is {reduction!r}", 'reduction="mean", "sum" or "none"')
+
+
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The losses as asked: their mean, their sum, or as they are."""
+    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
+
+
+def composite(function: Callable) -> Callable:
+    """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row."""
+    part = "/" + function.__name__
+
+    @functools.wraps(function)
+    def scoped(*args, **kwargs):
+        mode = MODE.get()
+        token = MODE.set(mode.but(scope=mode.scope + part))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            MODE.reset(token)
+
+    return scoped
+
+
+def axis_of(name: str, dim: int, ndim: int) -> int:
+    """A dim counted from the front; raises ShapeError where there is no such axis."""
+    if not -max(ndim, 1) <= dim < max(ndim, 1):
+        fail(ShapeError, f"{name}: dim is {dim}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}")
+    return dim % max(ndim, 1)

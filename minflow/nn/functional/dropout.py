@@ -1,0 +1,25 @@
+"""dropout, drawn from the default Generator. Read next: `../../core/ops/random.py`, how the bits are counted."""
+
+from __future__ import annotations
+
+from ...core.errors import OutOfRangeError
+from ...core.op import MODE, fail
+from ...core.ops.random import dropout as drop
+from ...core.random import default_generator
+from ...core.tensor import Tensor
+from .arguments import check_tensor
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """In training each number becomes 0 with probability p, else x / (1 - p); otherwise out = x.
+
+    Takes one counter of the default Generator. Raises OutOfRangeError unless 0 <= p <= 1.
+    """
+    check_tensor("dropout", input)
+    if not 0 <= p <= 1:
+        fail(OutOfRangeError, f"dropout: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5", input=input)
+    if not training or p == 0:
+        return input
+    counter, offset = MODE.get().draw(default_generator)
+    out, _ = drop(input, counter, p=float(p), key=default_generator.key, offset=offset)
+    return input.copy_(out) if inplace else out

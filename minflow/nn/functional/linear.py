@@ -1,0 +1,59 @@
+"""linear: x @ weight.T + bias, and what to say where shapes do not fit. Read next: `../../core/ops/linalg.py`, matmul."""
+
+from __future__ import annotations
+
+import math
+from typing import NoReturn
+
+from ...core.errors import ShapeError
+from ...core.op import fail, name_of
+from ...core.ops.linalg import matmul
+from ...core.tensor import Tensor
+from .arguments import check_tensor, same_dtype
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """out = input @ weight.T + bias.
+
+    input: float (..., K).  weight: (M, K).  bias: (M,) or None.  Returns float (..., M).
+    Raises ShapeError if K differs, DTypeError if the input holds integers.
+    """
+    if not isinstance(input, Tensor):
+        check_tensor("linear", input)
+    x, w = input.spec, weight.spec
+    if w.ndim != 2 or not x.ndim or x.shape[-1] != w.shape[1]:
+        explain_shapes(input, weight)
+    if x.dtype is not w.dtype:
+        input, weight = same_dtype("linear", input, weight)
+    out = matmul(input, weight, ta=False, tb=True)
+    return out if bias is None else out + bias
+
+
+def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
+    x, w, name = input.spec, weight.spec, name_of(weight, "weight")
+    if w.ndim != 2:
+        fail(ShapeError, f"linear: {name} has {w.ndim} axes, wanted (out_features, in_features)",
+             "weight.unsqueeze(0) makes a row of a vector", input=input, weight=weight)  # fmt: skip
+    out_features, in_features = w.shape
+    if not x.ndim:
+        fail(ShapeError, f"linear: the input is one number, {name} takes {in_features} features",
+             "x.reshape(1, -1) for a batch of one example", input=input, weight=weight)  # fmt: skip
+    what = f"linear: the input has {x.shape[-1]} features (its last axis), {name} takes {in_features}"
+    flat = next((k for k in range(x.ndim - 1) if math.prod(x.shape[k:]) == in_features), None)
+    is_layer = bool(getattr(weight, "label", ""))
+    if flat is not None:
+        sizes = " * ".join(map(str, x.shape[flat:]))
+        before = f"nn.Flatten({'' if flat == 1 else flat}) before this layer, or " if is_layer else ""
+        hint = f"{before}x.flatten({flat}): {sizes} = {in_features}"
+    elif x.ndim == 2 and x.shape[0] == in_features:
+        hint = "x.T: the features are the last axis, the examples come first"
+    elif x.shape[-1] == out_features and is_layer:
+        hint = f"nn.Linear({out_features}, {in_features}): in_features comes first - Linear stores its weight as (out_features, in_features)"
+    elif x.shape[-1] == out_features:
+        hint = "weight.T - linear takes its weight as (out_features, in_features)"
+    elif x.ndim > 2:
+        total = math.prod(x.shape[1:])
+        hint = f"x.flatten(1) has {total} features: nn.Linear({total}, {out_features}) would take them"
+    else:
+        hint = f"nn.Linear({x.shape[-1]}, {out_features})" if is_layer else "a weight of (out_features, in_features)"
+    fail(ShapeError, what, hint, input=input, weight=weight)

@@ -1,0 +1,318 @@
+"""The losses. Each checks what is often mistaken (labels above all) before it computes.
+
+Inputs are predictions, targets are what they should be. reduction: "mean", "sum" or "none".
+Read next: `../../core/ops/softmax.py`, the fused softmax and cross-entropy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.creation import zeros_like
+from ...core.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.ir import Value
+from ...core.op import MODE, fail, warn
+from ...core.ops import elementwise as e
+from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
+from ...core.tensor import Tensor
+from .arguments import check_reduction, check_tensor, composite, reduced
+
+
+# ---- numbers against numbers -------------------------------------------------------------------------------------
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """(input - target)**2. Both float, of one shape (others broadcast, with a warning where that multiplies them)."""
+    check_pair("mse_loss", input, target, reduction)
+    return squared(input, target, reduction)
+
+
+@composite
+def squared(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return reduced(e.square(input - target), reduction)
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """|input - target|. Both float, of one shape (others broadcast, with a warning where that multiplies them)."""
+    check_pair("l1_loss", input, target, reduction)
+    return absolute(input, target, reduction)
+
+
+@composite
+def absolute(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return reduced(e.abs(input - target), reduction)
+
+
+def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
+    check_tensor(name, input)
+    check_tensor(name, target, "target")
+    check_reduction(name, reduction)
+    a, b = input.spec, target.spec
+    if not a.floating:
+        fail(DTypeError, f"{name}: the input is {a.dtype.name}, wanted floating", "input.float()", input=input, target=target)
+    if a.shape != b.shape and spreads(a.shape, b.shape):
+        warn(
+            f"{name}: input and target differ in shape, and every number of one meets every number of the other",
+            "target.unsqueeze(1), or input.squeeze(1), so that both have one shape",
+            input=input,
+            target=target,
+        )
+
+
+def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Does broadcasting give more numbers than either has? (N,) against (N, 1) gives (N, N)."""
+    size = max(len(a), len(b))
+    wide = [(1,) * (size - len(x)) + x for x in (a, b)]
+    return any(n == 1 != m for n, m in zip(*wide)) and any(m == 1 != n for n, m in zip(*wide))
+
+
+# ---- probabilities of yes and no ---------------------------------------------------------------------------------
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """-(target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100.
+
+    input: probabilities in [0, 1], float; target: float of the same shape. weight: broadcasts to it.
+    """
+    check_same("binary_cross_entropy", input, target, reduction)
+    known = input.array is not None and not MODE.get().trace and input.spec.size
+    if known and not (input.array.min() >= 0 and input.array.max() <= 1):
+        fail(
+            OutOfRangeError,
+            f"binary_cross_entropy: the input goes from {float(input.array.min()):.4g} to {float(input.array.max()):.4g}, "
+            "where probabilities from 0 to 1 are wanted",
+            "nn.BCEWithLogitsLoss takes logits as they are; or sigmoid(input) first",
+            input=input,
+            target=target,
+        )
+    return entropy(input, target, weight, reduction)
+
+
+@composite
+def entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    low = -100.0
+    losses = -(target * e.log(input).clamp(min=low) + (1 - target) * e.log(1 - input).clamp(min=low))
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
+) -> Tensor:
+    """Binary cross-entropy of sigmoid(input), computed without overflow.
+
+    input: logits, float; target: float of the same shape, in [0, 1]. weight, pos_weight: broadcast to it; pos_weight
+    says how much more the target 1 counts than the target 0.
+    """
+    check_same("binary_cross_entropy_with_logits", input, target, reduction)
+    if made_by(input, "sigmoid"):
+        warn(
+            "binary_cross_entropy_with_logits: its input comes from sigmoid, which this loss applies itself",
+            "leave sigmoid out of the model, or use nn.BCELoss",
+            input=input,
+        )
+    return logits_entropy(input, target, weight, pos_weight, reduction)
+
+
+@composite
+def logits_entropy(x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str) -> Tensor:
+    """max(x, 0) - x * target + log(1 + exp(-|x|)), and with pos_weight that logarithm counted more where target is 1."""
+    tail = e.log1p(e.exp(-e.abs(x)))
+    if pos_weight is None:
+        losses = e.relu(x) - x * target + tail
+    else:
+        losses = (1 - target) * x + ((pos_weight - 1) * target + 1) * (tail + e.relu(-x))
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
+    check_tensor(name, input)
+    check_tensor(name, target, "target")
+    check_reduction(name, reduction)
+    a, b = input.spec, target.spec
+    if a.shape != b.shape:
+        flat_a, flat_b = [n for n in a.shape if n != 1], [n for n in b.shape if n != 1]
+        hint = "target.reshape(input.shape), or input.squeeze(1)" if flat_a == flat_b else "one target for each number of the input"
+        fail(ShapeError, f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}", hint, input=input, target=target)
+    if not a.floating or not b.floating:
+        which, spec = ("input", a) if not a.floating else ("target", b)
+        fail(DTypeError, f"{name}: the {which} is {spec.dtype.name}, wanted floating", f"{which}.float()", input=input, target=target)
+
+
+# ---- one class of many -------------------------------------------------------------------------------------------
+
+
+def made_by(input: Tensor, *names: str) -> str:
+    """The name of the op that made a recorded tensor, looked for behind views, if it is one of `names`."""
+    value = input.value
+    while value is not None:
+        op = value.node.op
+        if op.name in names:
+            return op.name
+        value = value.node.inputs[0] if op.is_view and isinstance(value.node.inputs[0], Value) else None
+    return ""
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """-log softmax(input)[target], the softmax taken over axis 1 (axis 0 of a single example).
+
+    input: logits, float (N, C, ...) or (C,). target: class numbers, int (N, ...) or (), each in [0, C) or ignore_index;
+    or probabilities, float of input's shape. weight: (C,), how much each class counts; the mean is the weighted one.
+    label_smoothing in [0, 1]: this share of each target is spread over all classes (Szegedy et al. 2016, section 7).
+    Raises ShapeError, DTypeError or OutOfRangeError for labels of the wrong shape, dtype or range.
+    """
+    check_classes("cross_entropy", input, weight, reduction)
+    check_tensor("cross_entropy", target, "target")
+    if not 0 <= label_smoothing <= 1:
+        fail(OutOfRangeError, f"cross_entropy: label_smoothing is {label_smoothing}", "a share between 0 and 1, such as 0.1")
+    found = made_by(input, "softmax", "log_softmax")
+    if found:
+        warn(
+            f"cross_entropy: its input comes from {found}, and cross_entropy applies softmax itself",
+            f"leave {found} out of the model and give cross_entropy the logits" + ("; or use nn.NLLLoss" if found == "log_softmax" else ""),
+            input=input,
+        )
+    if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
+        return soft_targets(input, target, weight, reduction, label_smoothing)
+    check_labels("cross_entropy", input, target, ignore_index)
+    if weight is None and label_smoothing == 0:
+        return softmax_cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction)[0]
+    return labelled(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+@composite
+def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float) -> Tensor:
+    axis = 1 if input.spec.ndim > 1 else 0
+    classes = input.spec.shape[axis]
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    scores = log_softmax(input, dim=axis) * target
+    losses = -(scores if weight is None else scores * along(weight, axis, input.spec.ndim)).sum(axis)
+    return losses.sum() / (losses.spec.size or 1) if reduction == "mean" else reduced(losses, reduction)
+
+
+@composite
+def labelled(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float) -> Tensor:
+    axis = 1 if input.spec.ndim > 1 else 0
+    logs = log_softmax(input, dim=axis)
+    sharp = nll_of(logs, target, weight, ignore_index, reduction)
+    if not smoothing:
+        return sharp
+    spread = -(logs if weight is None else logs * along(weight, axis, input.spec.ndim)).sum(axis)
+    counts = target != ignore_index
+    spread = e.where(counts, spread, zeros_like(spread))
+    if reduction == "mean":
+        spread = spread.sum() / total_weight(logs, target, weight, ignore_index, counts)
+    else:
+        spread = reduced(spread, reduction)
+    classes = input.spec.shape[axis]
+    return sharp * (1 - smoothing) + spread * (smoothing / classes)
+
+
+def along(weight: Tensor, axis: int, ndim: int) -> Tensor:
+    """(C,) as (1, C, 1, ...): along one axis of ndim."""
+    return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """-weight[target] * input[target]; the mean is divided by the sum of the weights.
+
+    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index. weight: (C,).
+    """
+    check_classes("nll_loss", input, weight, reduction)
+    check_tensor("nll_loss", target, "target")
+    check_labels("nll_loss", input, target, ignore_index)
+    if made_by(input, "softmax"):
+        warn(
+            "nll_loss: its input comes from softmax, and nll_loss wants logarithms of probabilities",
+            "log_softmax in the place of softmax; or nn.CrossEntropyLoss on the logits",
+            input=input,
+        )
+    return nll_of(input, target, weight, ignore_index, reduction)
+
+
+def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    if weight is None:
+        return nll(logs, target, ignore_index=ignore_index, reduction=reduction)
+    losses = nll(logs, target, ignore_index=ignore_index, reduction="none") * class_weights(target, weight, ignore_index)
+    if reduction == "mean":
+        return losses.sum() / class_weights(target, weight, ignore_index).sum()
+    return reduced(losses, reduction)
+
+
+def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:
+    """The weight of each label's class, 0 where it is ignored."""
+    counts = target != ignore_index
+    found = weight[e.where(counts, target, zeros_like(target))]
+    return e.where(counts, found, zeros_like(found))
+
+
+def total_weight(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, counts: Tensor) -> Tensor:
+    if weight is None:
+        return counts.to(logs.spec.dtype).sum()
+    return class_weights(target, weight, ignore_index).sum()
+
+
+def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
+    check_tensor(name, input)
+    check_reduction(name, reduction)
+    x = input.spec
+    if not x.ndim:
+        fail(ShapeError, f"{name}: the input is one number, wanted scores (N, C)", "model(x) without .sum() or .mean()", input=input)
+    if not x.floating:
+        fail(
+            DTypeError,
+            f"{name}: the input is {x.dtype.name}, wanted floating scores",
+            f"the order is {name}(input, target): predictions first, then labels",
+            input=input,
+        )
+    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+    if weight is not None and weight.spec.shape != (classes,):
+        fail(ShapeError, f"{name}: weight has shape {list(weight.spec.shape)}, there are {classes} classes", f"one number for each of {classes} classes",
+             input=input, weight=weight)  # fmt: skip
+
+
+def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> None:
+    """Shape, dtype and range of class numbers; each mistake has its own hint."""
+    x, t = input.spec, target.spec
+    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+    wanted = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
+    if t.shape != wanted:
+        extra = t.ndim == len(wanted) + 1
+        if extra and t.shape == x.shape and not t.floating:
+            hint = "target.float() for probabilities of one-hot form, or target.argmax(1) for class numbers"
+        elif extra and [n for n in t.shape if n != 1] == [n for n in wanted if n != 1]:
+            hint = "target.squeeze(1): labels have no axis for the classes"
+        elif t.ndim == len(wanted) and t.shape[:1] != wanted[:1]:
+            hint = "as many labels as examples: were both cut into batches alike?"
+        elif x.ndim == 4 and t.ndim == 1:
+            hint = "x.flatten(1) and a Linear layer before the loss: the scores of images are (N, C)"
+        elif x.shape[-1:] != t.shape[-1:] and x.ndim == 3 and t.shape == x.shape[:2]:
+            hint = "input.transpose(1, 2), or input.flatten(0, 1) and target.flatten(): the classes are axis 1 of the input"
+        else:
+            hint = "one label for each example"
+        fail(ShapeError, f"{name}: the target has shape {list(t.shape)}, wanted {list(wanted)} for scores {list(x.shape)}", hint,
+             input=input, target=target)  # fmt: skip
+    if t.dtype.rank != 1:
+        hint = "target.long()" if t.floating or t.dtype.rank == 0 else "class numbers"
+        fail(DTypeError, f"{name}: the target is {t.dtype.name}, and class numbers are integers", hint, input=input, target=target)
+    if target.array is None or MODE.get().trace or not t.size:
+        return
+    labels = target.array
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= classes:
+        counted = labels[labels != ignore_index]
+        if not counted.size or (counted.min() >= 0 and counted.max() < classes):
+            return
+        low, high = int(counted.min()), int(counted.max())
+        hint = "target - 1: classes count from 0" if (low, high) == (1, classes) else f"a last layer with {high + 1} outputs, if there are that many classes"
+        if low < 0:
+            hint = f"ignore_index={low}, if that number means no label"
+        fail(OutOfRangeError, f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}", hint,
+             input=input, target=target)  # fmt: skip

@@ -1,0 +1,110 @@
+"""Normalisation: numbers brought to mean 0 and variance 1, over the batch or within each example.
+
+Read next: `../../core/ops/norm.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.grad_modes import no_grad
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.ops import elementwise as e
+from ...core.tensor import Tensor
+from .arguments import check_tensor, composite, same_dtype
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
+
+    input: float (N, C, ...). The others: (C,) or None. training: mean and var are the batch's (var biased), and
+    running = (1 - momentum) * running + momentum * batch's (var unbiased); else they are the running ones.
+    Raises ShapeError for one number per channel in training. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    """
+    check_tensor("batch_norm", input)
+    x = input.spec
+    if x.ndim < 2:
+        fail(ShapeError, f"batch_norm: the input has {x.ndim} axes, wanted (N, C, ...)", "x.unsqueeze(0)", input=input)
+    if weight is not None and weight.spec.dtype is not x.dtype:
+        input, weight = same_dtype("batch_norm", input, weight)
+    count = x.size // x.shape[1] if x.shape[1] else 0
+    if training and count == 1:
+        fail(
+            ShapeError,
+            "batch_norm: one number per channel has no variance, so it cannot be normalised in training",
+            "a batch of more than one example (drop_last=True in the DataLoader), or model.eval()",
+            input=input,
+        )
+    if not training:
+        return by_statistics(input, running_mean, running_var, weight, bias, eps)
+    out, mean, var = by_batch(input, weight, bias, eps)
+    if running_mean is not None:
+        with no_grad():
+            running_mean.copy_(running_mean * (1 - momentum) + mean.detach() * momentum)
+            running_var.copy_(running_var * (1 - momentum) + var.detach() * (momentum * count / max(count - 1, 1)))
+    return out
+
+
+@composite
+def by_statistics(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """One multiplication and one addition per number: scale and shift are worked out per channel."""
+    scale = e.rsqrt(var + eps) if weight is None else e.rsqrt(var + eps) * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    return x * per_channel(scale, x) + per_channel(shift, x)
+
+
+@composite
+def by_batch(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    axes = tuple(i for i in range(x.spec.ndim) if i != 1)
+    mean = x.mean(axes, keepdim=True)
+    centered = x - mean
+    var = (centered * centered).mean(axes, keepdim=True)
+    out = centered * e.rsqrt(var + eps)
+    out = out if weight is None else out * per_channel(weight, x)
+    out = out if bias is None else out + per_channel(bias, x)
+    return out, mean.reshape(-1), var.reshape(-1)
+
+
+def per_channel(values: Tensor, x: Tensor) -> Tensor:
+    return values.reshape((1, -1) + (1,) * (x.spec.ndim - 2))
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: tuple[int, ...] | list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias, mean and var (biased) over the last axes, of normalized_shape.
+
+    input: float (..., *normalized_shape). weight, bias: normalized_shape or None. Ba, Kiros & Hinton 2016, eq. 4.
+    """
+    check_tensor("layer_norm", input)
+    shape, have = tuple(normalized_shape), input.spec.shape
+    if not shape or have[-len(shape) :] != shape:
+        fail(
+            ShapeError,
+            f"layer_norm: the input ends with {list(have[-len(shape) :])}, normalized_shape is {list(shape)}",
+            f"nn.LayerNorm({have[-1] if len(shape) == 1 and have else list(have[1:])})",
+            input=input,
+        )
+    if weight is not None and weight.spec.dtype is not input.spec.dtype:
+        input, weight = same_dtype("layer_norm", input, weight)
+    return normalized(input, tuple(range(-len(shape), 0)), weight, bias, eps)
+
+
+@composite
+def normalized(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    centered = x - x.mean(axes, keepdim=True)
+    out = centered * e.rsqrt((centered * centered).mean(axes, keepdim=True) + eps)
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias

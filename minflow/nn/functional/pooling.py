@@ -1,0 +1,93 @@
+"""Pooling: the largest number, or the mean, of each window of an image. Read next: `../../core/ops/pool.py`."""
+
+from __future__ import annotations
+
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.ops import pool
+from ...core.tensor import Tensor
+from .arguments import check_tensor, pair
+
+Size2 = int | tuple[int, int]
+
+
+def images(name: str, input: Tensor) -> Tensor:
+    """(N, C, H, W) of a batch or of a single image."""
+    check_tensor(name, input)
+    if input.spec.ndim not in (3, 4):
+        fail(
+            ShapeError,
+            f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)",
+            "pooling before nn.Flatten(); x.unsqueeze(1) adds the axis of channels",
+            input=input,
+        )
+    return input if input.spec.ndim == 4 else input.unsqueeze(0)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Size2,
+    stride: Size2 | None = None,
+    padding: Size2 = 0,
+    dilation: Size2 = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of each window. input: float (N, C, H, W) or (C, H, W); padding is never the largest.
+
+    stride: kernel_size if None. ceil_mode: a last window that reaches over the edge counts. return_indices: also where in
+    H * W each one stood, int64.
+    """
+    x = images("max_pool2d", input)
+    kernel = pair("max_pool2d", "kernel_size", kernel_size, 1)
+    out, indices = pool.max_pool2d(
+        x,
+        kernel_size=kernel,
+        stride=kernel if stride is None else pair("max_pool2d", "stride", stride, 1),
+        padding=pair("max_pool2d", "padding", padding, 0),
+        dilation=pair("max_pool2d", "dilation", dilation, 1),
+        ceil_mode=bool(ceil_mode),
+    )
+    if x is not input:
+        out, indices = out.squeeze(0), indices.squeeze(0) if return_indices else indices
+    return (out, indices) if return_indices else out
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Size2,
+    stride: Size2 | None = None,
+    padding: Size2 = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window. input: float (N, C, H, W) or (C, H, W).
+
+    stride: kernel_size if None. count_include_pad: zeros of the padding count in the mean. divisor_override: divide by
+    this instead of the number of pixels.
+    """
+    x = images("avg_pool2d", input)
+    kernel = pair("avg_pool2d", "kernel_size", kernel_size, 1)
+    out = pool.avg_pool2d(
+        x,
+        kernel_size=kernel,
+        stride=kernel if stride is None else pair("avg_pool2d", "stride", stride, 1),
+        padding=pair("avg_pool2d", "padding", padding, 0),
+        ceil_mode=bool(ceil_mode),
+        count_include_pad=bool(count_include_pad),
+        divisor_override=divisor_override,
+    )
+    return out if x is input else out.squeeze(0)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: int | None | tuple[int | None, int | None]) -> Tensor:
+    """The mean of as many windows as give output_size: window i of n goes from floor(i*H/n) to ceil((i+1)*H/n).
+
+    output_size: int, pair, or None for an axis that stays as it is. input: float (N, C, H, W) or (C, H, W).
+    """
+    x = images("adaptive_avg_pool2d", input)
+    wanted = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size, output_size)
+    filled = tuple(have if want is None else want for want, have in zip(wanted, x.spec.shape[2:]))
+    out = pool.adaptive_avg_pool2d(x, output_size=pair("adaptive_avg_pool2d", "output_size", filled, 1))
+    return out if x is input else out.squeeze(0)

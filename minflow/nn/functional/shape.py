@@ -1,0 +1,50 @@
+"""pad (with a constant) and normalize. Read next: `../../core/ops/shape.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.creation import full
+from ...core.functions import cat
+from ...core.tensor import Tensor
+from .arguments import check_tensor, composite
+
+
+@composite
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Put `value` (0 if None) around the input: pad is (left, right) of the last axis, then of the one before it, ...
+
+    Negative numbers cut off. Raises ShapeError if pad is longer than twice the number of axes, or of odd length.
+    """
+    check_tensor("pad", input)
+    widths, ndim = [int(n) for n in pad], input.spec.ndim
+    if mode != "constant":
+        fail(ShapeError, f"pad: mode is {mode!r}", 'mode="constant" is the one that is there', input=input)
+    if len(widths) % 2 or len(widths) > 2 * ndim:
+        fail(ShapeError, f"pad: {len(widths)} widths for {ndim} axes", "(left, right) of the last axis, then of the one before it", input=input)
+    out = input
+    for i in range(len(widths) // 2):
+        axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
+        size = out.spec.shape[axis]
+        if size + before + after < 0:
+            fail(ShapeError, f"pad: cutting {-before} and {-after} from axis {axis} of size {size}", "smaller cuts", input=input)
+        if before < 0 or after < 0:
+            out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
+        pieces = [out]
+        for width, place in ((before, 0), (after, len(pieces))):
+            if width > 0:
+                shape = (*out.spec.shape[:axis], width, *out.spec.shape[axis + 1 :])
+                filling = full(shape, 0 if value is None else value, dtype=input.spec.dtype)
+                pieces.insert(0 if place == 0 else len(pieces), filling)
+        if len(pieces) > 1:
+            out = cat(pieces, axis)
+    return out.clone() if out is input else out
+
+
+@composite
+def normalize(input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
+    """input / max(norm of order p along dim, eps)."""
+    check_tensor("normalize", input)
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)

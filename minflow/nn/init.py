@@ -1,0 +1,190 @@
+"""Initialisation: fill a tensor in place, outside the tape, and return it.
+
+Numbers are drawn from the given Generator, else from the default one. Read next: `linear.py`, for what layers use.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core.grad_modes import no_grad
+from ..core.errors import DTypeError, ShapeError
+from ..core.op import fail
+from ..core.creation import eye, normal, rand, zeros
+from ..core.tensor import Tensor
+
+GAINS = {
+    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4,
+}  # fmt: skip
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much a nonlinearity shrinks the standard deviation, as a factor to make up for it.
+
+    param: the negative slope where nonlinearity is "leaky_relu" (0.01 if None). He et al. 2015, section 2.2.
+    """
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in GAINS:
+        fail(ShapeError, f"calculate_gain: there is no nonlinearity {nonlinearity!r}", f"leaky_relu, {', '.join(GAINS)}")
+    return GAINS[nonlinearity]
+
+
+def fans(tensor: Tensor) -> tuple[int, int]:
+    """(fan_in, fan_out): how many numbers go into one output, and how many outputs one input reaches."""
+    shape = tensor.spec.shape
+    if len(shape) < 2:
+        fail(
+            ShapeError,
+            f"fan_in and fan_out need at least 2 axes, this tensor has {len(shape)}",
+            "init.zeros_ or init.uniform_ for a bias",
+            tensor=tensor,
+        )
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+def filled(tensor: Tensor, new: Tensor) -> Tensor:
+    with no_grad():
+        tensor.copy_(new)
+    return tensor
+
+
+def uniform(tensor: Tensor, low: float, high: float, generator) -> Tensor:
+    """Fresh numbers in [low, high) of the tensor's shape and dtype."""
+    with no_grad():
+        return rand(*tensor.spec.shape, dtype=tensor.spec.dtype, generator=generator) * (high - low) + low
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
+    """Numbers drawn evenly from [a, b)."""
+    return filled(tensor, uniform(tensor, a, b, generator))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
+    """Numbers drawn from the normal distribution N(mean, std**2)."""
+    return filled(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None) -> Tensor:
+    """Numbers drawn from N(mean, std**2) on the condition that they lie in [a, b], by inverting the distribution function."""
+
+    def below(x: float) -> float:
+        return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
+
+    low, high = 2 * below(a) - 1, 2 * below(b) - 1
+    with no_grad():
+        new = erfinv(uniform(tensor, low, high, generator).double()) * (std * math.sqrt(2.0)) + mean
+        return filled(tensor, new.clamp(a, b).to(tensor.spec.dtype))
+
+
+def erfinv(y: Tensor) -> Tensor:
+    """The inverse of erf, to float64's precision: Winitzki's approximation, then Newton steps (erf' = 2/sqrt(pi) exp(-x^2))."""
+    y = y.clamp(-1 + 1e-15, 1 - 1e-15)
+    log, c = (1 - y * y).log(), 0.147
+    half = log / 2 + 2 / (math.pi * c)
+    x = y.sign() * ((half * half - log / c).sqrt() - half).clamp(0.0).sqrt()
+    for _ in range(3):
+        x = x - (x.erf() - y) * (math.sqrt(math.pi) / 2) * (x * x).exp()
+    return x
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """`val` everywhere."""
+    with no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """1 on the diagonal, else 0. tensor: (n, m)."""
+    if tensor.spec.ndim != 2:
+        fail(ShapeError, f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.dirac_ is for filters", tensor=tensor)
+    return filled(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Filters (F, C, ...) that pass their input on: 1 in the middle of channel f of filter f, in each group."""
+    shape = tensor.spec.shape
+    if not 3 <= len(shape) <= 5 or shape[0] % groups:
+        fail(ShapeError, f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}", "init.eye_ for matrices", tensor=tensor)
+    new = zeros(*shape, dtype=tensor.spec.dtype)
+    per_group = shape[0] // groups
+    middle = tuple(n // 2 for n in shape[2:])
+    for group in range(groups):
+        for channel in range(min(per_group, shape[1])):
+            new[(group * per_group + channel, channel, *middle)] = 1.0
+    return filled(tensor, new)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+    """U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 16."""
+    a = gain * math.sqrt(6.0 / sum(fans(tensor)))
+    return uniform_(tensor, -a, a, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+    """N(0, std**2) with std = gain * sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 12."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
+
+
+def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode.lower() not in ("fan_in", "fan_out"):
+        fail(ShapeError, f"kaiming: mode is {mode!r}", 'mode="fan_in" keeps the size of activations, "fan_out" that of gradients')
+    fan = fans(tensor)[mode.lower() == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None) -> Tensor:
+    """U(-b, b) with b = gain * sqrt(3 / fan). a: negative slope of the leaky ReLU after it. He et al. 2015, eq. 10 and 14."""
+    bound = math.sqrt(3.0) * kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None) -> Tensor:
+    """N(0, std**2) with std = gain / sqrt(fan). He et al. 2015, eq. 10 and 14."""
+    return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
+    """A matrix (rows, the rest flattened) with orthonormal rows or columns, times gain. Saxe et al. 2013."""
+    import numpy as np
+
+    from ..core.creation import from_numpy
+
+    if tensor.spec.ndim < 2:
+        fail(ShapeError, f"orthogonal_ needs at least 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
+    rows = tensor.spec.shape[0]
+    columns = math.prod(tensor.spec.shape[1:])
+    draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)
+    q, r = np.linalg.qr(draw.numpy().astype("float64"))
+    q = q * np.sign(np.diag(r))  # makes the draw uniform over all such matrices: Mezzadri 2007, section 5
+    matrix = np.ascontiguousarray(q.T if rows < columns else q) * gain
+    return filled(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
+    """N(0, std**2) with a fraction `sparsity` of zeros in each column. tensor: (n, m). Martens 2010, section 5."""
+    from ..core.creation import randperm
+
+    if tensor.spec.ndim != 2:
+        fail(ShapeError, f"sparse_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
+    rows, columns = tensor.spec.shape
+    normal_(tensor, 0.0, std, generator)
+    with no_grad():
+        for column in range(columns):
+            tensor[randperm(rows, generator=generator)[: math.ceil(sparsity * rows)], column] = 0.0
+    return tensor
+
+
+def check_floating(tensor: Tensor, name: str) -> None:
+    if not tensor.spec.floating:
+        fail(DTypeError, f"{name} fills floating tensors, this one is {tensor.spec.dtype.name}", "dtype=flow.float32", tensor=tensor)

@@ -1,0 +1,95 @@
+"""Layers: the losses. Each holds its options and calls the function of the same name in `functional/loss.py`.
+
+reduction: "mean" of all elements, their "sum", or "none" for all of them.
+"""
+
+from __future__ import annotations
+
+from ..core.tensor import Tensor
+from . import functional as F
+from .module import Module
+
+
+class Loss(Module):
+    """What all losses share: the reduction."""
+
+    def __init__(self, reduction: str = "mean"):
+        super().__init__()
+        F.arguments.check_reduction(type(self).__name__, reduction)
+        self.reduction = reduction
+
+
+class Weighted(Loss):
+    """A loss with a weight tensor, kept as a buffer."""
+
+    def __init__(self, weight: Tensor | None, reduction: str):
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+
+
+class MSELoss(Loss):
+    """(input - target)**2. Both float, of one shape."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class L1Loss(Loss):
+    """|input - target|. Both float, of one shape."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.l1_loss(input, target, reduction=self.reduction)
+
+
+class NLLLoss(Weighted):
+    """-weight[target] * input[target], of log-probabilities (N, C, ...) and class numbers (N, ...)."""
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
+        super().__init__(weight, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+
+
+class CrossEntropyLoss(Weighted):
+    """-log softmax(input)[target], of logits (N, C, ...) and class numbers (N, ...) or probabilities (N, C, ...)."""
+
+    def __init__(
+        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+    ):
+        super().__init__(weight, reduction)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
+
+
+class BCELoss(Weighted):
+    """-(target * log(input) + (1 - target) * log(1 - input)), of probabilities and targets in [0, 1] of one shape."""
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
+        super().__init__(weight, reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(Weighted):
+    """BCELoss of sigmoid(input), computed without overflow. pos_weight: how much more the target 1 counts."""
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None):
+        super().__init__(weight, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(
+            input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
+        )

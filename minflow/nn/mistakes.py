@@ -1,0 +1,158 @@
+"""What a Module says when it is defined or used in the wrong way.
+
+Each function here looks at what happened, and raises (or returns) the error that names it. Imported by `module.py`
+only; modules are known by their attributes, so that this file needs none of their classes. Read next: `state.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from ..core.errors import ModuleError
+from ..core.op import fail, here, warn
+
+FORWARD_LIKE = ("Forward", "foward", "forwad", "fowrard", "forwards", "_forward", "build", "call", "__forward__", "predict")
+
+
+class NoAttribute(ModuleError, AttributeError):
+    """An attribute that a Module does not have."""
+
+
+def missing_init(module: Any, what: str) -> NoReturn:
+    name = type(module).__name__
+    fail(
+        ModuleError,
+        f"{name} was {what} before Module's own __init__ had run, so there is no place for layers and parameters",
+        f"super().__init__() as the first line of {name}.__init__",
+    )
+
+
+def missing_forward(module: Any, base: type) -> NoReturn:
+    """A module without `forward` was called: find what its author may have meant by it."""
+    name = type(module).__name__
+    if module.forward_hint:
+        fail(ModuleError, f"{name} holds modules and is not called itself", module.forward_hint)
+    own = [n for kind in type(module).__mro__ if kind not in base.__mro__ for n, v in vars(kind).items() if inspect.isfunction(v)]
+    near = [n for n in own if n in FORWARD_LIKE] or difflib.get_close_matches("forward", own, 1, 0.7)
+    if near:
+        line = getattr(type(module), near[0]).__code__.co_firstlineno
+        fail(
+            ModuleError,
+            f"{name} has no method forward, but one called {near[0]} (line {line} of its source)",
+            f"rename it: def forward(self, {', '.join(list(inspect.signature(getattr(type(module), near[0])).parameters)[1:])})",
+        )
+    fail(ModuleError, f"{name} has no method forward, so it cannot be called",
+         f"def forward(self, x): ... inside class {name}, at the indentation of __init__")  # fmt: skip
+
+
+def no_attribute(module: Any, name: str, what: str = "") -> NoAttribute:
+    """The AttributeError for `module.name`, with the nearest name that there is."""
+    kind = type(module).__name__
+    if name[:2] == "__" or (name[:1] == "_" and "_modules" in module.__dict__):
+        return NoAttribute(f"{kind!r} object has no attribute {name!r}")
+    if "_modules" not in module.__dict__:
+        return NoAttribute(
+            what or f"{kind} has no attribute {name!r}, and Module's own __init__ has not run",
+            where=here(),
+            hint=f"super().__init__() as the first line of {kind}.__init__",
+        )
+    known = [n for n in dir(module) if n[:1] != "_"]
+    near = difflib.get_close_matches(name, known, 3, 0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else ""
+    if not hint:
+        held = [*module._modules, *module._parameters, *module._buffers]
+        hint = f"it holds {', '.join(held[:12])}" if held else ""
+    return NoAttribute(what or f"{kind} has no attribute {name!r}", where=here(), hint=hint)
+
+
+def not_a_module(owner: Any, name: str, value: Any) -> NoReturn:
+    kind = type(owner).__name__
+    if isinstance(value, type):
+        fail(
+            ModuleError,
+            f"{kind}: entry {name!r} is the class {value.__name__}, where a module made from it is wanted",
+            f"nn.{value.__name__}() with brackets (and its arguments, if it takes any)",
+        )
+    if isinstance(value, list | tuple) and any(hasattr(x, "_modules") for x in value):
+        fail(ModuleError, f"{kind}: entry {name!r} is a {type(value).__name__} of modules, where one module is wanted",
+             "a star in front of the list: nn.Sequential(*layers)")  # fmt: skip
+    if callable(value):
+        label = getattr(value, "__name__", type(value).__name__)
+        fail(ModuleError, f"{kind}: entry {name!r} is the function {label}, where a module is wanted",
+             f"the layer of that name, such as nn.ReLU() for F.relu, or call {label} in forward")  # fmt: skip
+    fail(ModuleError, f"{kind}: entry {name!r} is a {type(value).__name__}, where a module is wanted",
+         "a layer such as nn.Linear(4, 2); del it first to use the name for something else", value=value)  # fmt: skip
+
+
+def not_a_parameter(owner: Any, name: str, value: Any) -> NoReturn:
+    fail(
+        ModuleError,
+        f"{type(owner).__name__}.{name} is a parameter and cannot become a {type(value).__name__}",
+        f"nn.Parameter(...) for a new one, or to change its numbers: with flow.no_grad(): module.{name}.copy_(...)",
+        value=value,
+    )
+
+
+def not_a_tensor(owner: Any, name: str, value: Any) -> NoReturn:
+    fail(
+        ModuleError,
+        f"{type(owner).__name__}.{name} is a buffer, which holds a tensor, not a {type(value).__name__}",
+        "flow.tensor(...) around the value",
+        value=value,
+    )
+
+
+def check_made_before_called(cls: type, args: tuple) -> None:
+    """A layer's class called with a tensor: `nn.ReLU(x)`, or `self.act = nn.ReLU` and then `self.act(x)`."""
+    if not cls.__module__.startswith(__package__):
+        return
+    first = next(iter(list(inspect.signature(cls.__init__).parameters)[1:]), "")
+    if first in ("parameters", "modules") or (first == "weight" and len(args) == 1):
+        return
+    inputs = "logits, labels" if cls.__name__.endswith("Loss") else "x"
+    fail(
+        ModuleError,
+        f"the class nn.{cls.__name__} was called with a tensor: a layer is made first, and called after that",
+        f"nn.{cls.__name__}(...)({inputs}): one pair of brackets makes the layer, the next one calls it; "
+        f"or self.layer = nn.{cls.__name__}(...) in __init__ and self.layer({inputs}) in forward",
+        argument=args[0],
+    )
+
+
+def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
+    """(attribute, "list" or "dict", what it holds) for Python containers that hide modules or parameters from the tree."""
+    known = {id(m) for m in module.modules()}
+    found = []
+    for path, part in module.named_modules():
+        for name, value in part.__dict__.items():
+            if name[:1] == "_" or not isinstance(value, list | tuple | dict) or not value:
+                continue
+            items = value.values() if isinstance(value, Mapping) else value
+            hidden = [x for x in items if hasattr(x, "named_parameters") and id(x) not in known and has_parameters(x)]
+            if hidden:
+                label = f"{path}.{name}" if path else name
+                found.append((label, type(value).__name__, hidden))
+    return found
+
+
+def has_parameters(module: Any) -> bool:
+    return not isinstance(module, type) and any(m._parameters for m in module.modules())
+
+
+def check_hidden_layers(module: Any, found: int) -> None:
+    """Called when all parameters (`found` of them) were listed: none, or some missing, because layers hide in a list?"""
+    hidden = hidden_layers(module)
+    if not hidden:
+        return
+    name, container, layers = hidden[0]
+    wanted = "ModuleDict" if container == "dict" else "ModuleList"
+    kinds = ", ".join(dict.fromkeys(type(x).__name__ for x in layers))
+    what = f"self.{name} is a Python {container}, in which {len(layers)} layers ({kinds}) are not seen"
+    hint = f"self.{name} = nn.{wanted}(...) around the {container}"
+    if not found:
+        fail(ModuleError, f"{type(module).__name__} has no parameters: {what}", hint)
+    warn(f"{type(module).__name__}: parameters() leaves layers out: {what}", f"{hint}; a name with a leading underscore "
+         f"keeps a container out of this check")  # fmt: skip

@@ -1,0 +1,448 @@
+"""Module: a tree of layers, its parameters and buffers, and the call that enters a scope.
+
+Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), found again by `__getattr__`, as
+PyTorch users expect. Every write that changes something a compiled plan may depend on moves the global epoch.
+Knows nothing of particular layers. Read next: `state.py` (state_dict), `mistakes.py` (what the errors say), `linear.py`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..core.grad_modes import no_grad
+from ..core.display import Display
+from ..core.errors import ModuleError
+from ..core.op import EPOCH, MODE, MODULE_CALL, caller, fail
+from ..core.spec import DType
+from ..core.tensor import Tensor
+from . import mistakes
+from .hooks import Handle, Hooks
+from .parameter import Parameter
+from .state import Incompatible, load_into, state_of
+
+PLAIN = (bool, int, float, str, type(None))
+
+
+class Module(Display):
+    """Base class of all layers and models.
+
+    A subclass calls `super().__init__()` first, assigns layers, Parameters and buffers in its `__init__`, and computes
+    in `forward`. Calling the module runs `forward` inside a scope named after the attribute that holds the module.
+    """
+
+    training: bool
+    forward_hint = ""  # what to try when a class without `forward` is called; containers say more
+
+    def __new__(cls, *args, **kwargs):
+        if args and isinstance(args[0], Tensor):
+            mistakes.check_made_before_called(cls, args)
+        return super().__new__(cls)
+
+    def __init__(self) -> None:
+        self.__dict__.update(training=True, _parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
+
+    # ---- the call ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args, **kwargs):
+        own = self.__dict__
+        if "_modules" not in own:
+            mistakes.missing_init(self, "called")
+        mode = MODE.get()
+        name = own["_name"]
+        scope = f"{mode.scope}.{name or type(self).__name__}" if mode.scope else name or type(self).__name__
+        token = MODE.set(mode.but(scope=scope, entered=caller()))
+        try:
+            hooks = own["_hooks"]
+            return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+        finally:
+            MODE.reset(token)
+
+    def forward(self, *args, **kwargs):
+        """What the module computes; every subclass defines it."""
+        mistakes.missing_forward(self, Module)
+
+    # ---- attributes -------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            self.registries(name)
+            self.discard(name, keep="_parameters")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            self.registries(name)
+            self.discard(name, keep="_modules")
+            self._modules[name] = value
+            EPOCH.now += 1
+            value.rename(self.child_name(name))
+        elif name in own.get("_parameters", ()):
+            if value is not None:
+                mistakes.not_a_parameter(self, name, value)
+            self.register_parameter(name, None)
+        elif name in own.get("_modules", ()):
+            if value is not None:
+                mistakes.not_a_module(self, name, value)
+            self._modules[name] = None
+            EPOCH.now += 1
+        elif name in own.get("_buffers", ()):
+            self.set_buffer(name, value)
+        else:
+            if isinstance(value, Tensor):
+                self.registries(name)
+            old = own.get(name, Module)
+            if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN) and old == value):
+                EPOCH.now += 1
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        for registry in ("_parameters", "_buffers", "_modules"):
+            found = own.get(registry)
+            if found is not None and name in found:
+                return found[name]
+        raise mistakes.no_attribute(self, name)
+
+    def __delattr__(self, name: str) -> None:
+        for registry in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__.get(registry, ()):
+                del self.__dict__[registry][name]
+                self._transient.discard(name)
+                break
+        else:
+            object.__delattr__(self, name)
+        EPOCH.now += 1
+
+    def __dir__(self) -> list[str]:
+        own = self.__dict__
+        names = [*own.get("_parameters", ()), *own.get("_buffers", ()), *own.get("_modules", ())]
+        return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())})
+
+    def registries(self, name: str) -> None:
+        """Refuse to hold tensors or layers before `Module.__init__` has run."""
+        if "_modules" not in self.__dict__:
+            mistakes.missing_init(self, f"given the attribute {name!r}")
+
+    def discard(self, name: str, keep: str) -> None:
+        """Forget what `name` held in any place but the registry `keep`."""
+        own = self.__dict__
+        own.pop(name, None)
+        for registry in ("_parameters", "_buffers", "_modules"):
+            if registry != keep:
+                own[registry].pop(name, None)
+        own["_transient"].discard(name)
+
+    def set_buffer(self, name: str, value: Any) -> None:
+        """Give a registered buffer new numbers. One of the same spec is copied into the old storage, so that plans and
+        optimizers that know the buffer keep seeing it; while tracing that is an update of the state."""
+        if value is not None and not isinstance(value, Tensor):
+            mistakes.not_a_tensor(self, name, value)
+        old = self._buffers[name]
+        if old is value:
+            return
+        if old is not None and value is not None and (old.spec is value.spec or MODE.get().trace):
+            with no_grad():
+                old.copy_(value)
+            return
+        self._buffers[name] = value
+        EPOCH.now += 1
+
+    def child_name(self, name: str) -> str:
+        """The scope part of the submodule in attribute `name`."""
+        return name
+
+    def rename(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    # ---- registering ------------------------------------------------------------------------------------------------
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a Parameter (or None, which says that there is none) under `name`."""
+        self.registries(name)
+        self.check_name(name, "_parameters", "parameter")
+        if param is not None and not isinstance(param, Parameter):
+            mistakes.not_a_parameter(self, name, param)
+        if self._parameters.get(name, Module) is not param:
+            EPOCH.now += 1
+        self._parameters[name] = param
+        if param is not None:
+            param.label = name
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is state but not trained, such as a running mean. Not persistent: left out of state_dict."""
+        self.registries(name)
+        self.check_name(name, "_buffers", "buffer")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            mistakes.not_a_tensor(self, name, tensor)
+        self._buffers[name] = tensor
+        (self._transient.discard if persistent else self._transient.add)(name)
+        EPOCH.now += 1
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule under `name`, which may be any text without a dot, such as `"0"`."""
+        self.registries(name)
+        self.check_name(name, "_modules", "module")
+        if module is not None and not isinstance(module, Module):
+            mistakes.not_a_module(self, name, module)
+        self._modules[name] = module
+        EPOCH.now += 1
+        if module is not None:
+            module.rename(self.child_name(name))
+
+    register_module = add_module
+
+    def check_name(self, name: str, registry: str, kind: str) -> None:
+        if not isinstance(name, str) or not name or "." in name:
+            fail(ModuleError, f"{type(self).__name__}: {name!r} cannot be the name of a {kind}", 'a text without dots, such as "scale"')
+        if hasattr(self, name) and name not in self.__dict__[registry]:
+            fail(ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}")
+
+    # ---- walking the tree -------------------------------------------------------------------------------------------
+
+    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """(dotted path, module) of this module and all below it, parents first."""
+        if "_modules" not in self.__dict__:
+            mistakes.missing_init(self, "used")
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """(name, module) of the direct submodules, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        for _, module in self.named_children():
+            yield module
+
+    def named_tensors(self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        pairs = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in pairs:
+            for name, tensor in module.__dict__[registry].items():
+                if tensor is None or (remove_duplicate and id(tensor) in seen):
+                    continue
+                seen.add(id(tensor))
+                yield f"{path}.{name}" if path else name, tensor
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """(dotted name, Parameter), a tied one only once. Raises ModuleError where there is none because layers hide in
+        a Python list or dict."""
+        found = 0
+        for found, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
+            yield pair
+        if recurse:
+            mistakes.check_hidden_layers(self, found)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The Parameters of this module and all below it, for an optimizer; see named_parameters."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        return self.named_tensors("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a dotted path, `"features.0"`; `""` is this module."""
+        module: Any = self
+        for part in target.split(".") if target else ():
+            module = getattr(module, part)
+            if not isinstance(module, Module):
+                raise mistakes.no_attribute(self, target, f"{part!r} of {target!r} is a {type(module).__name__}, not a Module")
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The Parameter at a dotted path, `"features.0.weight"`."""
+        return self.get_tensor(target, "_parameters", "a Parameter")
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path, `"features.1.running_mean"`."""
+        return self.get_tensor(target, "_buffers", "a buffer")
+
+    def get_tensor(self, target: str, registry: str, kind: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        found = module.__dict__[registry].get(name)
+        if found is None:
+            getattr(module, name)
+            raise mistakes.no_attribute(module, name, f"{target!r} is not {kind}")
+        return found
+
+    # ---- changing the whole tree ------------------------------------------------------------------------------------
+
+    def apply(self, fn: Callable[[Module], None]) -> Module:
+        """Call `fn` with every submodule, children first, then with this one."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Module:
+        """Set training mode: dropout drops, batch norm uses and updates its batch statistics."""
+        if not isinstance(mode, bool):
+            fail(ModuleError, f"train(mode) takes a bool, not {mode!r}", "model.train() before training, model.eval() before testing")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Module:
+        """Set evaluation mode: the same as train(False)."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Say of every Parameter whether it wants a gradient: `requires_grad_(False)` freezes the module."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all Parameters, or fill them with zeros."""
+        for parameter in self.parameters():
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.new_zeros(parameter.grad.shape)
+
+    def convert(self, fn: Callable[[Tensor], Tensor]) -> Module:
+        """Replace the numbers of every parameter, gradient and buffer by `fn` of them; Parameters keep their identity."""
+        for module in self.modules():
+            for tensor in module._parameters.values():
+                if tensor is not None:
+                    with no_grad():
+                        new = fn(tensor.data)
+                        if new.spec is not tensor.spec:
+                            grad, tensor.grad = tensor.grad, None
+                            tensor.data = new
+                            tensor.grad = None if grad is None else fn(grad)
+            for name, tensor in module._buffers.items():
+                if tensor is not None:
+                    with no_grad():
+                        new = fn(tensor)
+                    if new.spec is not tensor.spec:
+                        module._buffers[name] = new
+        EPOCH.now += 1
+        return self
+
+    def to(self, *args, **kwargs) -> Module:
+        """Move to a device and/or make floating parameters and buffers another dtype: to(device), to(dtype),
+        to(device, dtype), to(tensor). Changes this module and returns it."""
+        dtypes = [x for x in (*args, kwargs.get("dtype")) if isinstance(x, DType)]
+        if dtypes and not dtypes[0].floating:
+            fail(ModuleError, f"a module's parameters are floating; to({dtypes[0].name}) would make them integers",
+                 "model.to(flow.float64), or x.long() for the labels")  # fmt: skip
+        rest = [x for x in args if not isinstance(x, DType)]
+        other = {k: v for k, v in kwargs.items() if k != "dtype"}
+
+        def moved(t: Tensor) -> Tensor:
+            if t.spec.floating or not dtypes:
+                return t.to(*args, **kwargs) if t.spec.floating or not any(isinstance(x, Tensor) for x in rest) else t
+            return t.to(*rest, **other) if rest or other else t
+
+        return self.convert(moved)
+
+    def float(self) -> Module:
+        """All floating parameters and buffers as float32."""
+        return self.convert(lambda t: t.float() if t.spec.floating else t)
+
+    def double(self) -> Module:
+        """All floating parameters and buffers as float64."""
+        return self.convert(lambda t: t.double() if t.spec.floating else t)
+
+    def half(self) -> Module:
+        """All floating parameters and buffers as float16."""
+        return self.convert(lambda t: t.half() if t.spec.floating else t)
+
+    def cpu(self) -> Module:
+        return self.to("cpu")
+
+    def cuda(self, device: int | str | None = None) -> Module:
+        return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
+
+    # ---- state ------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
+        """dotted name -> tensor, for every parameter and persistent buffer. The tensors share the module's storage and
+        are outside the tape (with keep_vars they are the module's own)."""
+        return state_of(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
+        """Copy tensors or numpy arrays into the parameters and buffers of the same names.
+
+        With strict, missing and unexpected names are errors; a wrong shape always is. All of them are told in one
+        ModuleError, and then nothing was copied. assign: hold the given tensors themselves instead of copying.
+        """
+        return load_into(self, state_dict, strict, assign)
+
+    # ---- hooks ------------------------------------------------------------------------------------------------------
+
+    def hooks(self) -> Hooks:
+        if self.__dict__.get("_hooks") is None:
+            self.registries("hook")
+            self.__dict__["_hooks"] = Hooks()
+            EPOCH.now += 1
+        return self.__dict__["_hooks"]
+
+    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
+        """`hook(module, args)` before forward; what it returns replaces args. with_kwargs: `hook(module, args, kwargs)`."""
+        return self.hooks().add("before", hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
+        """`hook(module, args, output)` after forward; what it returns replaces the output. always_call: also where
+        forward raised, then with None as the output."""
+        return self.hooks().add("after", hook, prepend, with_kwargs, always_call)
+
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """`hook(module, grad_output)` before the module's backward; what it returns replaces grad_output."""
+        return self.hooks().add("backward_before", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """`hook(module, grad_input, grad_output)` when the gradients of the module's inputs are there; what it returns
+        replaces grad_input. Both are tuples, with None where no gradient flows."""
+        return self.hooks().add("backward_after", hook, prepend)
+
+    # ---- text -------------------------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What stands between the brackets in the repr of this module."""
+        return ""
+
+    def repr_rows(self) -> Iterable[tuple[str, str]]:
+        """(name, text) of what the repr lists under this module."""
+        return [(name, repr(module)) for name, module in self.__dict__.get("_modules", {}).items()]
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        rows = [f"({name}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
+        title = type(self).__name__
+        if not rows and len(lines) <= 1:
+            return f"{title}({extra})"
+        body = "".join(f"\n  {line}" for line in [*lines, *rows])
+        return f"{title}({body}\n)"
+
+
+MODULE_CALL.append(Module.__call__.__code__)  # a walk to the learner's line ends here

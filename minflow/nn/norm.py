@@ -1,0 +1,155 @@
+"""Layers: BatchNorm1d, BatchNorm2d, LayerNorm.
+
+Read next: `functional/norm.py`.
+"""
+
+from __future__ import annotations
+
+from ..core.errors import ShapeError
+from ..core.op import fail
+from ..core.spec import Device, DType, int64
+from ..core.creation import ones, tensor, zeros
+from ..core.tensor import Tensor
+from . import functional as F
+from . import init
+from .linear import check_size
+from .module import Module
+from .parameter import Parameter
+
+
+class BatchNorm(Module):
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken for each channel over all other axes.
+
+    In training mode they come from the batch, and running_mean, running_var move towards them by `momentum` (None: their
+    plain average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    """
+
+    axes: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__()
+        check_size(type(self).__name__, "num_features", num_features, 1)
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self.register_parameter("weight", Parameter(ones(num_features, dtype=dtype, device=device)) if affine else None)
+        self.register_parameter("bias", Parameter(zeros(num_features, dtype=dtype, device=device)) if affine else None)
+        track = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, dtype=dtype, device=device) if track else None)
+        self.register_buffer("running_var", ones(num_features, dtype=dtype, device=device) if track else None)
+        self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device) if track else None)
+
+    def reset_running_stats(self) -> None:
+        """Forget what earlier batches were like."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1.0)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self.check_input(input)
+        average: float | Tensor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                average = 1.0 / float(self.num_batches_tracked)
+        from_batch = self.training or self.running_mean is None
+        keep = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            from_batch,
+            average,
+            self.eps,
+        )
+
+    def check_input(self, input: Tensor) -> None:
+        name = type(self).__name__
+        F.arguments.check_tensor(name, input)
+        shape = input.spec.shape
+        if len(shape) not in self.axes:
+            wanted = " or ".join({2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)"}[n] for n in self.axes)
+            other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d"}.get(len(shape))
+            fail(
+                ShapeError,
+                f"{name}: the input has {len(shape)} axes, wanted {wanted}",
+                f"nn.{other}" if other else "x.unsqueeze(0) adds an axis for a single example",
+                input=input,
+            )
+        if shape[1] != self.num_features:
+            last = shape[-1] == self.num_features and len(shape) > 2
+            fail(
+                ShapeError,
+                f"{name}: the input has {shape[1]} channels (axis 1), num_features is {self.num_features}",
+                "x.permute(0, 3, 1, 2): channels come second" if last and len(shape) == 4 else
+                "x.transpose(1, 2): channels come second" if last else f"nn.{name}({shape[1]})",
+                input=input,
+            )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(BatchNorm):
+    __doc__ = f"x: float (N, C) or (N, C, L). {BatchNorm.__doc__}"
+    axes = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    __doc__ = f"x: float (N, C, H, W). {BatchNorm.__doc__}"
+    axes = (4,)
+
+
+class LayerNorm(Module):
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken over the last axes, given by normalized_shape.
+
+    x: float (..., *normalized_shape). weight, bias: normalized_shape. Ba, Kiros & Hinton 2016, eq. 4.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | list[int] | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__()
+        shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
+        has_bias = elementwise_affine and bias
+        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype, device=device)) if elementwise_affine else None)
+        self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype, device=device)) if has_bias else None)
+
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -1,0 +1,35 @@
+"""Parameter: a tensor that a Module trains.
+
+Assigning one to an attribute of a Module registers it. Knows nothing of modules. Read next: `module.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.creation import as_tensor
+from ..core.op import fail
+from ..core.errors import TraceError
+from ..core.rebind import cell_of
+from ..core.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A leaf tensor that requires grad and shares the storage of `data` (a Tensor, or numbers that `tensor` takes)."""
+
+    def __init__(self, data: Any = (), requires_grad: bool = True):
+        source = as_tensor(data).detach().contiguous()
+        if source.array is None:
+            fail(
+                TraceError,
+                "a Parameter was made of a symbolic tensor while a graph is built",
+                "make parameters in __init__, before the graph is built",
+                data=data,
+            )
+        super().__init__(source.array, source.spec)
+        self.cell = cell_of(source)
+        if requires_grad:
+            self.requires_grad_()
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"

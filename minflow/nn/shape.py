@@ -1,0 +1,37 @@
+"""Layers that change only the shape: Flatten, Unflatten.
+
+Read next: `linear.py`, what mostly comes after Flatten.
+"""
+
+from __future__ import annotations
+
+from ..core.tensor import Tensor
+from .module import Module
+
+
+class Flatten(Module):
+    """Make one axis of the axes start_dim to end_dim: (N, C, H, W) becomes (N, C * H * W)."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Make axis `dim` the axes unflattened_size: (N, C * H * W) becomes (N, C, H, W)."""
+
+    def __init__(self, dim: int, unflattened_size: tuple[int, ...] | list[int]):
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

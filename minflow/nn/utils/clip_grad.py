@@ -1,0 +1,69 @@
+"""Clipping: hold the gradients of parameters within bounds, between backward() and step().
+
+Works in place on `.grad`, eagerly and while tracing. Read next: Pascanu, Mikolov & Bengio 2013, algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ...core.grad_modes import no_grad
+from ...core.errors import NonFiniteError
+from ...core.op import fail
+from ...core.creation import tensor
+from ...core.functions import stack
+from ...core.tensor import Tensor
+
+EPSILON = 1e-6  # keeps the quotient finite where all gradients are zero
+
+
+def gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """The gradients of the parameters that have one."""
+    each = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [g for g in [p.grad for p in each] if g is not None]
+
+
+def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
+    """The norm of all tensors taken as one vector: a scalar tensor."""
+    tensors, order = list(tensors), float(norm_type)
+    if not tensors:
+        return tensor(0.0)
+    with no_grad():
+        if order == math.inf:
+            total = stack([t.abs().max() for t in tensors]).max()
+        elif order == 2.0:
+            total = stack([(t * t).sum() for t in tensors]).sum().sqrt()
+        else:
+            total = stack([(t.abs() ** order).sum() for t in tensors]).sum() ** (1.0 / order)
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        fail(
+            NonFiniteError,
+            f"the norm of the gradients is {float(total)}",
+            "flow.autograd.detect_anomaly() names the op where it began; a smaller learning rate",
+            norm=total,
+        )
+    return total
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """Scale all gradients by one factor, so that their norm taken together is at most max_norm.
+
+    norm_type: the order, math.inf for the largest absolute number. Returns the norm before: a scalar tensor.
+    """
+    grads = gradients(parameters)
+    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    with no_grad():
+        factor = (float(max_norm) / (total + EPSILON)).clamp(max=1.0)
+        for g in grads:
+            g.mul_(factor.to(g.dtype))
+    return total
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Cut every number of the gradients to [-clip_value, clip_value]."""
+    with no_grad():
+        for g in gradients(parameters):
+            g.clamp_(-float(clip_value), float(clip_value))

@@ -1,0 +1,267 @@
+"""What a learner is told: the values and names in the messages, and the line."""
+
+import re
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError
+
+F = nn.functional
+HERE = r"test_mistakes\.py:\d+"
+
+
+def test_missing_super_init():
+    class Net(nn.Module):
+        def __init__(self):
+            self.fc = nn.Linear(2, 2)
+
+    with pytest.raises(ModuleError, match=rf"(?s)Net .*'fc'.*{HERE}.*super\(\).__init__\(\)"):
+        Net()
+
+    class Late(nn.Module):
+        def __init__(self):
+            self.sizes = [1]
+
+    with pytest.raises(ModuleError, match=r"(?s)Late was called.*super\(\).__init__\(\)"):
+        Late()(flow.ones(1))
+    with pytest.raises(AttributeError, match=r"(?s)'fc'.*super\(\).__init__\(\)"):
+        Late().fc
+
+
+@pytest.mark.parametrize("name", ["Forward", "foward", "build", "fowrard", "forwards"])
+def test_misspelled_forward(name):
+    Net = type("Net", (nn.Module,), {name: lambda self, x, y: x})
+    with pytest.raises(ModuleError, match=rf"(?s)Net has no method forward.*{name}.*def forward\(self, x, y\)"):
+        Net()(flow.ones(1))
+
+
+def test_no_forward():
+    class Net(nn.Module):
+        def compute(self, x):
+            return x
+
+    with pytest.raises(ModuleError, match=r"(?s)Net has no method forward.*def forward\(self, x\)"):
+        Net()(flow.ones(1))
+    with pytest.raises(ModuleError, match="(?s)ModuleList.*for layer in"):
+        nn.ModuleList([nn.ReLU()])(flow.ones(1))
+
+
+def test_class_for_instance():
+    with pytest.raises(ModuleError, match=r"(?s)'1' is the class ReLU.*nn\.ReLU\(\)"):
+        nn.Sequential(nn.Linear(2, 2), nn.ReLU)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.act = nn.ReLU
+
+        def forward(self, x):
+            return self.act(x)
+
+    with pytest.raises(ModuleError, match=rf"(?s)class nn\.ReLU was called with a tensor.*float32\[2\].*in Net, called at .*{HERE}"):
+        Net()(flow.ones(2))
+    with pytest.raises(ModuleError, match=r"(?s)nn\.CrossEntropyLoss\(\.\.\.\)\(logits, labels\)"):
+        nn.CrossEntropyLoss(flow.ones(2, 2), flow.ones(2))
+    with pytest.raises(ModuleError, match=r"(?s)class nn\.Linear"):
+        nn.Linear(flow.ones(2))
+    assert nn.CrossEntropyLoss(flow.ones(2)).weight.shape == (2,)
+
+
+def test_function_or_list_for_module():
+    with pytest.raises(ModuleError, match=r"(?s)function relu.*nn\.ReLU\(\)"):
+        nn.Sequential(nn.Linear(2, 2), F.relu)
+    with pytest.raises(ModuleError, match=r"(?s)list of modules.*\*layers"):
+        nn.Sequential([nn.Linear(2, 2)])
+
+
+def test_layers_hidden_in_a_list():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+
+    with pytest.raises(ModuleError, match=r"(?s)Net has no parameters.*self\.layers.*2 layers \(Linear\).*nn\.ModuleList"):
+        list(Net().parameters())
+
+    class Partly(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(2, 2)
+            self.more = {"a": nn.Linear(2, 2)}
+
+    with pytest.warns(MinflowWarning, match=r"(?s)self\.more.*nn\.ModuleDict"):
+        assert len(list(Partly().parameters())) == 2
+
+
+def test_lists_that_hide_nothing(recwarn):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+            self.both = [self.a, self.b]
+            self.acts = [nn.ReLU(), "text", nn.ReLU]
+
+    assert len(list(Net().parameters())) == 4 and list(nn.ReLU().parameters()) == []
+    assert not recwarn.list
+
+
+def test_attribute_errors():
+    net = nn.Module()
+    net.encoder = nn.Linear(2, 2)
+    with pytest.raises(AttributeError, match=r"(?s)'encodr'.*encoder"):
+        net.encodr
+    with pytest.raises(AttributeError, match="(?s)'zzz'.*encoder"):
+        net.zzz
+    assert not hasattr(net, "zzz") and getattr(net, "zzz", 3) == 3
+    with pytest.raises(ModuleError, match=r"(?s)weight is a parameter.*copy_"):
+        net.encoder.weight = flow.ones(2, 2)
+    with pytest.raises(ModuleError, match="(?s)'encoder'.*int"):
+        net.encoder = 3
+    with pytest.raises(ModuleError, match=r"a\.b"):
+        net.add_module("a.b", nn.ReLU())
+    with pytest.raises(ModuleError, match="already has an attribute 'training'"):
+        net.register_buffer("training", flow.ones(1))
+    with pytest.raises(ModuleError, match="(?s)buffer.*list"):
+        net.register_buffer("seen", [1.0])
+
+
+def test_linear_shapes():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1 = nn.Linear(784, 512)
+
+        def forward(self, x):
+            return self.fc1(x)
+
+    net = Net()
+    with pytest.raises(ShapeError) as error:
+        net(flow.ones(64, 1, 28, 28))
+    text = str(error.value)
+    for part in ("28 features", "fc1.weight takes 784", "float32[64, 1, 28, 28]", "float32[512, 784]", "in Net.fc1, called at",
+                 "nn.Flatten()", "1 * 28 * 28 = 784"):  # fmt: skip
+        assert part in text, text
+    assert re.search(HERE, text)
+    with pytest.raises(ShapeError, match=r"nn\.Linear\(100, 512\)"):
+        net(flow.ones(64, 100))
+    with pytest.raises(ShapeError, match=r"x\.T"):
+        net(flow.ones(784, 64))
+    with pytest.raises(ShapeError, match=r"(?s)nn\.Linear\(512, 784\).*\(out_features, in_features\)"):
+        net(flow.ones(64, 512))
+    with pytest.raises(ShapeError, match=r"weight\.T"):
+        F.linear(flow.ones(4, 3), flow.ones(3, 2))
+    with pytest.raises(DTypeError, match=r"(?s)uint8.*float32.*/ 255"):
+        net(flow.ones(2, 784).byte())
+    with pytest.raises(DTypeError, match="ndarray"):
+        net(np.ones((2, 784), "float32"))
+    with pytest.raises(ModuleError, match="ReLU module"):
+        net(nn.ReLU())
+    with pytest.raises(ShapeError, match=r"in_features is 2\.5"):
+        nn.Linear(2.5, 2)
+
+
+def test_float64_input_warns_once_per_line():
+    layer, x = nn.Linear(3, 2), flow.tensor(np.ones((1, 3)))
+    with pytest.warns(MinflowWarning, match=r"(?s)float64.*float32.*x\.float\(\)") as seen:
+        for _ in range(3):
+            assert layer(x).dtype is flow.float64
+    assert len(seen) == 1
+
+
+def test_conv_shapes():
+    layer = nn.Conv2d(3, 8, 3)
+    with pytest.raises(ShapeError, match=r"(?s)32 channels \(axis 1\).*takes 3.*permute\(0, 3, 1, 2\)"):
+        layer(flow.ones(2, 32, 32, 3))
+    with pytest.raises(ShapeError, match=r"(?s)1 channels.*nn\.Conv2d\(1, 8"):
+        layer(flow.ones(2, 1, 32, 32))
+    with pytest.raises(ShapeError, match="2 axes"):
+        layer(flow.ones(2, 32))
+    with pytest.raises(ShapeError, match=r"unsqueeze\(1\)"):
+        nn.Conv2d(1, 8, 3)(flow.ones(5, 28, 28))
+    with pytest.raises(ShapeError, match="groups=2"):
+        nn.Conv2d(3, 8, 3, groups=2)
+    with pytest.raises(ShapeError, match="kernel_size is 'x'"):
+        nn.Conv2d(3, 8, "x")
+
+
+def test_norm_shapes():
+    with pytest.raises(ShapeError, match=r"(?s)32 channels.*num_features is 3.*permute"):
+        nn.BatchNorm2d(3)(flow.ones(2, 32, 32, 3))
+    with pytest.raises(ShapeError, match="(?s)4 axes.*BatchNorm2d"):
+        nn.BatchNorm1d(3)(flow.ones(2, 3, 4, 4))
+    with pytest.raises(ShapeError, match=r"\[5\]"):
+        nn.LayerNorm(5)(flow.ones(2, 4))
+
+
+def test_labels():
+    logits = flow.ones(4, 10)
+    with pytest.raises(ShapeError, match=r"(?s)\[4, 1\].*\[4\].*squeeze"):
+        F.cross_entropy(logits, flow.zeros(4, 1).long())
+    with pytest.raises(DTypeError, match=r"float32.*(?s:.*)target\.long\(\)"):
+        F.cross_entropy(logits, flow.zeros(4))
+    with pytest.raises(OutOfRangeError, match=r"(?s)1 to 10.*10 classes.*target - 1"):
+        F.cross_entropy(logits, flow.tensor([1, 2, 3, 10]))
+    with pytest.raises(OutOfRangeError, match=r"(?s)-1.*ignore_index=-1"):
+        F.cross_entropy(logits, flow.tensor([1, -1, 3, 9]))
+    with pytest.raises(ShapeError, match="as many labels as examples"):
+        F.cross_entropy(logits, flow.zeros(5).long())
+    with pytest.raises(ShapeError, match="argmax"):
+        F.cross_entropy(logits, flow.zeros(4, 10).long())
+    with pytest.raises(DTypeError, match="predictions first"):
+        F.cross_entropy(flow.zeros(4).long(), logits)
+    with pytest.raises(ShapeError, match=r"\[3\].*10 classes"):
+        F.cross_entropy(logits, flow.zeros(4).long(), flow.ones(3))
+    with pytest.raises(ShapeError, match="'avg'"):
+        nn.MSELoss("avg")
+    with pytest.raises(OutOfRangeError, match="(?s)2.*BCEWithLogits"):
+        F.binary_cross_entropy(flow.full((3,), 2.0), flow.ones(3))
+    with pytest.raises(ShapeError, match=r"(?s)\[3, 1\].*\[3\].*squeeze"):
+        F.binary_cross_entropy_with_logits(flow.ones(3, 1), flow.ones(3))
+    with pytest.raises(OutOfRangeError, match="(?s)7.*5"):
+        nn.Embedding(5, 2)(flow.tensor([1, 7]))
+    with pytest.raises(DTypeError, match=r"(?s)float32.*long"):
+        nn.Embedding(5, 2)(flow.ones(2))
+
+
+def test_silent_mistakes_warn(recwarn):
+    x = flow.randn(4, 10, requires_grad=True)
+    labels = flow.zeros(4).long()
+    with pytest.warns(MinflowWarning, match="softmax"):
+        F.cross_entropy(F.softmax(x, 1), labels)
+    with pytest.warns(MinflowWarning, match="(?s)log_softmax.*NLLLoss"):
+        F.cross_entropy(F.log_softmax(x, 1), labels)
+    with pytest.warns(MinflowWarning, match="nll_loss"):
+        F.nll_loss(F.softmax(x, 1), labels)
+    with pytest.warns(MinflowWarning, match="sigmoid"):
+        F.binary_cross_entropy_with_logits(F.sigmoid(x), flow.zeros(4, 10))
+    for loss in (F.mse_loss, F.l1_loss):
+        with pytest.warns(MinflowWarning, match=r"(?s)float32\[5, 1\].*float32\[5\]"):
+            loss(flow.ones(5, 1), flow.ones(5))
+    recwarn.clear()
+    F.nll_loss(F.log_softmax(x, 1), labels)
+    F.cross_entropy(x, labels)
+    F.mse_loss(flow.ones(5, 1), flow.tensor(1.0))
+    F.binary_cross_entropy(F.sigmoid(x), flow.zeros(4, 10))
+    assert not recwarn.list
+
+
+def test_load_state_dict_tells_all_at_once():
+    net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
+    state = {"0.weight": flow.ones(4, 3), "0.bias": "text", "1.weight": flow.ones(2, 3), "2.weight": flow.ones(1)}
+    before = net[1].weight.tolist()
+    with pytest.raises(ModuleError) as error:
+        net.load_state_dict(state)
+    text = str(error.value)
+    for part in ("1.bias", "2.weight", "0.weight: [4, 3] given, [3, 4] wanted (transposed: .T)", "0.bias: str", "nothing was loaded"):
+        assert part in text, text
+    assert net[1].weight.tolist() == before
+    wrapped = {"module." + k: v for k, v in net.state_dict().items()}
+    with pytest.raises(ModuleError, match=r"removeprefix\('module\.'\)"):
+        net.load_state_dict(wrapped)
+    with pytest.raises(ModuleError, match=r"'weights' may be meant as 'weight'"):
+        nn.Linear(2, 2, bias=False).load_state_dict({"weights": flow.ones(2, 2)})
+    with pytest.raises(ModuleError, match=r"flow\.load\(path\)"):
+        net.load_state_dict("model.safetensors")

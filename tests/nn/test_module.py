@@ -1,0 +1,322 @@
+"""Module: what it holds, how it walks, copies, converts and prints."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.op import EPOCH
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+        self.scale = nn.Parameter(flow.ones(2))
+        self.register_buffer("seen", flow.zeros(2))
+        self.register_buffer("scratch", flow.zeros(1), persistent=False)
+
+    def forward(self, x):
+        return self.fc(x) * self.scale
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.head = nn.Sequential(nn.Linear(2, 4), nn.ReLU())
+
+    def forward(self, x):
+        return self.head(self.block(x))
+
+
+def test_names_in_order():
+    net = Net()
+    assert [name for name, _ in net.named_parameters()] == [
+        "block.scale", "block.fc.weight", "block.fc.bias", "head.0.weight", "head.0.bias"]  # fmt: skip
+    assert [name for name, _ in net.named_buffers()] == ["block.seen", "block.scratch"]
+    assert [name for name, _ in net.named_modules()] == ["", "block", "block.fc", "head", "head.0", "head.1"]
+    assert [name for name, _ in net.named_children()] == ["block", "head"]
+    assert list(net.named_parameters(recurse=False)) == []
+    assert len(list(net.parameters())) == 5 and len(list(net.modules())) == 6 and len(list(net.children())) == 2
+
+
+def test_state_dict_shares_storage_and_leaves_out_what_is_not_persistent():
+    net = Net()
+    state = net.state_dict()
+    assert list(state) == ["block.scale", "block.seen", "block.fc.weight", "block.fc.bias", "head.0.weight", "head.0.bias"]
+    assert not state["block.scale"].requires_grad
+    state["block.scale"].fill_(7.0)
+    assert net.block.scale.tolist() == [7.0, 7.0]
+    assert net.state_dict(keep_vars=True)["block.scale"] is net.block.scale
+
+
+def test_load_state_dict_takes_tensors_and_arrays():
+    net, other = Net(), Net()
+    assert repr(net.load_state_dict(other.state_dict())) == "<All keys matched successfully>"
+    x = flow.randn(5, 3)
+    assert np.array_equal(net(x).detach().numpy(), other(x).detach().numpy())
+    arrays = {name: np.full(t.shape, 2.0) for name, t in net.state_dict().items()}
+    weight = net.block.fc.weight
+    net.load_state_dict(arrays)
+    assert net.block.fc.weight is weight and weight.dtype is flow.float32 and weight.requires_grad
+    assert (weight.detach().numpy() == 2).all()
+
+
+def test_load_state_dict_not_strict():
+    net = nn.Linear(3, 2)
+    missing, unexpected = net.load_state_dict({"weight": flow.ones(2, 3), "more": flow.ones(1)}, strict=False)
+    assert missing == ["bias"] and unexpected == ["more"]
+    assert net.weight.sum().item() == 6
+
+
+def test_load_state_dict_assign():
+    net, weight = nn.Linear(3, 2, bias=False), flow.ones(2, 3)
+    net.load_state_dict({"weight": weight}, assign=True)
+    weight.fill_(5.0)
+    assert net.weight[0, 0].item() == 5.0 and isinstance(net.weight, nn.Parameter)
+
+
+def test_train_and_eval_reach_all():
+    net = Net()
+    assert net.eval() is net and not any(m.training for m in net.modules())
+    net.train()
+    assert all(m.training for m in net.modules())
+
+
+def test_zero_grad_requires_grad_apply():
+    net = Net()
+    net(flow.randn(4, 3)).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.zero_grad(set_to_none=False)
+    assert all((p.grad.numpy() == 0).all() for p in net.parameters())
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    assert not any(p.requires_grad for p in net.requires_grad_(False).parameters())
+    seen = []
+    net.apply(lambda m: seen.append(type(m).__name__))
+    assert seen == ["Linear", "Block", "Linear", "ReLU", "Sequential", "Net"]
+
+
+def test_to_dtype_keeps_identity():
+    net = Net()
+    before = list(net.parameters())
+    assert net.double() is net
+    assert all(a is b for a, b in zip(before, net.parameters()))
+    assert {t.dtype for t in net.state_dict().values()} == {flow.float64}
+    assert net(flow.randn(2, 3, dtype=flow.float64)).dtype is flow.float64
+    assert net.to(flow.float32).block.seen.dtype is flow.float32
+    assert net.half().block.scale.dtype is flow.float16
+    assert net.float().to("cpu").block.scale.dtype is flow.float32
+
+
+def test_integer_buffers_stay_integers():
+    norm = nn.BatchNorm2d(3).double()
+    assert norm.num_batches_tracked.dtype is flow.int64 and norm.running_mean.dtype is flow.float64
+
+
+def test_deepcopy_and_pickle_keep_ties():
+    net = Net()
+    net.block.fc.weight = nn.Parameter(flow.randn(2, 3))
+    net.twin = net.block.fc
+    net.head[0].bias = nn.Parameter(flow.zeros(4))
+    net.tied = net.head[0].bias
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert other.tied is other.head[0].bias and other.tied is not net.tied
+        assert other.twin is other.block.fc
+        assert isinstance(other.tied, nn.Parameter) and other.tied.requires_grad
+        x = flow.randn(2, 3)
+        assert np.array_equal(net(x).detach().numpy(), other(x).detach().numpy())
+        other.block.scale.data.fill_(3.0)
+        assert net.block.scale.tolist() == [1.0, 1.0]
+        assert len(list(other.parameters())) == len(list(net.parameters()))
+
+
+def test_tied_parameter_counts_once():
+    a, b = nn.Linear(3, 3), nn.Linear(3, 3)
+    b.weight = a.weight
+    both = nn.Sequential(a, b)
+    assert len(list(both.parameters())) == 3
+    assert len(both.state_dict()) == 4
+
+
+def test_attributes_move_between_kinds():
+    net = nn.Module()
+    net.x = 3
+    net.x = nn.Parameter(flow.ones(2))
+    assert "x" in net._parameters and "x" not in net.__dict__
+    net.x = None
+    assert net.x is None and net._parameters == {"x": None}
+    net.x = nn.ReLU()
+    assert list(net._modules) == ["x"] and not net._parameters
+    del net.x
+    assert not hasattr(net, "x")
+    net.register_buffer("b", flow.ones(2))
+    assert "b" in dir(net)
+    net.b = None
+    assert net.b is None
+
+
+def test_get_submodule_parameter_buffer():
+    net = Net()
+    assert net.get_submodule("head.0") is net.head[0] and net.get_submodule("") is net
+    assert net.get_parameter("block.fc.weight") is net.block.fc.weight
+    assert net.get_buffer("block.seen") is net.block.seen
+    with pytest.raises(AttributeError, match="head.7|'7'"):
+        net.get_submodule("head.7")
+    with pytest.raises(AttributeError, match="seen"):
+        net.get_parameter("block.seen")
+
+
+def test_setting_a_buffer_writes_its_storage():
+    net = Block()
+    buffer = net.seen
+    net.seen = net.seen + 2.0
+    assert net.seen is buffer and buffer.tolist() == [2.0, 2.0]
+    other = flow.zeros(3)
+    net.seen = other
+    assert net.seen is other
+
+
+def test_epoch_moves_only_with_changes():
+    net = Net()
+    net.rate = 0.5
+
+    def moved(action):
+        before = EPOCH.now
+        action()
+        return EPOCH.now != before
+
+    assert not moved(lambda: setattr(net, "rate", 0.5))
+    assert moved(lambda: setattr(net, "rate", 0.25))
+    assert not moved(net.train)
+    assert moved(net.eval)
+    assert moved(lambda: setattr(net.block, "scale", nn.Parameter(flow.ones(2))))
+    assert moved(lambda: net.block.scale.requires_grad_(False))
+    assert moved(lambda: setattr(net, "head", nn.Identity()))
+    assert moved(lambda: net.add_module("more", nn.Identity()))
+    assert moved(net.double)
+    assert not moved(lambda: net(flow.ones(1, 3, dtype=flow.float64)))
+
+
+def test_scopes_of_recorded_nodes():
+    class Deep(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.ModuleList([nn.Linear(2, 2)]), nn.Linear(2, 2)])
+            self.named = nn.ModuleDict({"out": nn.Linear(2, 1)})
+
+        def forward(self, x):
+            self.scopes = []
+            for layer in (self.layers[0][0], self.layers[1], self.named["out"]):
+                x = layer(x)
+                self.scopes.append(x.value.node.scope)
+            return x
+
+    net = Deep()
+    net(flow.ones(1, 2))
+    assert net.scopes == ["Deep.layers.0.0", "Deep.layers.1", "Deep.named.out"]
+    lone = nn.Linear(2, 2)(flow.ones(1, 2))
+    assert lone.value.node.scope == "Linear"
+
+
+def test_where_is_the_line_of_the_call():
+    from minflow.core.ir import where_text
+
+    net = Net()
+    out = net(flow.ones(1, 3))  # this line
+    line = open(__file__).read().split("\n").index("    out = net(flow.ones(1, 3))  # this line") + 1
+    assert where_text(out.value.node.where).endswith(f"test_module.py:{line}")
+
+
+def test_repr():
+    assert repr(Net()) == (
+        "Net(\n"
+        "  (block): Block(\n"
+        "    (fc): Linear(in_features=3, out_features=2, bias=True)\n"
+        "  )\n"
+        "  (head): Sequential(\n"
+        "    (0): Linear(in_features=2, out_features=4, bias=True)\n"
+        "    (1): ReLU()\n"
+        "  )\n"
+        ")"
+    )
+    assert repr(nn.Identity()) == "Identity()"
+    assert repr(nn.Parameter(flow.ones(1))).startswith("Parameter containing:\ntensor(")
+
+
+def test_forward_hooks():
+    layer, seen = nn.Linear(2, 2), []
+    pre = layer.register_forward_pre_hook(lambda m, args: (args[0] * 2,))
+    post = layer.register_forward_hook(lambda m, args, out: out + 100)
+    first = layer.register_forward_hook(lambda m, args, out: seen.append(args[0].tolist()), prepend=True)
+    x = flow.ones(1, 2)
+    plain = flow.nn.functional.linear(x * 2, layer.weight, layer.bias)
+    assert np.allclose(layer(x).tolist(), (plain + 100).tolist()) and seen == [[[2.0, 2.0]]]
+    for handle in (pre, post, first):
+        handle.remove()
+    assert np.allclose(layer(x).tolist(), flow.nn.functional.linear(x, layer.weight, layer.bias).tolist())
+    with layer.register_forward_hook(lambda m, args, kwargs, out: seen.append(kwargs), with_kwargs=True):
+        layer(input=x)
+    layer(x)
+    assert list(seen[-1]) == ["input"] and len(seen) == 2
+
+
+def test_forward_hook_that_is_always_called():
+    class Fails(nn.Module):
+        def forward(self, x):
+            raise KeyError("no")
+
+    net, seen = Fails(), []
+    net.register_forward_hook(lambda m, args, out: seen.append(out), always_call=True)
+    with pytest.raises(KeyError):
+        net(flow.ones(1))
+    assert seen == [None]
+
+
+def test_full_backward_hooks():
+    layer, seen = nn.Linear(2, 3, bias=False), []
+    layer.register_full_backward_pre_hook(lambda m, grad_output: (grad_output[0] * 2,))
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go)))
+    x = flow.ones(1, 2, requires_grad=True)
+    layer(x).sum().backward()
+    (grad_input, grad_output), = seen
+    assert grad_output[0].tolist() == [[2.0, 2.0, 2.0]]
+    assert np.allclose(grad_input[0].tolist(), (layer.weight.sum(0) * 2).unsqueeze(0).tolist())
+    assert np.allclose(x.grad.tolist(), grad_input[0].tolist())
+    seen.clear()
+    layer(flow.ones(1, 2)).sum().backward()
+    assert seen[0][0] == (None,)
+
+
+def test_full_backward_hook_replaces_grad_input():
+    layer = nn.Linear(2, 3)
+    layer.register_full_backward_hook(lambda m, gi, go: (gi[0] * 0,))
+    x = flow.ones(1, 2, requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.0]] and layer.weight.grad.sum().item() == 6.0
+
+
+def test_utils():
+    layer = nn.Linear(3, 2)
+    vector = nn.utils.parameters_to_vector(layer.parameters())
+    assert vector.shape == (8,)
+    nn.utils.vector_to_parameters(flow.arange(8).float(), layer.parameters())
+    assert layer.bias.tolist() == [6.0, 7.0] and layer.weight[1, 0].item() == 3.0
+    with pytest.raises(flow.ShapeError, match="8 numbers"):
+        nn.utils.vector_to_parameters(flow.ones(7), layer.parameters())
+    for p in layer.parameters():
+        p.grad = flow.full(p.shape, 3.0)
+    total = nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+    assert np.isclose(total.item(), np.sqrt(8 * 9))
+    assert np.isclose(np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in layer.parameters())), 1.0, atol=1e-5)
+    assert np.isclose(nn.utils.clip_grad_norm_(layer.parameters(), 10.0, norm_type=float("inf")).item(), 1 / np.sqrt(8))
+    assert np.isclose(nn.utils.clip_grad_norm_(layer.parameters(), 100.0, norm_type=1).item(), np.sqrt(8))
+    nn.utils.clip_grad_value_(layer.parameters(), 0.25)
+    assert (layer.bias.grad.numpy() == 0.25).all()
+    layer.bias.grad = flow.full((2,), float("inf"))
+    with pytest.raises(flow.NonFiniteError, match="inf"):
+        nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)

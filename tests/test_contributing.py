@@ -1,0 +1,83 @@
+"""CONTRIBUTING.md is followed to the letter: its code blocks are put where it says, and what it promises must come."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+TOP = Path(__file__).parent.parent
+SECTIONS = {part.partition("\n")[0]: part for part in (TOP / "CONTRIBUTING.md").read_text().split("\n## ")[1:]}
+
+
+def blocks(section, language):
+    return re.findall(rf"```{language}\n(.*?)```", SECTIONS[section], re.DOTALL)
+
+
+def python(*words, cwd, path=()):
+    paths = [*map(str, path), str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run([sys.executable, *words], cwd=cwd, capture_output=True, text=True, timeout=300,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
+
+
+def test_add_an_op(tmp_path):
+    op, oracle = blocks("Add an op", "python")
+    (tmp_path / "contributed.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(TOP / 'tests/core')!r})\n"
+        "import minflow.core.ops.elementwise as file, oracles\n"
+        f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n")
+    done = python("-m", "pytest", "-q", "-rA", "-p", "contributed", "-p", "no:cacheprovider",
+                  str(TOP / "tests/core/test_ops.py"), "-k", "hypot or every_op or wrong_sign", cwd=TOP, path=[tmp_path])
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    passed = re.findall(r"^PASSED .*::(\w+)", done.stdout, re.MULTILINE)
+    assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= set(passed)
+    large = (f"import contributed, minflow as flow; x = flow.tensor(3e38); "
+             f"print(round(float(contributed.file.hypot(x * 0.3, x * 0.4) / x), 6))")
+    assert python("-c", large, cwd=tmp_path, path=[tmp_path]).stdout == "0.5\n"
+
+
+def test_add_a_view(tmp_path):
+    view, test = blocks("Add a view", "python")
+    text, = blocks("Add a view", "text")
+    import minflow.views.records as records
+
+    module = type(sys)("minflow.views.tally")
+    module.__package__ = records.__package__
+    exec(view, vars(module))
+    sys.modules[module.__name__] = module
+    try:
+        given = {}
+        exec(test, given)
+        got = []
+        given["test_tally"](lambda name, text: got.append((name, text + "\n")))
+    finally:
+        del sys.modules[module.__name__]
+    assert got == [("tally", text)]
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    path = tmp_path / "01_name.ipynb"
+    cells = [nbformat.v4.new_code_cell(source.rstrip("\n")) for source in blocks("Add a notebook", "python")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+def test_add_a_notebook(notebook):
+    text, = blocks("Add a notebook", "text")
+    done = python("-m", "minflow", "run", str(notebook), cwd=notebook.parent)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(text) and "ShapeError" in done.stdout
+
+
+def test_a_notebook_that_fails_is_noticed(notebook):
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(TOP), "-c", str(TOP / "pyproject.toml"),
+             str(notebook)]
+    good = python(*words, cwd=notebook.parent)
+    assert good.returncode == 0 and "3 passed" in good.stdout, good.stdout
+    notebook.write_text(notebook.read_text().replace("< 0.2", "< 0"))
+    bad = python(*words, cwd=notebook.parent)
+    assert bad.returncode == 1 and "1 failed" in bad.stdout, bad.stdout

@@ -1,6 +1,6 @@
 """save and load: nested dicts, lists and tuples of tensors and numbers, in one safetensors file.
 
-The file is a plain safetensors file to other programs: tensors under their dotted path. Its metadata holds the structure
+To other programs it is a plain safetensors file: tensors under their dotted path. Its metadata holds the structure
 (`tree.py`) and a sha256 of everything. Read next: `tree.py`, `container.py`, `atomic.py`.
 """
 
@@ -26,15 +26,18 @@ VERSION = 1
 def save(obj: Any, path: str | os.PathLike) -> None:
     """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`.
 
-    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds one file.
+    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it.
     The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
     Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
     cannot be written; then the old one is as it was.
     """
     path = checked(path, "save")
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
-        fail(CheckpointError, f"save: a {type(obj).__name__} is not saved as an object, its numbers are",
-             "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))")  # fmt: skip
+        fail(
+            CheckpointError,
+            f"save: a {type(obj).__name__} is not saved as an object, its numbers are",
+            "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))",
+        )
     writer = Writer()
     tree = writer.encode(obj)
     number_objects(tree, {})
@@ -43,8 +46,12 @@ def save(obj: Any, path: str | os.PathLike) -> None:
     try:
         if not path.suffix:
             if path.exists() and not path.is_dir():
-                fail(CheckpointError, f"save: {path} is a file, and a path without a suffix is a folder",
-                     f'"{path}.safetensors", or remove the file first', path=str(path))  # fmt: skip
+                fail(
+                    CheckpointError,
+                    f"save: {path} is a file, and a path without a suffix is a folder",
+                    f'"{path}.safetensors", or remove the file first',
+                    path=str(path),
+                )
             path.mkdir(exist_ok=True)
             file = path / INSIDE
         atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))
@@ -52,7 +59,11 @@ def save(obj: Any, path: str | os.PathLike) -> None:
         size = sum(array.nbytes for array in writer.arrays.values())
         raise CheckpointError(
             f"save: {file} cannot be written: {error.strerror or error}",
-            values={"file": file, "size": f"{size:,} bytes", "old file": "unchanged" if file.is_file() else "there is none"},
+            values={
+                "file": file,
+                "size": f"{size:,} bytes",
+                "old file": "unchanged" if file.is_file() else "there is none",
+            },
             hint=advice(path),
         ) from error
 
@@ -98,9 +109,16 @@ def load(path: str | os.PathLike, map_location: Any = None) -> Any:
     except FileNotFoundError:
         refuse_missing(path)
     except OSError as error:
-        raise CheckpointError(f"load: {file} cannot be read: {error.strerror or error}", values={"file": file},
-                              hint="look at its permissions, and whether it is a file") from error  # fmt: skip
-    found = {name: Tensor(array, spec_of(array)) for name, array in arrays.items()} if structure is None else rebuild(file, arrays, structure)
+        raise CheckpointError(
+            f"load: {file} cannot be read: {error.strerror or error}",
+            values={"file": file},
+            hint="look at its permissions, and whether it is a file",
+        ) from error
+    found = (
+        {name: Tensor(array, spec_of(array)) for name, array in arrays.items()}
+        if structure is None
+        else rebuild(file, arrays, structure)
+    )
     return found if map_location is None else moved(found, map_location)
 
 
@@ -114,8 +132,12 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
     except Malformed as error:
         container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
     if told["version"] != VERSION:
-        container.refuse(file, f"it was written in version {told['version']} of the format, this minflow reads version {VERSION}",
-                         "a newer minflow", version=told["version"])  # fmt: skip
+        container.refuse(
+            file,
+            f"it was written in version {told['version']} of the format, this minflow reads version {VERSION}",
+            "a newer minflow",
+            version=told["version"],
+        )
     try:
         return Reader(arrays).decode(told["tree"])
     except Malformed as error:
@@ -133,8 +155,12 @@ def moved(x: Any, device: Device) -> Any:
 
 def checked(path: Any, verb: str) -> Path:
     if not isinstance(path, str | os.PathLike):
-        fail(CheckpointError, f"{verb}: the path is a {type(path).__name__}",
-             'flow.save(state, "model.safetensors")' if verb == "save" else 'flow.load("model.safetensors")', path=path)  # fmt: skip
+        fail(
+            CheckpointError,
+            f"{verb}: the path is a {type(path).__name__}",
+            'flow.save(state, "model.safetensors")' if verb == "save" else 'flow.load("model.safetensors")',
+            path=path,
+        )
     text = os.fspath(path)
     if not text or not isinstance(text, str) or "\0" in text:
         fail(CheckpointError, f"{verb}: {text!r} is not a path", '"model.safetensors"', path=text)
@@ -149,11 +175,17 @@ def inside(folder: Path) -> Path:
     if len(files) == 1:
         return files[0]
     what = "none" if not files else ", ".join(file.name for file in files[:6])
-    return container.refuse(folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it", safetensors_files=what)
+    return container.refuse(
+        folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it", safetensors_files=what
+    )
 
 
 def refuse_missing(path: Path) -> None:
-    near = sorted(p.name for p in path.parent.glob(f"{glob.escape(path.stem)}*") if p != path)[:4] if path.parent.is_dir() else []
+    near = (
+        sorted(p.name for p in path.parent.glob(f"{glob.escape(path.stem)}*") if p != path)[:4]
+        if path.parent.is_dir()
+        else []
+    )
     raise CheckpointError(
         f"load: there is no file {path}",
         values={"folder": path.parent.resolve(), **({"there": ", ".join(near)} if near else {})},

@@ -1,7 +1,7 @@
 """The file: a safetensors file (8 bytes of header length, a JSON header, the numbers), with a checksum in its metadata.
 
-Everything that a header claims is held against the size of the file before memory is taken for it. The safetensors library
-judges each header too; the numbers are read here, piece by piece, so that the checksum needs no second copy.
+What a header claims is held against the size of the file before memory is taken for it. The safetensors library judges
+each header too; the numbers are read here, piece by piece, so that the checksum needs no second copy.
 Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoint.py`.
 """
 
@@ -23,13 +23,31 @@ LONGEST = 100_000_000  # bytes of a header: the library's own limit
 PIECE = 1 << 20  # bytes read, hashed and written at a time
 STRUCTURE, CHECKSUM = "minflow", "sha256"  # keys of the metadata
 
-# Name in the file -> (how it is stored, numpy dtype to give). What minflow has no dtype for becomes the next larger one.
+# Name in the file -> (how it is stored, numpy dtype to give). Where minflow lacks the dtype: the next larger one.
 STORED = {
-    "BOOL": ("|b1", "bool"), "U8": ("|u1", "uint8"), "I8": ("|i1", "int8"), "I16": ("<i2", "int32"), "U16": ("<u2", "int32"),
-    "I32": ("<i4", "int32"), "U32": ("<u4", "int64"), "I64": ("<i8", "int64"), "F16": ("<f2", "float16"), "BF16": ("<u2", "float32"),
-    "F32": ("<f4", "float32"), "F64": ("<f8", "float64"),
-}  # fmt: skip
-WRITTEN = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int32": "I32", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64"}
+    "BOOL": ("|b1", "bool"),
+    "U8": ("|u1", "uint8"),
+    "I8": ("|i1", "int8"),
+    "I16": ("<i2", "int32"),
+    "U16": ("<u2", "int32"),
+    "I32": ("<i4", "int32"),
+    "U32": ("<u4", "int64"),
+    "I64": ("<i8", "int64"),
+    "F16": ("<f2", "float16"),
+    "BF16": ("<u2", "float32"),
+    "F32": ("<f4", "float32"),
+    "F64": ("<f8", "float64"),
+}
+WRITTEN = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "int32": "I32",
+    "int64": "I64",
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+}
 
 
 class Entry(NamedTuple):
@@ -138,23 +156,41 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
         for e in entries:
             arrays[e.name] = read_array(path, file, e, checksum)
     if checksum is not None and checksum.text() != metadata[CHECKSUM]:
-        refuse(path, "the checksum differs, so the numbers are not the ones that were saved",
-               saved=metadata[CHECKSUM], read=checksum.text())  # fmt: skip
+        refuse(
+            path,
+            "the checksum differs, so the numbers are not the ones that were saved",
+            saved=metadata[CHECKSUM],
+            read=checksum.text(),
+        )
     return arrays, structure
 
 
 def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
     """(the JSON header, where the numbers start)."""
     if size < 8:
-        refuse(path, f"{size} bytes are too few for a safetensors file", "was it downloaded to its end?", size=f"{size} bytes")
+        refuse(
+            path,
+            f"{size} bytes are too few for a safetensors file",
+            "was it downloaded to its end?",
+            size=f"{size} bytes",
+        )
     (length,) = struct.unpack("<Q", file.read(8))
     if length > min(size - 8, LONGEST):
-        refuse(path, "the header claims to be longer than the file" if length > size - 8 else "the header is longer than any is",
-               "is it a safetensors file, and was it downloaded to its end?", header=f"{length} bytes", file_size=f"{size} bytes")  # fmt: skip
+        refuse(
+            path,
+            "the header claims to be longer than the file" if length > size - 8 else "the header is longer than any is",
+            "is it a safetensors file, and was it downloaded to its end?",
+            header=f"{length} bytes",
+            file_size=f"{size} bytes",
+        )
     text = file.read(length)
     if not text.startswith(b"{"):
-        refuse(path, "this is not a safetensors file: the header does not begin with {", "a file written by flow.save, safetensors or numpy.savez",
-               first_bytes=text[:8])  # fmt: skip
+        refuse(
+            path,
+            "this is not a safetensors file: the header does not begin with {",
+            "a file written by flow.save, safetensors or numpy.savez",
+            first_bytes=text[:8],
+        )
     try:
         header = json.loads(text.decode(), object_pairs_hook=distinct, parse_constant=constant)
     except (ValueError, RecursionError) as error:
@@ -182,7 +218,12 @@ def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
     for before, e in zip([None, *entries], entries):
         if e.begin != end:
             what = "overlaps" if e.begin < end else "leaves a gap after"
-            refuse(path, f"array {e.name!r} {what} {before.name if before else 'the header'!r}", begins_at=e.begin, wanted=end)
+            refuse(
+                path,
+                f"array {e.name!r} {what} {before.name if before else 'the header'!r}",
+                begins_at=e.begin,
+                wanted=end,
+            )
         end = e.end
     if end != room:
         what = "the file ends before its numbers do" if end > room else "bytes follow that belong to no array"
@@ -194,12 +235,18 @@ def entry_of(path: Path, name: str, given: Any) -> Entry:
     if not isinstance(given, dict) or set(given) != {"dtype", "shape", "data_offsets"}:
         refuse(path, f"the header tells of {name!r} something other than dtype, shape and data_offsets", entry=given)
     dtype, shape, offsets = given["dtype"], given["shape"], given["data_offsets"]
-    whole = all(isinstance(part, list) and all(type(n) is int and 0 <= n < 2**63 for n in part) for part in (shape, offsets))
+    whole = all(
+        isinstance(part, list) and all(type(n) is int and 0 <= n < 2**63 for n in part) for part in (shape, offsets)
+    )
     if not whole or len(offsets) != 2:
         refuse(path, f"shape or offsets of {name!r} are not whole numbers from 0", shape=shape, data_offsets=offsets)
     if not isinstance(dtype, str) or dtype not in STORED:
-        refuse(path, f"array {name!r} has the dtype {dtype!r}, which minflow does not read", "convert it before: x.float(), or leave it out",
-               known=", ".join(STORED))  # fmt: skip
+        refuse(
+            path,
+            f"array {name!r} has the dtype {dtype!r}, which minflow does not read",
+            "convert it before: x.float(), or leave it out",
+            known=", ".join(STORED),
+        )
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
     size = np.dtype(STORED[dtype][0]).itemsize
@@ -207,7 +254,13 @@ def entry_of(path: Path, name: str, given: Any) -> Entry:
         size *= n
     begin, end = offsets
     if end - begin != size:
-        refuse(path, f"array {name!r} has {end - begin} bytes, and its shape needs {size}", shape=shape, dtype=dtype, data_offsets=offsets)
+        refuse(
+            path,
+            f"array {name!r} has {end - begin} bytes, and its shape needs {size}",
+            shape=shape,
+            dtype=dtype,
+            data_offsets=offsets,
+        )
     return Entry(name, dtype, tuple(shape), begin, end)
 
 
@@ -226,7 +279,11 @@ def structure_of(path: Path, metadata: Any) -> str | None:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         refuse(path, "the metadata is not a dict of texts", metadata=metadata)
     if (STRUCTURE in metadata) != (CHECKSUM in metadata):
-        refuse(path, f"of {STRUCTURE!r} and {CHECKSUM!r} only one is there, and flow.save writes both", metadata=sorted(metadata))
+        refuse(
+            path,
+            f"of {STRUCTURE!r} and {CHECKSUM!r} only one is there, and flow.save writes both",
+            metadata=sorted(metadata),
+        )
     return metadata.get(STRUCTURE)
 
 
@@ -240,7 +297,12 @@ def read_array(path: Path, file: BinaryIO, e: Entry, checksum: Checksum | None) 
         piece = flat[start : start + PIECE]
         got = file.readinto(piece.data)
         if got != piece.size:
-            refuse(path, f"the file ends inside {e.name!r}", read=f"{start + (got or 0)} bytes", wanted=f"{flat.size} bytes")
+            refuse(
+                path,
+                f"the file ends inside {e.name!r}",
+                read=f"{start + (got or 0)} bytes",
+                wanted=f"{flat.size} bytes",
+            )
         if checksum is not None:
             checksum.add(piece.data)
     if e.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:

@@ -54,7 +54,7 @@ def is_npz(path: Path) -> bool:
 
 def refuse_pickle(path: Path) -> None:
     raise CheckpointError(
-        f"{path.name} is a pickle (or a zip of pickles), which can run any program while it is read; minflow never does",
+        f"{path.name} is a pickle (or a zip of pickles), which can run any program while it is read",
         values={"file": path},
         hint=MSG_PICKLE.format(name=path.name, stem=path.stem),
     )
@@ -81,14 +81,23 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
             refuse(path, f"{info.header_offset - end} bytes before {info.filename!r} belong to no array")
         end = info.header_offset + 30 + len(info.filename.encode()) + info.compress_size
     if archive.start_dir > end + TAIL:
-        refuse(path, f"{archive.start_dir - end} bytes before the list of contents belong to no array", listed=[info.filename for info in infos])
+        refuse(
+            path,
+            f"{archive.start_dir - end} bytes before the list of contents belong to no array",
+            listed=[info.filename for info in infos],
+        )
 
 
 def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     """One array, after its claims were held against the size of what holds it."""
     name = info.filename.removesuffix(".npy")
     if info.file_size > RATIO * info.compress_size + 4096:
-        refuse(path, f"array {name!r} claims more bytes than its packed form can hold", claimed=info.file_size, packed=info.compress_size)
+        refuse(
+            path,
+            f"array {name!r} claims more bytes than its packed form can hold",
+            claimed=info.file_size,
+            packed=info.compress_size,
+        )
     with archive.open(info) as file:
         try:
             version = np.lib.format.read_magic(file)
@@ -97,10 +106,20 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
             refuse(path, f"array {name!r} has no readable header", reason=error)
         if dtype.hasobject:
-            refuse(path, f"array {name!r} holds Python objects, which only unpickling could read", "save numbers: numpy.savez(path, **arrays)", dtype=dtype)
+            refuse(
+                path,
+                f"array {name!r} holds Python objects, which only unpickling could read",
+                "save numbers: numpy.savez(path, **arrays)",
+                dtype=dtype,
+            )
         native = dtype.newbyteorder("=").name
         if WIDER.get(native, native) not in DType.table:
-            refuse(path, f"array {name!r} is {dtype}, which minflow has no dtype for", f"array.astype(one of {', '.join(DType.table)})", dtype=dtype)
+            refuse(
+                path,
+                f"array {name!r} is {dtype}, which minflow has no dtype for",
+                f"array.astype(one of {', '.join(DType.table)})",
+                dtype=dtype,
+            )
         needed, there = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()
         if any(n < 0 for n in shape) or needed != there:
             refuse(path, f"array {name!r} has {there} bytes, and its shape needs {needed}", shape=shape, dtype=dtype)

@@ -59,18 +59,31 @@ class Writer:
         try:
             x.encode()
         except UnicodeEncodeError:
-            fail(CheckpointError, f"save: {shown} is a text with half a character (a lone surrogate), which no file can hold",
-                 "x.encode('utf-8', 'replace').decode()", value=x)  # fmt: skip
+            fail(
+                CheckpointError,
+                f"save: {shown} is a text with half a character (a lone surrogate), which no file can hold",
+                "x.encode('utf-8', 'replace').decode()",
+                value=x,
+            )
         return str(x)
 
     def integer(self, x: int, shown: str) -> int:
         if abs(x) >= LARGEST:
-            fail(CheckpointError, f"save: {shown} is an integer of more than {DIGITS} digits", "hex(x), a text", bits=x.bit_length())
+            fail(
+                CheckpointError,
+                f"save: {shown} is an integer of more than {DIGITS} digits",
+                "hex(x), a text",
+                bits=x.bit_length(),
+            )
         return x
 
     def container(self, x: Any, path: tuple, shown: str) -> list:
         if id(x) in self.inside:
-            fail(CheckpointError, f"save: {shown} contains itself", "leave the entry that leads back out of what you save")
+            fail(
+                CheckpointError,
+                f"save: {shown} contains itself",
+                "leave the entry that leads back out of what you save",
+            )
         if len(self.inside) >= DEEPEST:
             fail(CheckpointError, f"save: {shown} lies more than {DEEPEST} levels deep", "a flatter structure")
         self.inside.append(id(x))
@@ -88,7 +101,12 @@ class Writer:
             return ["tuple", [self.key(k, shown) for k in key]]
         if key is None or isinstance(key, bool | int | float | str):
             return self.encode(key, (), f"a key of {shown}")
-        return fail(CheckpointError, f"save: a key of {shown} is a {type(key).__name__}", "keys are texts, numbers, None or tuples of them", key=key)
+        return fail(
+            CheckpointError,
+            f"save: a key of {shown} is a {type(key).__name__}",
+            "keys are texts, numbers, None or tuples of them",
+            key=key,
+        )
 
     def tensor(self, x: Tensor, path: tuple, shown: str) -> list:
         array = x.numbers("save")
@@ -103,7 +121,12 @@ class Writer:
     def keep(self, array: np.ndarray, path: tuple, shown: str) -> str:
         """The name of an array in the file: that of one stored already, if it looks at the very same memory."""
         if array.dtype.newbyteorder("=").name not in DType.table:
-            fail(CheckpointError, f"save: {shown} is an array of {array.dtype}", f"one of {', '.join(DType.table)}", value=array.dtype)
+            fail(
+                CheckpointError,
+                f"save: {shown} is an array of {array.dtype}",
+                f"one of {', '.join(DType.table)}",
+                value=array.dtype,
+            )
         key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
         if array.size and key in self.stored:
             return self.stored[key]

@@ -38,8 +38,18 @@ class Adam(Optimizer):
         foreach: bool | None = None,
         fused: bool | None = None,
     ):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-                                  "do_bias_correction": do_bias_correction, "maximize": maximize})  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "do_bias_correction": do_bias_correction,
+                "maximize": maximize,
+            },
+        )
 
     def check(self, group: Mapping[str, Any]) -> None:
         owner, betas = type(self).__name__, group["betas"]

@@ -18,7 +18,7 @@ FREE = ("lr", "initial_lr")  # read at each step, never part of a compiled plan
 
 
 class Group(dict):
-    """Hyperparameters by name, and `params`. A plan has all but lr built in, so a change of any other moves the epoch."""
+    """Hyperparameters by name, and `params`. A plan has all but lr built in: changing another moves the epoch."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not same(self.get(key, Group), value):
@@ -55,7 +55,7 @@ class Group(dict):
         super().clear()
 
     def fingerprint(self) -> tuple:
-        """What a compiled step has built in: every hyperparameter but the learning rate, and the parameters by identity."""
+        """What a compiled step has built in: all hyperparameters but the rate, and the parameters by identity."""
         fixed = tuple([(k, repr(v)) for k, v in self.items() if k not in (*FREE, "params", "param_names")])
         return *fixed, tuple([id(p) for p in self["params"]])
 
@@ -67,18 +67,34 @@ def same(old: Any, new: Any) -> bool:
 def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
     """The groups meant by what was given as `params`: tensors, (name, tensor) pairs, or dicts with a key "params"."""
     if isinstance(params, Module):
-        fail(OptimError, f"{owner} was given the module {type(params).__name__}, not its parameters",
-             f"{owner}(model.parameters(), ...)")  # fmt: skip
+        fail(
+            OptimError,
+            f"{owner} was given the module {type(params).__name__}, not its parameters",
+            f"{owner}(model.parameters(), ...)",
+        )
     if isinstance(params, Tensor):
-        fail(OptimError, f"{owner} was given one tensor, where a list is wanted", f"{owner}([tensor], ...)", params=params)
+        fail(
+            OptimError,
+            f"{owner} was given one tensor, where a list is wanted",
+            f"{owner}([tensor], ...)",
+            params=params,
+        )
     if isinstance(params, Mapping):
-        fail(OptimError, f"{owner} was given one dict, where a list is wanted", f"{owner}([group], ...) or model.parameters()")
+        fail(
+            OptimError,
+            f"{owner} was given one dict, where a list is wanted",
+            f"{owner}([group], ...) or model.parameters()",
+        )
     if callable(params):
         name = getattr(params, "__name__", "parameters")
         fail(OptimError, f"{owner} was given the method {name}, which was not called", f"{name}() with its brackets")
     if not isinstance(params, Iterable) or isinstance(params, str):
-        fail(OptimError, f"{owner} takes an iterable of parameters, not a {type(params).__name__}",
-             f"{owner}(model.parameters(), lr=...)", params=params)  # fmt: skip
+        fail(
+            OptimError,
+            f"{owner} takes an iterable of parameters, not a {type(params).__name__}",
+            f"{owner}(model.parameters(), lr=...)",
+            params=params,
+        )
     listed = list(params)
     if listed and all(isinstance(entry, Mapping) for entry in listed):
         return [dict(entry) for entry in listed]
@@ -90,7 +106,11 @@ def members(given: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
     if isinstance(given, Tensor):
         given = [given]
     if isinstance(given, set):
-        fail(OptimError, f"{owner}: the parameters of a group are a set, whose order is not the same in every run", "a list")
+        fail(
+            OptimError,
+            f"{owner}: the parameters of a group are a set, whose order is not the same in every run",
+            "a list",
+        )
     if callable(given) or isinstance(given, Module) or not isinstance(given, Iterable):
         return members(groups_of(given, owner)[0]["params"], owner)
     entries = list(given)
@@ -101,24 +121,47 @@ def members(given: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
             hint = "p.parameters() of each module" if isinstance(p, Module) else "model.parameters()"
             fail(OptimError, f"{owner}: parameter {i} is a {type(p).__name__}, not a tensor", hint, parameter=p)
         if not p.is_leaf:
-            fail(OptimError, f"{owner}: parameter {i} was computed from others, so backward leaves no gradient in it",
-                 "give what it was computed from, or p.detach().requires_grad_()", parameter=p)  # fmt: skip
+            fail(
+                OptimError,
+                f"{owner}: parameter {i} was computed from others, so backward leaves no gradient in it",
+                "give what it was computed from, or p.detach().requires_grad_()",
+                parameter=p,
+            )
         if not p.spec.floating:
-            fail(OptimError, f"{owner}: parameter {i} is {p.dtype.name}, and only floating tensors can be trained", "p.float()", parameter=p)
+            fail(
+                OptimError,
+                f"{owner}: parameter {i} is {p.dtype.name}, and only floating tensors can be trained",
+                "p.float()",
+                parameter=p,
+            )
     return tensors, [e[0] for e in entries] if named else None
 
 
-def check_range(owner: str, group: Mapping[str, Any], name: str, low: float = 0.0, high: float = math.inf, below: bool = False) -> None:
+def check_range(
+    owner: str, group: Mapping[str, Any], name: str, low: float = 0.0, high: float = math.inf, below: bool = False
+) -> None:
     """Refuse a hyperparameter outside [low, high], or with `below` outside [low, high)."""
     value = group[name]
     number = as_number(owner, name, value)
     if not low <= number <= high or (below and number == high):
-        until = "at least 0" if high == math.inf and low == 0 else f"from {low:g} to {'below ' if below else ''}{high:g}"
-        fail(OptimError, f"{owner}: {name} is {number:g}, and must be {until}", f"{owner}(params, {name}=...)", **{name: number})
+        until = (
+            "at least 0" if high == math.inf and low == 0 else f"from {low:g} to {'below ' if below else ''}{high:g}"
+        )
+        fail(
+            OptimError,
+            f"{owner}: {name} is {number:g}, and must be {until}",
+            f"{owner}(params, {name}=...)",
+            **{name: number},
+        )
 
 
 def as_number(owner: str, name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        fail(OptimError, f"{owner}: {name} is a {type(value).__name__}, where a number is wanted", f"{name}=0.01", **{name: value})
+        fail(
+            OptimError,
+            f"{owner}: {name} is a {type(value).__name__}, where a number is wanted",
+            f"{name}=0.01",
+            **{name: value},
+        )

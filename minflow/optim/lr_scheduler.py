@@ -24,18 +24,28 @@ class LRScheduler:
     last_epoch: how many steps were taken when going on with a saved schedule, else -1 (OneFlow calls it last_step).
     """
 
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None):
+    def __init__(
+        self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
+    ):
         if not isinstance(optimizer, Optimizer):
-            fail(OptimError, f"{type(self).__name__} takes an optimizer, not a {type(optimizer).__name__}",
-                 f"{type(self).__name__}(optimizer, ...)", optimizer=optimizer)  # fmt: skip
+            fail(
+                OptimError,
+                f"{type(self).__name__} takes an optimizer, not a {type(optimizer).__name__}",
+                f"{type(self).__name__}(optimizer, ...)",
+                optimizer=optimizer,
+            )
         last_epoch = last_epoch if last_step is None else last_step
         self.optimizer, self.verbose = optimizer, verbose
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", float(group["lr"]))
             elif "initial_lr" not in group:
-                fail(OptimError, f"{type(self).__name__} is to go on after step {last_epoch}, but group {i} does not know its initial_lr",
-                     "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule", last_epoch=last_epoch)  # fmt: skip
+                fail(
+                    OptimError,
+                    f"{type(self).__name__} is to go on after step {last_epoch}, but group {i} has no initial_lr",
+                    "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule",
+                    last_epoch=last_epoch,
+                )
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self.begin()
@@ -55,7 +65,8 @@ class LRScheduler:
         """Go one step on, or to step `epoch`. Call it after `optimizer.step()`."""
         if self.count == 1 and self.optimizer.steps == 0:
             warn(
-                f"{type(self).__name__}.step comes before the first optimizer.step(), so the schedule's first rate is never used",
+                f"{type(self).__name__}.step comes before the first optimizer.step(), "
+                "so the schedule's first rate is never used",
                 "call optimizer.step() first, then scheduler.step(); to keep this order, silence it by "
                 'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
                 rates=self.base_lrs,
@@ -74,7 +85,11 @@ class LRScheduler:
 
     def get_lr(self) -> list[float]:
         """The rates of all groups at `self.last_epoch`; they may go on from `present()`, those of the step before."""
-        fail(OptimError, f"{type(self).__name__} does not say its rates", "def get_lr(self): return [a rate for each group]")
+        fail(
+            OptimError,
+            f"{type(self).__name__} does not say its rates",
+            "def get_lr(self): return [a rate for each group]",
+        )
         return []
 
     def closed_form(self) -> list[float]:
@@ -97,8 +112,12 @@ class LRScheduler:
         """Go on where `state_dict` was taken. The rates themselves are in the optimizer's state_dict."""
         missing = [key for key in self.state_dict() if key not in state_dict]
         if missing:
-            fail(OptimError, f"{type(self).__name__}.load_state_dict: {', '.join(missing)} missing", "the state_dict of a scheduler of the same class",
-                 given=sorted(state_dict))  # fmt: skip
+            fail(
+                OptimError,
+                f"{type(self).__name__}.load_state_dict: {', '.join(missing)} missing",
+                "the state_dict of a scheduler of the same class",
+                given=sorted(state_dict),
+            )
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "optimizer"})
 
 
@@ -120,17 +139,29 @@ class LambdaLR(LRScheduler):
         groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups and groups:
-            fail(OptimError, f"LambdaLR: {len(self.lr_lambdas)} functions for {groups} parameter groups", "one function, or one for each group",
-                 functions=len(self.lr_lambdas), groups=groups)  # fmt: skip
+            fail(
+                OptimError,
+                f"LambdaLR: {len(self.lr_lambdas)} functions for {groups} parameter groups",
+                "one function, or one for each group",
+                functions=len(self.lr_lambdas),
+                groups=groups,
+            )
         if not all(callable(function) for function in self.lr_lambdas):
-            fail(OptimError, "LambdaLR takes a function of the step", "LambdaLR(optimizer, lambda step: 0.95**step)", lr_lambda=lr_lambda)
+            fail(
+                OptimError,
+                "LambdaLR takes a function of the step",
+                "LambdaLR(optimizer, lambda step: 0.95**step)",
+                lr_lambda=lr_lambda,
+            )
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def get_lr(self) -> list[float]:
         return [base * float(function(self.last_epoch)) for base, function in zip(self.base_lrs, self.lr_lambdas)]
 
     def state_dict(self) -> dict[str, Any]:
-        kept = [None if not hasattr(f, "__dict__") or hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas]
+        kept = [
+            None if not hasattr(f, "__dict__") or hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas
+        ]
         return {**super().state_dict(), "lr_lambdas": kept}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -146,10 +177,22 @@ class StepLR(LRScheduler):
     """The rate times gamma every `step_size` steps."""
 
     def __init__(
-        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
+        self,
+        optimizer: Optimizer,
+        step_size: int,
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
     ):
         if not isinstance(step_size, int) or step_size < 1:
-            fail(OptimError, f"StepLR: step_size is {step_size!r}, and must be a whole number of steps, at least 1", "step_size=30", step_size=step_size)
+            fail(
+                OptimError,
+                f"StepLR: step_size is {step_size!r}, and must be a whole number of steps, at least 1",
+                "step_size=30",
+                step_size=step_size,
+            )
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
@@ -176,8 +219,12 @@ class MultiStepLR(LRScheduler):
         last_step: int | None = None,
     ):
         if not isinstance(milestones, Iterable):
-            fail(OptimError, f"MultiStepLR: milestones is {milestones!r}, where a list of steps is wanted", "milestones=[30, 80]",
-                 milestones=milestones)  # fmt: skip
+            fail(
+                OptimError,
+                f"MultiStepLR: milestones is {milestones!r}, where a list of steps is wanted",
+                "milestones=[30, 80]",
+                milestones=milestones,
+            )
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
@@ -194,7 +241,7 @@ class MultiStepLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The initial rate times a factor that goes in a straight line from start_factor to end_factor in total_iters steps."""
+    """The initial rate times a factor that goes straight from start_factor to end_factor in total_iters steps."""
 
     def __init__(
         self,
@@ -207,10 +254,19 @@ class LinearLR(LRScheduler):
         *,
         last_step: int | None = None,
     ):
-        for name, factor, whole in (("start_factor", start_factor, 0 < start_factor <= 1), ("end_factor", end_factor, 0 <= end_factor <= 1)):
+        for name, factor, whole in (
+            ("start_factor", start_factor, 0 < start_factor <= 1),
+            ("end_factor", end_factor, 0 <= end_factor <= 1),
+        ):
             if not whole:
-                fail(OptimError, f"LinearLR: {name} is {factor:g}, and must be {'above' if name[0] == 's' else 'at least'} 0 and at most 1",
-                     "LinearLR(optimizer, start_factor=0.1, total_iters=5)", start_factor=start_factor, end_factor=end_factor)  # fmt: skip
+                fail(
+                    OptimError,
+                    f"LinearLR: {name} is {factor:g}, "
+                    f"and must be {'above' if name[0] == 's' else 'at least'} 0 and at most 1",
+                    "LinearLR(optimizer, start_factor=0.1, total_iters=5)",
+                    start_factor=start_factor,
+                    end_factor=end_factor,
+                )
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
@@ -220,7 +276,10 @@ class LinearLR(LRScheduler):
         if self.initial or self.last_epoch > self.total_iters:
             return self.present()
         rise = self.end_factor - self.start_factor
-        return [rate * (1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)) for rate in self.present()]
+        return [
+            rate * (1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+            for rate in self.present()
+        ]
 
     def closed_form(self) -> list[float]:
         part = min(self.total_iters, self.last_epoch) / self.total_iters
@@ -234,10 +293,22 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
+        self,
+        optimizer: Optimizer,
+        T_max: int,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
     ):
         if not isinstance(T_max, int | float) or T_max <= 0:
-            fail(OptimError, f"CosineAnnealingLR: T_max is {T_max!r}, and must be above 0", "T_max=number of steps of the whole training", T_max=T_max)
+            fail(
+                OptimError,
+                f"CosineAnnealingLR: T_max is {T_max!r}, and must be above 0",
+                "T_max=number of steps of the whole training",
+                T_max=T_max,
+            )
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
@@ -246,10 +317,14 @@ class CosineAnnealingLR(LRScheduler):
             return self.present()
         if self.count == 1 and self.last_epoch > 0:
             return self.closed_form()
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the lowest point: the quotient below is 0 / 0
+        if (self.last_epoch - 1 - self.T_max) % (
+            2 * self.T_max
+        ) == 0:  # just past the lowest point: the quotient below is 0 / 0
             lift = (1 - math.cos(math.pi / self.T_max)) / 2
             return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.present())]
-        quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / (1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max))
+        quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / (
+            1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
+        )
         return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.present()]
 
     def closed_form(self) -> list[float]:
@@ -279,14 +354,29 @@ class SequentialLR(LRScheduler):
         if type(interval_rescaling) is int:  # PyTorch has last_epoch in this place
             interval_rescaling, last_epoch = None, interval_rescaling
         if not schedulers or len(milestones) != len(schedulers) - 1:
-            fail(OptimError, f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones; one milestone between each two is wanted",
-                 "SequentialLR(optimizer, [warmup, decay], milestones=[5])", schedulers=len(schedulers), milestones=milestones)  # fmt: skip
+            fail(
+                OptimError,
+                f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones; "
+                "one milestone between each two is wanted",
+                "SequentialLR(optimizer, [warmup, decay], milestones=[5])",
+                schedulers=len(schedulers),
+                milestones=milestones,
+            )
         if any(a >= b for a, b in zip([0, *milestones], milestones)):
-            fail(OptimError, f"SequentialLR: milestones {milestones} do not rise", "steps in rising order, above 0", milestones=milestones)
+            fail(
+                OptimError,
+                f"SequentialLR: milestones {milestones} do not rise",
+                "steps in rising order, above 0",
+                milestones=milestones,
+            )
         for i, scheduler in enumerate(schedulers):
             if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
-                fail(OptimError, f"SequentialLR: entry {i} is not a scheduler of this optimizer",
-                     "make every scheduler with the optimizer given here", entry=type(scheduler).__name__)  # fmt: skip
+                fail(
+                    OptimError,
+                    f"SequentialLR: entry {i} is not a scheduler of this optimizer",
+                    "make every scheduler with the optimizer given here",
+                    entry=type(scheduler).__name__,
+                )
         many = isinstance(interval_rescaling, list | tuple)
         self.anew = list(interval_rescaling) if many else [interval_rescaling is not False] * len(schedulers)
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False

@@ -54,14 +54,18 @@ class Optimizer:
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         """The op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
-        fail(OptimError, f"{type(self).__name__} has no rule", "def rule(self, group): return op, attrs; or override step()")
+        fail(
+            OptimError,
+            f"{type(self).__name__} has no rule",
+            "def rule(self, group): return op, attrs; or override step()",
+        )
 
     # ---- the step ------------------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in place.
 
-        closure: computes the loss anew (zero_grad, forward, backward) and returns it; called first, and step returns it.
+        closure: computes the loss anew (zero_grad, forward, backward) and returns it, as step then does.
         """
         loss = None
         if closure is not None:
@@ -94,7 +98,8 @@ class Optimizer:
 
     def warn_mixed(self, p: Tensor) -> None:
         warn(
-            f"{type(self).__name__}.step: a step has used this gradient already, and then backward() added a further one to it",
+            f"{type(self).__name__}.step: a step has used this gradient already, "
+            "and then backward() added a further one to it",
             "optimizer.zero_grad() before each backward(); if the sum is wanted, silence this by "
             'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
             parameter=p,
@@ -119,7 +124,9 @@ class Optimizer:
         for group in self.param_groups:
             if group.get("clip_grad_max_norm") is not None:
                 order = group.get("clip_grad_norm_type", 2.0)
-                clip_grad_norm_(group["params"], group["clip_grad_max_norm"], 2.0 if order is None else order, error_if_nonfinite)
+                clip_grad_norm_(
+                    group["params"], group["clip_grad_max_norm"], 2.0 if order is None else order, error_if_nonfinite
+                )
 
     # ---- state ---------------------------------------------------------------------------------------------------
 
@@ -136,7 +143,7 @@ class Optimizer:
         return state
 
     def prepare(self) -> None:
-        """Make the state of every parameter that wants a gradient now, before the first step: for those who trace one."""
+        """Make the state of every parameter that wants a gradient, before the first step: for who traces one."""
         for group in self.param_groups:
             names = self.names(group)
             for p in group["params"]:
@@ -153,18 +160,29 @@ class Optimizer:
         """Add a group: `{"params": tensors}` and the hyperparameters that differ from the defaults."""
         owner = type(self).__name__
         if not isinstance(param_group, Mapping) or "params" not in param_group:
-            fail(OptimError, f"{owner}: a parameter group is a dict with the key 'params'", '{"params": layer.parameters(), "lr": 0.1}',
-                 group=param_group)  # fmt: skip
+            fail(
+                OptimError,
+                f"{owner}: a parameter group is a dict with the key 'params'",
+                '{"params": layer.parameters(), "lr": 0.1}',
+                group=param_group,
+            )
         params, param_names = members(param_group["params"], owner)
         if param_names is not None and len(set(param_names)) < len(param_names):
-            fail(OptimError, f"{owner}: two parameters of a group have one name", "names that differ", names=param_names)
+            fail(
+                OptimError, f"{owner}: two parameters of a group have one name", "names that differ", names=param_names
+            )
         known = {id(p): i for i, group in enumerate(self.param_groups) for p in group["params"]}
         seen: dict[int, int] = {}
         for i, p in enumerate(params):
             if id(p) in known or id(p) in seen:
                 first = f"group {known[id(p)]}" if id(p) in known else f"position {seen[id(p)]} of the same group"
-                fail(OptimError, f"{owner}: parameter {i} of group {len(self.param_groups)} is in {first} already, so it would be updated twice",
-                     "each parameter once: list(dict.fromkeys(parameters))", parameter=p)  # fmt: skip
+                fail(
+                    OptimError,
+                    f"{owner}: parameter {i} of group {len(self.param_groups)} is in {first} already, "
+                    "so it would be updated twice",
+                    "each parameter once: list(dict.fromkeys(parameters))",
+                    parameter=p,
+                )
             seen[id(p)] = i
         given = {k: v for k, v in param_group.items() if k != "params"}
         group = Group({**given, **{k: v for k, v in self.defaults.items() if k not in given}})
@@ -186,7 +204,10 @@ class Optimizer:
         with the optimizer's.
         """
         numbers = {id(p): i for i, p in enumerate(self.parameters())}
-        groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
+        groups = [
+            {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
+            for g in self.param_groups
+        ]
         state = {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers}
         return {"state": state, "param_groups": groups}
 
@@ -195,19 +216,31 @@ class Optimizer:
         return [p for group in self.param_groups for p in group["params"]]
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take state and hyperparameters from what `state_dict` gave, here or in PyTorch; all is checked before any is written."""
+        """Take over what `state_dict` gave, here or in PyTorch; all is checked before any is written."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
-            fail(OptimError, f"{owner}.load_state_dict: a dict with 'state' and 'param_groups' is wanted",
-                 "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
-                 keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)  # fmt: skip
+            fail(
+                OptimError,
+                f"{owner}.load_state_dict: a dict with 'state' and 'param_groups' is wanted",
+                "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
+                keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict,
+            )
         given = state_dict["param_groups"]
         mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in given]
         if mine != theirs:
-            fail(OptimError, f"{owner}.load_state_dict: the groups hold {theirs} parameters, this optimizer's hold {mine}",
-                 "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)  # fmt: skip
+            fail(
+                OptimError,
+                f"{owner}.load_state_dict: the groups hold {theirs} parameters, this optimizer's hold {mine}",
+                "make the optimizer with the groups that it was saved with",
+                saved=theirs,
+                here=mine,
+            )
         by_number = dict(zip([n for g in given for n in g["params"]], self.parameters()))
-        ready = [(p, name, value) for n, p in by_number.items() for name, value in self.fitting(n, p, state_dict["state"].get(n, {}))]
+        ready = [
+            (p, name, value)
+            for n, p in by_number.items()
+            for name, value in self.fitting(n, p, state_dict["state"].get(n, {}))
+        ]
         for group, other in zip(self.param_groups, given):
             group.update({k: v for k, v in other.items() if k != "params"})
         before, self.state = self.state, {}
@@ -230,8 +263,13 @@ class Optimizer:
             array = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
             wanted = () if name in self.numbers else p.spec.shape
             if array.shape != wanted:
-                fail(OptimError, f"{type(self).__name__}.load_state_dict: {name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
-                     "load the optimizer's state into one made for the same model", parameter=p)  # fmt: skip
+                fail(
+                    OptimError,
+                    f"{type(self).__name__}.load_state_dict: "
+                    f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
+                    "load the optimizer's state into one made for the same model",
+                    parameter=p,
+                )
             array = np.ascontiguousarray(array, "float32" if name in self.numbers else p.spec.np).reshape(wanted)
             found.append((name, Tensor(array, spec_of(array))))
         return found
@@ -239,8 +277,8 @@ class Optimizer:
     def __repr__(self) -> str:
         rows = []
         for i, group in enumerate(self.param_groups):
-            rows += [f"Parameter Group {i}", *[f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")]]
+            rows += [
+                f"Parameter Group {i}",
+                *[f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")],
+            ]
         return "\n".join([f"{type(self).__name__} (", *rows, ")"])
-
-
-

@@ -15,8 +15,8 @@ from .optimizer import Optimizer
 class SGD(Optimizer):
     """p -= lr * grad; with momentum, p -= lr * buf where buf = momentum * buf + (1 - dampening) * grad.
 
-    lr, momentum, weight_decay (L2, added to the gradient): at least 0.  nesterov: look one step of momentum ahead; needs
-    momentum and no dampening.  maximize: go up.  contiguous_params, foreach, fused: accepted and without effect.
+    lr, momentum, weight_decay (L2, added to the gradient): at least 0.  nesterov: look one step of momentum ahead;
+    needs momentum and no dampening.  maximize: go up.  contiguous_params, foreach, fused: accepted and without effect.
     Without momentum no state is kept. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
     """
 
@@ -35,16 +35,29 @@ class SGD(Optimizer):
         foreach: bool | None = None,
         fused: bool | None = None,
     ):
-        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-                                  "nesterov": nesterov, "maximize": maximize})  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+            },
+        )
 
     def check(self, group: Mapping[str, Any]) -> None:
         for name in ("lr", "momentum", "weight_decay"):
             check_range("SGD", group, name)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            fail(OptimError, f"SGD: nesterov needs momentum above 0 and no dampening, not {group['momentum']} and {group['dampening']}",
-                 "SGD(params, lr=0.1, momentum=0.9, nesterov=True)",
-                 momentum=group["momentum"], dampening=group["dampening"])  # fmt: skip
+            fail(
+                OptimError,
+                f"nesterov needs momentum above 0 and no dampening, not {group['momentum']} and {group['dampening']}",
+                "SGD(params, lr=0.1, momentum=0.9, nesterov=True)",
+                momentum=group["momentum"],
+                dampening=group["dampening"],
+            )
 
     def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         if not group["momentum"]:
@@ -61,7 +74,7 @@ class SGD(Optimizer):
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
     def state_dict(self) -> dict[str, Any]:
-        """As every optimizer's; a buffer that no step has filled yet is left out, and so is `step`, which PyTorch has not."""
+        """As every optimizer's, without buffers that no step has filled yet, and without `step`: PyTorch has none."""
         found = super().state_dict()
         for number, state in list(found["state"].items()):
             step = state.pop("step", None)

@@ -109,8 +109,12 @@ def test_stale_temporaries_are_swept(old):
     dead.wait()
     folder, here = old.parent, atomic.host()
     stale = [f".x.safetensors.{here}.{dead.pid}.0123abcd.tmp", f".x.safetensors.{here}.{os.getpid()}.0123abcd.tmp"]
-    others = [f".x.safetensors.{here}.{os.getppid()}.0123abcd.tmp", f".x.safetensors.00000000.{dead.pid}.0123abcd.tmp",
-              f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp", ".x.safetensors.tmp"]  # fmt: skip
+    others = [
+        f".x.safetensors.{here}.{os.getppid()}.0123abcd.tmp",
+        f".x.safetensors.00000000.{dead.pid}.0123abcd.tmp",
+        f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp",
+        ".x.safetensors.tmp",
+    ]
     for name in stale + others:
         (folder / name).write_bytes(b"half")
     flow.save({"w": flow.zeros(4)}, old)
@@ -165,5 +169,3 @@ def test_memory_of_a_save_and_a_load(tmp_path):
     assert tracemalloc.get_traced_memory()[1] < w.nbytes + (4 << 20)
     tracemalloc.stop()
     assert found["w"].sum().item() == 4_000_000
-
-

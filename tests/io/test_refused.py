@@ -112,7 +112,9 @@ def test_nothing_is_unpickled(name, data, tmp_path):
     assert "pickl" in str(caught.value)
     if not name.endswith(".npz"):
         stem = name.rpartition(".")[0]
-        assert f'save_file(torch.load("{name}", map_location="cpu", weights_only=True), "{stem}.safetensors")' in str(caught.value)
+        assert f'save_file(torch.load("{name}", map_location="cpu", weights_only=True), "{stem}.safetensors")' in str(
+            caught.value
+        )
 
 
 # ---- damage ------------------------------------------------------------------------------------------------------
@@ -120,7 +122,13 @@ def test_nothing_is_unpickled(name, data, tmp_path):
 
 @pytest.fixture
 def saved(tmp_path):
-    state = {"w": flow.arange(6.0).reshape(2, 3), "b": flow.tensor([True, False]), "e": flow.zeros(0, 3), "lr": 0.1, "s": [(1, None)]}
+    state = {
+        "w": flow.arange(6.0).reshape(2, 3),
+        "b": flow.tensor([True, False]),
+        "e": flow.zeros(0, 3),
+        "lr": 0.1,
+        "s": [(1, None)],
+    }
     flow.save(state, tmp_path / "x.safetensors")
     return tmp_path / "x.safetensors"
 
@@ -226,10 +234,26 @@ def test_claims_take_no_memory(saved):
 
 
 TREES = [
-    ["list"], ["list", 3], ["dict", [["a"]]], ["dict", [["a", 1], ["a", 2]]], ["dict", [[["list", []], 1]]], ["tensor", "nowhere", {}],
-    ["tensor", "w", []], ["tensor", "w"], ["tensor", ["w"], {}], ["tensor", "w", {"object": []}], ["tensor", "n", {"requires_grad": True}],
-    ["float", "0.5"], ["dtype", "complex64"], ["what", 1], [], [3], {"a": 1}, ["array", 3], ["dict", "ab"],
-]  # fmt: skip
+    ["list"],
+    ["list", 3],
+    ["dict", [["a"]]],
+    ["dict", [["a", 1], ["a", 2]]],
+    ["dict", [[["list", []], 1]]],
+    ["tensor", "nowhere", {}],
+    ["tensor", "w", []],
+    ["tensor", "w"],
+    ["tensor", ["w"], {}],
+    ["tensor", "w", {"object": []}],
+    ["tensor", "n", {"requires_grad": True}],
+    ["float", "0.5"],
+    ["dtype", "complex64"],
+    ["what", 1],
+    [],
+    [3],
+    {"a": 1},
+    ["array", 3],
+    ["dict", "ab"],
+]
 
 
 @pytest.mark.parametrize("tree", TREES, ids=json.dumps)
@@ -243,10 +267,16 @@ def test_structures_of_the_wrong_kind(tree, tmp_path):
 
 @pytest.mark.parametrize(
     ("structure", "text"),
-    [("[1]", r"\[1\]"), ("{", "damaged"), ('{"tree": 1}', "version"), ('{"version": 2, "tree": 1}', "version 2"),
-     ('{"version": true, "tree": 1}', "version"), ('{"version": 1, "tree": ' + '["list",[' * 120 + "]]" * 120 + "}", "levels"),
-     ('{"version": 1, "tree": ' + "[" * 200_000, "damaged")],
-)  # fmt: skip
+    [
+        ("[1]", r"\[1\]"),
+        ("{", "damaged"),
+        ('{"tree": 1}', "version"),
+        ('{"version": 2, "tree": 1}', "version 2"),
+        ('{"version": true, "tree": 1}', "version"),
+        ('{"version": 1, "tree": ' + '["list",[' * 120 + "]]" * 120 + "}", "levels"),
+        ('{"version": 1, "tree": ' + "[" * 200_000, "damaged"),
+    ],
+)
 def test_structure_texts(structure, text, tmp_path):
     with open(tmp_path / "x.safetensors", "wb", buffering=0) as file:
         container.write(file, {}, structure)
@@ -306,7 +336,9 @@ def test_npz_flipped_and_cut(tmp_path):
             found = flow.load(path)
         except CheckpointError:
             continue
-        assert before == {k: v.tolist() for k, v in found.items()}, place  # it was in a date, or a field that nobody reads
+        assert before == {k: v.tolist() for k, v in found.items()}, (
+            place
+        )  # it was in a date, or a field that nobody reads
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError):

@@ -1,4 +1,4 @@
-"""Schedules: their closed forms, their state, OneFlow's names, and what they refuse. PyTorch's numbers: test_optim_torch."""
+"""Schedules: closed forms, state, OneFlow's names, and what they refuse. PyTorch's numbers: test_optim_torch."""
 
 import math
 import warnings
@@ -34,14 +34,27 @@ FORMULAS = {
     "StepLR": (lambda o: s.StepLR(o, step_size=2, gamma=0.5), lambda t: 0.8 * 0.5 ** (t // 2)),
     "MultiStepLR": (lambda o: s.MultiStepLR(o, milestones=[3, 5]), lambda t: 0.8 * 0.1 ** ((t >= 3) + (t >= 5))),
     "LambdaLR": (lambda o: s.LambdaLR(o, lr_lambda=lambda t: 1 / (1 + t)), lambda t: 0.8 / (1 + t)),
-    "CosineAnnealingLR": (lambda o: s.CosineAnnealingLR(o, T_max=6, eta_min=0.2), lambda t: 0.2 + 0.3 * (1 + math.cos(math.pi * t / 6))),
-    "LinearLR": (lambda o: s.LinearLR(o, start_factor=0.25, total_iters=4), lambda t: 0.8 * (0.25 + 0.75 * min(t, 4) / 4)),
+    "CosineAnnealingLR": (
+        lambda o: s.CosineAnnealingLR(o, T_max=6, eta_min=0.2),
+        lambda t: 0.2 + 0.3 * (1 + math.cos(math.pi * t / 6)),
+    ),
+    "LinearLR": (
+        lambda o: s.LinearLR(o, start_factor=0.25, total_iters=4),
+        lambda t: 0.8 * (0.25 + 0.75 * min(t, 4) / 4),
+    ),
     "SequentialLR": (
         lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.5, total_iters=3), s.StepLR(o, 2)], milestones=[3]),
         lambda t: 0.8 * (0.5 + t / 6) if t < 3 else 0.8 * 0.1 ** ((t - 3) // 2),
     ),
     "SequentialLR in another": (  # PyTorch begins the inner second one a step too early
-        lambda o: s.SequentialLR(o, [s.SequentialLR(o, [s.LinearLR(o, 0.5, total_iters=3), s.StepLR(o, 2)], [3]), s.LambdaLR(o, lambda t: 0.5**t)], [7]),
+        lambda o: s.SequentialLR(
+            o,
+            [
+                s.SequentialLR(o, [s.LinearLR(o, 0.5, total_iters=3), s.StepLR(o, 2)], [3]),
+                s.LambdaLR(o, lambda t: 0.5**t),
+            ],
+            [7],
+        ),
         lambda t: 0.8 * (0.5 + t / 6) if t < 3 else 0.8 * 0.1 ** ((t - 3) // 2) if t < 7 else 0.8 * 0.5 ** (t - 7),
     ),
     "SequentialLR that goes on counting": (
@@ -67,7 +80,10 @@ def test_jump(name):
         return
     scheduler.optimizer.step()
     scheduler.step(7)
-    assert scheduler.get_last_lr() == pytest.approx([formula(7)], rel=1e-12) and scheduler.last_epoch == scheduler.last_step == 7
+    assert (
+        scheduler.get_last_lr() == pytest.approx([formula(7)], rel=1e-12)
+        and scheduler.last_epoch == scheduler.last_step == 7
+    )
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -108,7 +124,9 @@ def test_callable_objects_are_saved():
 def test_wrong_order_warns_once():
     o = optimizer()
     scheduler = s.StepLR(o, 2)
-    with pytest.warns(MinflowWarning, match=r"(?s)StepLR.step comes before.*0\.8.*test_lr_scheduler.py:\d+.*optimizer.step\(\) first") as caught:
+    with pytest.warns(
+        MinflowWarning, match=r"(?s)StepLR.step comes before.*0\.8.*test_lr_scheduler.py:\d+.*optimizer.step\(\) first"
+    ) as caught:
         for _ in range(3):
             scheduler.step()
             o.step()

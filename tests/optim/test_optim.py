@@ -39,7 +39,20 @@ def sgd(p, g, s, t, lr=0.1, momentum=0, dampening=0, weight_decay=0, nesterov=Fa
     return p - lr * g
 
 
-def adam(p, g, s, t, lr=0.1, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, maximize=False, decoupled=False, do_bias_correction=True):
+def adam(
+    p,
+    g,
+    s,
+    t,
+    lr=0.1,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0,
+    amsgrad=False,
+    maximize=False,
+    decoupled=False,
+    do_bias_correction=True,
+):
     g = -g if maximize else g
     if decoupled:
         p = p * (1 - lr * weight_decay)
@@ -66,7 +79,11 @@ CASES = [
     (flow.optim.Adam, adam, {"amsgrad": True, "weight_decay": 0.1}),
     (flow.optim.Adam, adam, {"do_bias_correction": False}),
     (flow.optim.AdamW, lambda *a, **k: adam(*a, **{"weight_decay": 0.01, **k}, decoupled=True), {}),
-    (flow.optim.AdamW, lambda *a, **k: adam(*a, **k, decoupled=True), {"weight_decay": 0.3, "amsgrad": True, "maximize": True}),
+    (
+        flow.optim.AdamW,
+        lambda *a, **k: adam(*a, **k, decoupled=True),
+        {"weight_decay": 0.3, "amsgrad": True, "maximize": True},
+    ),
 ]
 
 
@@ -85,7 +102,12 @@ def test_formula(cls, formula, options, dtype):
         optimizer.step()
         assert all(p.array is a for p, a in zip(params, arrays)), "the storage was not kept"
     for p, e in zip(params, expected):
-        np.testing.assert_allclose(p.detach().numpy(), e, rtol=1e-12 if dtype == "float64" else 3e-5, atol=1e-14 if dtype == "float64" else 3e-6)
+        np.testing.assert_allclose(
+            p.detach().numpy(),
+            e,
+            rtol=1e-12 if dtype == "float64" else 3e-5,
+            atol=1e-14 if dtype == "float64" else 3e-6,
+        )
 
 
 @pytest.mark.parametrize("name", ["sgd", "sgd_momentum", "sgd_dampened", "adam", "adam_amsgrad"])
@@ -99,7 +121,11 @@ def test_kernels_in_place_in_pieces_and_strided_agree(name, monkeypatch):
         kept = [i for i, x in enumerate(op.inputs) if x not in ("grad", "lr")]
         expected = op.kernel(*case.arrays(), **case.attrs)
         expected = list(expected) if op.many else [expected]
-        for chunk, layout in ((1 << 17, np.array), (16, np.array), (16, lambda a: np.repeat(a, 2).reshape(*a.shape, 2)[..., 0])):
+        for chunk, layout in (
+            (1 << 17, np.array),
+            (16, np.array),
+            (16, lambda a: np.repeat(a, 2).reshape(*a.shape, 2)[..., 0]),
+        ):
             monkeypatch.setattr(update, "CHUNK", chunk)
             arrays = [layout(a) for a in case.arrays()]
             targets = [arrays[i] for i in kept]
@@ -112,7 +138,11 @@ def test_a_step_allocates_nothing_large():
     import tracemalloc
 
     params = parameters("float32", [(1_000_000,)])
-    for cls, options in ((flow.optim.SGD, {}), (flow.optim.SGD, {"momentum": 0.9}), (flow.optim.Adam, {"amsgrad": True})):
+    for cls, options in (
+        (flow.optim.SGD, {}),
+        (flow.optim.SGD, {"momentum": 0.9}),
+        (flow.optim.Adam, {"amsgrad": True}),
+    ):
         optimizer = cls(params, lr=1e-3, **options)
         give(params, 0)
         optimizer.step()
@@ -267,7 +297,10 @@ W = flow.tensor([1.0], requires_grad=True)
         (lambda: flow.optim.SGD([{"params": {W}}], lr=1), ["set"]),
         (lambda: flow.optim.SGD([("a", W), ("a", flow.zeros(1))], lr=1), ["one name"]),
         (lambda: flow.optim.Optimizer([W], {"lr": 1}).load_state_dict({"w": 1}), ["param_groups"]),
-        (lambda: flow.optim.SGD([W], lr=1).load_state_dict(flow.optim.SGD([W, flow.zeros(1)], lr=1).state_dict()), ["[2]", "[1]"]),
+        (
+            lambda: flow.optim.SGD([W], lr=1).load_state_dict(flow.optim.SGD([W, flow.zeros(1)], lr=1).state_dict()),
+            ["[2]", "[1]"],
+        ),
     ],
 )
 def test_refused(make, texts):
@@ -310,7 +343,11 @@ def test_writes_move_the_epoch():
     assert optimizer.fingerprint() == before
     assert moves(lambda: group.__setitem__("momentum", 0.5)) and moves(lambda: group.update(weight_decay=0.1))
     assert optimizer.fingerprint() != before
-    assert moves(lambda: group.setdefault("new", 1)) and moves(lambda: group.pop("new")) and not moves(lambda: group.pop("new", None))
+    assert (
+        moves(lambda: group.setdefault("new", 1))
+        and moves(lambda: group.pop("new"))
+        and not moves(lambda: group.pop("new", None))
+    )
     assert moves(lambda: group.__ior__({"nesterov": True})) and moves(lambda: group.__delitem__("nesterov"))
     assert moves(lambda: optimizer.add_param_group({"params": [flow.zeros(1)]}))
 
@@ -344,9 +381,15 @@ def test_load_state_dict_copies_and_keeps_the_storage():
     optimizer.load_state_dict({"state": {0: {"momentum_buffer": given}}, "param_groups": [{"lr": 0.5, "params": [0]}]})
     assert optimizer.state[params[0]]["momentum_buffer"] is held and held.tolist() == [1, 1, 1]
     given[:] = 7
-    assert held.tolist() == [1, 1, 1] and optimizer.param_groups[0]["lr"] == 0.5 and optimizer.param_groups[0]["momentum"] == 0.9
+    assert (
+        held.tolist() == [1, 1, 1]
+        and optimizer.param_groups[0]["lr"] == 0.5
+        and optimizer.param_groups[0]["momentum"] == 0.9
+    )
     with pytest.raises(OptimError, match=r"momentum_buffer of parameter 0 has shape \(4,\), \(3,\)"):
-        optimizer.load_state_dict({"state": {0: {"momentum_buffer": np.ones(4)}}, "param_groups": [{"lr": 0.1, "params": [0]}]})
+        optimizer.load_state_dict(
+            {"state": {0: {"momentum_buffer": np.ones(4)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+        )
     assert held.tolist() == [1, 1, 1] and optimizer.param_groups[0]["lr"] == 0.5
 
 
@@ -408,7 +451,9 @@ def model_and_loss():
 def test_forgotten_zero_grad_warns_once():
     model, loss = model_and_loss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
-    with pytest.warns(MinflowWarning, match=r"(?s)SGD.step.*weight.*test_optim.py:\d+.*zero_grad.*filterwarnings") as caught:
+    with pytest.warns(
+        MinflowWarning, match=r"(?s)SGD.step.*weight.*test_optim.py:\d+.*zero_grad.*filterwarnings"
+    ) as caught:
         for _ in range(4):
             loss().backward()
             optimizer.step()

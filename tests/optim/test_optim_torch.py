@@ -27,7 +27,12 @@ def pair(name, options, dtype):
     arrays = [np.asarray(rng.standard_normal(s), dtype) for s in SHAPES]
     mine = [flow.tensor(a.copy(), requires_grad=True) for a in arrays]
     theirs = [torch.tensor(a.copy(), requires_grad=True) for a in arrays]
-    return mine, theirs, getattr(flow.optim, name)(mine, lr=0.05, **options), getattr(torch.optim, name)(theirs, lr=0.05, **options)
+    return (
+        mine,
+        theirs,
+        getattr(flow.optim, name)(mine, lr=0.05, **options),
+        getattr(torch.optim, name)(theirs, lr=0.05, **options),
+    )
 
 
 def run(steps, mine, theirs, ours, other):
@@ -42,7 +47,12 @@ def run(steps, mine, theirs, ours, other):
 
 def close(mine, theirs, dtype):
     for p, q in zip(mine, theirs):
-        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-12 if dtype == "float64" else 2e-5, atol=1e-7 if dtype == "float32" else 0)
+        np.testing.assert_allclose(
+            p.detach().numpy(),
+            q.detach().numpy(),
+            rtol=1e-12 if dtype == "float64" else 2e-5,
+            atol=1e-7 if dtype == "float32" else 0,
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -58,8 +68,11 @@ def test_state_dicts_go_both_ways(name, options):
     mine, theirs, ours, other = pair(name, options, "float64")
     run(range(3), mine, theirs, ours, other)
     a, b = ours.state_dict(), other.state_dict()
-    assert {k: set(v) for k, v in a["state"].items()} == {k: {n for n, x in v.items() if x is not None} for k, v in b["state"].items() if any(
-        x is not None for x in v.values())}  # fmt: skip
+    assert {k: set(v) for k, v in a["state"].items()} == {
+        k: {n for n, x in v.items() if x is not None}
+        for k, v in b["state"].items()
+        if any(x is not None for x in v.values())
+    }
     assert [g["params"] for g in a["param_groups"]] == [g["params"] for g in b["param_groups"]]
     assert set(a["param_groups"][0]) - {"do_bias_correction"} <= set(b["param_groups"][0])
     _, _, fresh, fresh_other = pair(name, {}, "float64")
@@ -100,10 +113,13 @@ SCHEDULES = {
     "CosineAnnealingLR long": lambda s, o: s.CosineAnnealingLR(o, 100),
     "LinearLR": lambda s, o: s.LinearLR(o),
     "LinearLR down": lambda s, o: s.LinearLR(o, 1.0, 0.1, 8),
-    "SequentialLR": lambda s, o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=4), s.CosineAnnealingLR(o, 10)], [4]),
+    "SequentialLR": lambda s, o: s.SequentialLR(
+        o, [s.LinearLR(o, 0.1, total_iters=4), s.CosineAnnealingLR(o, 10)], [4]
+    ),
     "SequentialLR of three": lambda s, o: s.SequentialLR(
-        o, [s.StepLR(o, 2), s.LambdaLR(o, lambda t: 0.5**t), s.MultiStepLR(o, [1, 2])], milestones=[3, 8]),
-}  # fmt: skip
+        o, [s.StepLR(o, 2), s.LambdaLR(o, lambda t: 0.5**t), s.MultiStepLR(o, [1, 2])], milestones=[3, 8]
+    ),
+}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:torch")

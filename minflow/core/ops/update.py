@@ -52,11 +52,16 @@ def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
     def infer(*specs: Spec, **attrs):
         p = specs[0]
         if not getattr(p, "floating", False):
-            raise DTypeError(f"{op}: {{p}} is {p.dtype.name}, and only floating tensors can be trained", hint="{p}.float()")
+            raise DTypeError(
+                f"{op}: {{p}} is {p.dtype.name}, and only floating tensors can be trained", hint="{p}.float()"
+            )
         names = ("p", *same, *numbers)
         for name, spec in zip(names[1:], specs[1:]):
             if name in same and spec is not p:
-                raise ShapeError(f"{op}: {{{name}}} is {spec}, {{p}} is {p}", hint="gradient and state have the shape and dtype of {p}")
+                raise ShapeError(
+                    f"{op}: {{{name}}} is {spec}, {{p}} is {p}",
+                    hint="gradient and state have the shape and dtype of {p}",
+                )
             if name in numbers and getattr(spec, "shape", ()) != ():
                 raise ShapeError(f"{op}: {{{name}}} has shape {spec.shape}, one number is wanted", hint="a 0-d tensor")
         kept = tuple(s for name, s in zip(names, specs) if name not in ("grad", "lr"))
@@ -66,7 +71,7 @@ def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
 
 
 def signatures(arrays: int, numbers: int, outputs: str) -> tuple:
-    """On many ranks: all arrays split alike or all there, the numbers everywhere; outputs: S for an array, B for a number."""
+    """On many ranks: arrays split alike or all there, numbers everywhere; outputs: S for an array, B for a number."""
     return (
         (*("S",) * arrays, *("B",) * numbers, *outputs),
         ("B",) * (arrays + numbers + len(outputs)),
@@ -155,7 +160,7 @@ sgd_dampened = define(
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.1, weight_decay=0.0, maximize=False),
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.5, weight_decay=0.1, maximize=True),
     ],
-    doc="sgd_momentum with buf = momentum * buf + (1 - dampening) * direction; the first step takes the direction whole.",
+    doc="sgd_momentum, buf = momentum * buf + (1 - dampening) * direction; the first step takes the direction whole.",
 )
 
 
@@ -171,7 +176,24 @@ def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize, o
 # ---- Adam --------------------------------------------------------------------------------------------------------
 
 
-def moments(xp, p, grad, exp_avg, exp_avg_sq, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize, out):
+def moments(
+    xp,
+    p,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    most,
+    step,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay,
+    decoupled,
+    corrected,
+    maximize,
+    out,
+):
     """One step of Adam; `most` is AMSGrad's largest second moment so far, or None."""
     now, rate = float(step) + 1, float(lr)
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
@@ -205,7 +227,15 @@ def moments(xp, p, grad, exp_avg, exp_avg_sq, most, step, lr, beta1, beta2, eps,
     return now
 
 
-settings = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.1, "decoupled": False, "corrected": True, "maximize": False}
+settings = {
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "eps": 1e-8,
+    "weight_decay": 0.1,
+    "decoupled": False,
+    "corrected": True,
+    "maximize": False,
+}
 square = positive(3, 4)
 
 adam = define(
@@ -220,7 +250,7 @@ adam = define(
         case(single, single(), single(), positive(5)(dtype="float32"), count, rate, **settings | {"weight_decay": 0.0}),
         case(empty, empty(), empty(), empty(), count, rate, **settings),
     ],
-    doc="Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; decoupled: weights decay on their own, Loshchilov & Hutter 2019 "
+    doc="Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; decoupled: weights decay alone, Loshchilov & Hutter 2019 "
     "(arXiv:1711.05101), algorithm 2.  corrected: the moments' bias towards zero is taken out.",
 )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.creation import as_tensor
-from ..core.op import fail
 from ..core.errors import TraceError
+from ..core.op import fail
 from ..core.rebind import cell_of
 from ..core.tensor import Tensor
 
@@ -30,6 +30,3 @@ class Parameter(Tensor):
         self.cell = cell_of(source)
         if requires_grad:
             self.requires_grad_()
-
-    def __repr__(self, *, tensor_contents=None) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"

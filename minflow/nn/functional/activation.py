@@ -7,8 +7,10 @@ Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ...core.errors import ShapeError
+from ...core.grad_modes import is_grad_enabled
 from ...core.op import fail, warn
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
@@ -31,14 +33,23 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)"""
     ready("relu6", input)
-    return input.clamp_(0.0, 6.0) if inplace else e.clamp(input, 0.0, 6.0)
+    return overwrite(input, six) if inplace else six(input)
+
+
+def six(x: Tensor) -> Tensor:
+    return e.clamp(x, 0.0, 6.0)
+
+
+def overwrite(input: Tensor, function: Callable, *options: float) -> Tensor:
+    """input = function(input). Where backward will ask for the old numbers, it gets a copy of them."""
+    recorded = input.requires_grad and is_grad_enabled()
+    return input.copy_(function(input.clone() if recorded else input, *options))
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope * x"""
     ready("leaky_relu", input)
-    out = leaky(input, negative_slope)
-    return input.copy_(out) if inplace else out
+    return overwrite(input, leaky, negative_slope) if inplace else leaky(input, negative_slope)
 
 
 def leaky(input: Tensor, slope: float) -> Tensor:
@@ -69,8 +80,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)"""
     ready("silu", input)
-    out = silu_of(input)
-    return input.copy_(out) if inplace else out
+    return overwrite(input, silu_of) if inplace else silu_of(input)
 
 
 @composite

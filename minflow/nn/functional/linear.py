@@ -25,8 +25,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         explain_shapes(input, weight)
     if x.dtype is not w.dtype:
         input, weight = same_dtype("linear", input, weight)
-    out = matmul(input, weight, ta=False, tb=True)
-    return out if bias is None else out + bias
+    if x.ndim == 2:
+        out = matmul(input, weight, ta=False, tb=True)
+        return out if bias is None else out + bias
+    flat = matmul(input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True)  # one large product, forward and backward
+    return (flat if bias is None else flat + bias).reshape(*x.shape[:-1], w.shape[0])
 
 
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:

@@ -39,11 +39,8 @@ def installed(name: str) -> str | None:
 
 
 def python() -> Iterator[Line]:
-    text = f"{platform.python_version()} ({sys.executable}), {platform.system()} {platform.machine()}, {cores()} cores"
-    if sys.version_info < (3, 11):
-        yield "broken", "python", f"{text}: minflow needs Python 3.11 or newer"
-    else:
-        yield "ok", "python", text
+    system = f"{platform.system()} {platform.machine()}"
+    yield "ok", "python", f"{platform.python_version()} ({sys.executable}), {system}, {cores()} cores"
 
 
 def cores() -> int:

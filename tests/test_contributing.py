@@ -34,8 +34,8 @@ def test_add_an_op(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     passed = re.findall(r"^PASSED .*::(\w+)", done.stdout, re.MULTILINE)
     assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= set(passed)
-    large = (f"import contributed, minflow as flow; x = flow.tensor(3e38); "
-             f"print(round(float(contributed.file.hypot(x * 0.3, x * 0.4) / x), 6))")
+    large = ("import contributed, minflow as flow; x = flow.tensor(3e38); "
+             "print(round(float(contributed.file.hypot(x * 0.3, x * 0.4) / x), 6))")
     assert python("-c", large, cwd=tmp_path, path=[tmp_path]).stdout == "0.5\n"
 
 

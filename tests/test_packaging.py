@@ -135,3 +135,10 @@ def test_wheel_runs_outside_a_checkout(wheel, tmp_path):
                           capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.split() == [str(wheel / "minflow/__init__.py"), "None",
                                    str(wheel / "minflow/_notebooks/00_tour.ipynb"), "5.0"]
+
+
+def test_typed_program_runs():
+    # mypy reads it in .ci/run; here it has to do what it says.
+    done = subprocess.run([sys.executable, "-W", "error", str(TOP / "tests/typed_program.py")], capture_output=True,
+                          text=True, env=os.environ | {"PYTHONPATH": str(TOP)}, timeout=120)
+    assert done.returncode == 0, done.stderr

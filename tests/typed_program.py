@@ -1,0 +1,44 @@
+"""A program of a user who annotates, read by mypy (see pyproject.toml) and run by test_packaging.py.
+
+`assert_type` fails the type checker where a public name promises something else.
+"""
+
+from typing import assert_type
+
+import minflow as flow
+from minflow import nn, optim
+
+
+class Net(nn.Module):
+    def __init__(self, hidden: int = 8) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(4, hidden)
+        self.out = nn.Linear(hidden, 3)
+
+    def forward(self, x: flow.Tensor) -> flow.Tensor:
+        return self.out(flow.relu(self.hidden(x)))
+
+
+def train(steps: int) -> float:
+    flow.manual_seed(0)
+    net = Net()
+    loss_of = nn.CrossEntropyLoss()
+    optimizer = optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    x: flow.Tensor = flow.randn(6, 4)
+    labels = flow.tensor([0, 1, 2, 0, 1, 2])
+    assert_type(labels, flow.Tensor)
+    loss: flow.Tensor = flow.zeros(())
+    for _ in range(steps):
+        loss = loss_of(net(x), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with flow.no_grad():
+        right: flow.Tensor = (net(x).argmax(1) == labels).float().mean()
+    shape: tuple[int, ...] = x.shape
+    assert shape == (6, 4) and 0 <= right.item() <= 1
+    return float(loss)
+
+
+if __name__ == "__main__":
+    assert train(60) < train(1)

@@ -21,6 +21,9 @@ from ..ops.compare import logical_xor as logical_xor
 from ..ops.compare import lt as lt
 from ..ops.compare import ne as ne
 from ..ops.elementwise import abs as abs
+from ..ops.elementwise import acos as acos
+from ..ops.elementwise import asin as asin
+from ..ops.elementwise import atan as atan
 from ..ops.elementwise import ceil as ceil
 from ..ops.elementwise import cos as cos
 from ..ops.elementwise import erf as erf
@@ -50,7 +53,14 @@ from ..ops.elementwise import tanh as tanh
 from ..ops.elementwise import trunc as trunc
 from .arguments import axis_of as axis_of
 from .arguments import numpy_names as numpy_names
+from .arithmetic import absolute as absolute
 from .arithmetic import add as add
+from .arithmetic import clip as clip
+from .arithmetic import divide as divide
+from .arithmetic import multiply as multiply
+from .arithmetic import negative as negative
+from .arithmetic import subtract as subtract
+from .arithmetic import true_divide as true_divide
 from .arithmetic import addcdiv as addcdiv
 from .arithmetic import addcmul as addcmul
 from .arithmetic import allclose as allclose
@@ -102,6 +112,8 @@ from .linear_algebra import mm as mm
 from .linear_algebra import mv as mv
 from .linear_algebra import outer as outer
 from .linear_algebra import tensordot as tensordot
+from .normalizing import log_softmax as log_softmax
+from .normalizing import softmax as softmax
 from .ordering import argsort as argsort
 from .ordering import median as median
 from .ordering import sort as sort

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and choice, with PyTorch's arguments. What needs no arguments beyond its inputs is an op itself.
+"""Arithmetic, comparison and choice, with PyTorch's arguments. What needs no arguments but its inputs is an op.
 
 Read next: `reduction.py`.
 """
@@ -51,7 +51,12 @@ def pow(input, exponent):
     """`input ** exponent`. Raises DTypeError for an integer to a negative integer."""
     input, exponent = operand(input), operand(exponent)
     if exponent.__class__ is int and exponent < 0 and is_tensor(input) and not input.spec.dtype.floating:
-        fail(DTypeError, f"pow: integers to the power {exponent} are not integers", f"input.float() ** {exponent}", input=input)
+        fail(
+            DTypeError,
+            f"pow: integers to the power {exponent} are not integers",
+            f"input.float() ** {exponent}",
+            input=input,
+        )
     return e.pow(input, exponent)
 
 
@@ -70,7 +75,13 @@ def clamp(input, min=None, max=None):
         given = operand(max if min is None else min)
         spec = input.spec
         dtype = promote(spec, given.spec if is_tensor(given) else type(given))
-        low, high = (float("-inf"), float("inf")) if dtype.floating else (0, 1) if dtype is bool_ else (iinfo(dtype).min, iinfo(dtype).max)
+        low, high = (
+            (float("-inf"), float("inf"))
+            if dtype.floating
+            else (0, 1)
+            if dtype is bool_
+            else (iinfo(dtype).min, iinfo(dtype).max)
+        )
         min, max = (low, max) if min is None else (min, high)
     return e.clamp(input, operand(min), operand(max))
 
@@ -83,8 +94,12 @@ def where(condition, input=None, other=None):
         return nonzero(condition, as_tuple=True)
     condition, input, other = operand(condition), operand(input), operand(other)
     if is_tensor(condition) and condition.spec.dtype is not bool_:
-        fail(DTypeError, f"where: the condition is {condition.spec.dtype.name}, not bool", "a comparison such as x > 0, or condition.bool()",
-             condition=condition)  # fmt: skip
+        fail(
+            DTypeError,
+            f"where: the condition is {condition.spec.dtype.name}, not bool",
+            "a comparison such as x > 0, or condition.bool()",
+            condition=condition,
+        )
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     return e.where(condition, *[to(x, dtype) if is_tensor(x) else x for x in (input, other)])
 
@@ -96,7 +111,9 @@ def masked_fill(input, mask, value):
             fail(ShapeError, "masked_fill: the value must be one number", "flow.where(mask, value, input)", value=value)
         value = to(value, input.spec.dtype)
     elif value.__class__ is float and not input.spec.dtype.floating:
-        fail(DTypeError, f"masked_fill: {input.spec.dtype.name} cannot hold {value}", "input.float() first", input=input)
+        fail(
+            DTypeError, f"masked_fill: {input.spec.dtype.name} cannot hold {value}", "input.float() first", input=input
+        )
     elif value.__class__ not in NUMBERS:
         value = operand(value)
     return e.where(mask, value, input)
@@ -115,6 +132,9 @@ def addcmul(input, tensor1, tensor2, *, value=1):
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """`input + value * tensor1 / tensor2`."""
     return e.add(input, e.mul(e.div(tensor1, tensor2), value))
+
+
+absolute, negative, multiply, subtract, divide, true_divide, clip = e.abs, e.neg, e.mul, sub, div, div, clamp
 
 
 def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):

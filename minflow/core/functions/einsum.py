@@ -24,8 +24,12 @@ def einsum(equation: str, *operands):
     for k, (term, x) in enumerate(zip(terms, operands)):
         for letter, size in zip(term, x.spec.shape):
             if sizes.setdefault(letter, size) != size and size != 1 and sizes[letter] != 1:
-                fail(ShapeError, f"einsum: {letter!r} is {sizes[letter]} in one tensor and {size} in tensor {k}", f"check {equation!r}",
-                     **{f"tensor {j} ({t})": y for j, (t, y) in enumerate(zip(terms, operands))})  # fmt: skip
+                fail(
+                    ShapeError,
+                    f"einsum: {letter!r} is {sizes[letter]} in one tensor and {size} in tensor {k}",
+                    f"check {equation!r}",
+                    **{f"tensor {j} ({t})": y for j, (t, y) in enumerate(zip(terms, operands))},
+                )
             sizes[letter] = max(sizes[letter], size) if 1 in (size, sizes[letter]) else size
     left, x = once(terms[0], operands[0])
     for k in range(1, len(terms)):
@@ -38,17 +42,26 @@ def einsum(equation: str, *operands):
 
 
 def parse(equation: str, operands) -> tuple[list[str], str]:
-    """Letters for each tensor and for the result; the axes that "..." stands for get capital or other letters not in use."""
+    """Letters for each tensor and for the result; the axes that "..." stands for get Greek ones."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(operands):
-        fail(ShapeError, f"einsum: {equation!r} names {len(terms)} tensors, {len(operands)} are given", "as many as the commas ask for")
+        fail(
+            ShapeError,
+            f"einsum: {equation!r} names {len(terms)} tensors, {len(operands)} are given",
+            "as many as the commas ask for",
+        )
     extra = [x.spec.ndim - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, operands)]
     spare = [chr(c) for c in range(0x3B1, 0x3B1 + max(extra, default=0))]  # Greek, which no equation uses
     terms = [term.replace("...", "".join(spare[len(spare) - n :])) for term, n in zip(terms, extra)]
     for k, (term, x) in enumerate(zip(terms, operands)):
         if len(term) != x.spec.ndim:
-            fail(ShapeError, f"einsum: {term!r} names {len(term)} axes, tensor {k} has {x.spec.ndim}", "a letter for each axis", **{f"tensor {k}": x})
+            fail(
+                ShapeError,
+                f"einsum: {term!r} names {len(term)} axes, tensor {k} has {x.spec.ndim}",
+                "a letter for each axis",
+                **{f"tensor {k}": x},
+            )
     if arrow:
         result = result.replace("...", "".join(spare))
     else:
@@ -56,7 +69,11 @@ def parse(equation: str, operands) -> tuple[list[str], str]:
         result = "".join(spare) + "".join(sorted({c for c in letters if letters.count(c) == 1 and c not in spare}))
     unknown = set(result) - set("".join(terms))
     if unknown or len(set(result)) < len(result):
-        fail(ShapeError, f"einsum: the right side of {equation!r} has a letter twice or one that no tensor has", "letters of the left side, each once")
+        fail(
+            ShapeError,
+            f"einsum: the right side of {equation!r} has a letter twice or one that no tensor has",
+            "letters of the left side, each once",
+        )
     return terms, result
 
 
@@ -87,10 +104,16 @@ def contract(left: str, a, right: str, b, later: set[str]):
     a = s.permute(a, dims=tuple([left.index(c) for c in batch + only_a + inner]))
     b = s.permute(b, dims=tuple([right.index(c) for c in batch + inner + only_b]))
     shape_a, shape_b, n = a.spec.shape, b.spec.shape, len(batch)
-    wide = tuple([max(p, q) if 1 in (p, q) else p for p, q in zip(shape_a[n:][len(only_a) :], shape_b[n : n + len(inner)])])
+    wide = tuple(
+        [max(p, q) if 1 in (p, q) else p for p, q in zip(shape_a[n:][len(only_a) :], shape_b[n : n + len(inner)])]
+    )
     a = s.expand(a, shape=shape_a[: n + len(only_a)] + wide)
     b = s.expand(b, shape=shape_b[:n] + wide + shape_b[n + len(inner) :])
-    rows, columns, middle = math.prod(shape_a[n : n + len(only_a)]), math.prod(shape_b[n + len(inner) :]), math.prod(wide)
+    rows, columns, middle = (
+        math.prod(shape_a[n : n + len(only_a)]),
+        math.prod(shape_b[n + len(inner) :]),
+        math.prod(wide),
+    )
     product = matmul(a.reshape(*shape_a[:n], rows, middle), b.reshape(*shape_b[:n], middle, columns))
     shape = product.spec.shape[:n] + shape_a[n : n + len(only_a)] + shape_b[n + len(inner) :]
     return "".join(batch + only_a + only_b), product.reshape(*shape)

@@ -21,13 +21,17 @@ def fitted(src, input, index):
     if src.__class__ in NUMBERS:
         return src
     src = to(operand(src), input.spec.dtype)
-    if src.spec.shape != index.spec.shape and src.spec.ndim == index.spec.ndim and all(m <= n for m, n in zip(index.spec.shape, src.spec.shape)):
+    if (
+        src.spec.shape != index.spec.shape
+        and src.spec.ndim == index.spec.ndim
+        and all(m <= n for m, n in zip(index.spec.shape, src.spec.shape))
+    ):
         src = s.getitem(src, index=tuple([(0, n, None) for n in index.spec.shape]))
     return src
 
 
 def scatter(input, dim: int, index, src=None, *, value=None):
-    """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src is a tensor or a number (also called `value`)."""
+    """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`)."""
     src = value if src is None else src
     return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input))
 
@@ -40,7 +44,12 @@ def scatter_add(input, dim: int, index, src):
 def index_select(input, dim: int, index):
     """The slices along `dim` that a vector of integers names."""
     if index.spec.ndim > 1:
-        fail(ShapeError, f"index_select: the index has {index.spec.ndim} axes, it must be a vector", "x[index], or flow.gather", index=index)
+        fail(
+            ShapeError,
+            f"index_select: the index has {index.spec.ndim} axes, it must be a vector",
+            "x[index], or flow.gather",
+            index=index,
+        )
     return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input))
 
 
@@ -67,7 +76,13 @@ def take_along_dim(input, indices, dim: int | None = None):
     axis = axis_of(dim, input.spec.ndim, input)
     shapes = [list(input.spec.shape), list(indices.spec.shape)]
     if len(shapes[0]) != len(shapes[1]):
-        fail(ShapeError, "take_along_dim: the two must have equally many axes", "indices.unsqueeze(...)", input=input, indices=indices)
+        fail(
+            ShapeError,
+            "take_along_dim: the two must have equally many axes",
+            "indices.unsqueeze(...)",
+            input=input,
+            indices=indices,
+        )
     for d in range(len(shapes[0])):
         sizes = {shapes[0][d], shapes[1][d]} - {1}
         if d != axis and len(sizes) == 1:
@@ -81,7 +96,7 @@ def take(input, index):
 
 
 def nonzero(input, as_tuple: bool = False):
-    """`int64 (n, ndim)`: the positions of what is not 0; as_tuple: one vector per axis. Raises TraceError in a graph."""
+    """`int64 (n, ndim)`: where it is not 0; as_tuple: one vector per axis. Raises TraceError in a graph."""
     found = i.nonzero(input)
     return unbind(found, 1) if as_tuple else found
 
@@ -92,7 +107,12 @@ argwhere = nonzero
 def masked_select(input, mask):
     """The elements where the mask is True, as a vector. Raises TraceError in a graph."""
     if mask.spec.dtype is not bool_:
-        fail(DTypeError, f"masked_select: the mask is {mask.spec.dtype.name}, not bool", "a comparison such as x > 0", mask=mask)
+        fail(
+            DTypeError,
+            f"masked_select: the mask is {mask.spec.dtype.name}, not bool",
+            "a comparison such as x > 0",
+            mask=mask,
+        )
     from .shape import broadcast_tensors
 
     input, mask = broadcast_tensors(input, mask)
@@ -104,7 +124,9 @@ def one_hot(input, num_classes: int = -1):
     if num_classes == -1:
         i.data_dependent()  # in a graph the number of classes must be said
         if not input.spec.size:
-            fail(OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input)
+            fail(
+                OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input
+            )
         num_classes = int(input.max()) + 1
     return i.one_hot(input, num_classes=integer(num_classes, "num_classes"))
 
@@ -124,7 +146,9 @@ def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     ndim = input.spec.ndim
     a, b = axis_of(dim1, ndim, input), axis_of(dim2, ndim, input)
     if a == b or ndim < 2:
-        fail(ShapeError, f"diagonal: of axes {dim1} and {dim2} of a tensor of {ndim} axes", "two different axes", x=input)
+        fail(
+            ShapeError, f"diagonal: of axes {dim1} and {dim2} of a tensor of {ndim} axes", "two different axes", x=input
+        )
     return s.diagonal(input, offset=offset, dim1=a, dim2=b)
 
 

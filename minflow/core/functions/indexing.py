@@ -22,7 +22,7 @@ ALL = (None, None, None)
 def entries_of(x, index) -> list:
     """The index as a list: slices as tuples, ints, None, and tensors of integers; masks replaced by their positions.
 
-    Ellipsis becomes as many full slices as it stands for; ("gap",) marks one that stands for none, since it separates too.
+    Ellipsis becomes as many full slices as it stands for; ("gap",) marks one that stands for none: it separates too.
     """
     parts = [one_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
     ndim = x.spec.ndim
@@ -31,7 +31,12 @@ def entries_of(x, index) -> list:
         fail(ShapeError, f"indexing: {used} axes are indexed, the tensor has {ndim}", "at most one index per axis", x=x)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        fail(ShapeError, "indexing: more than one Ellipsis", "x[..., 0] has one, which stands for all axes not named", x=x)
+        fail(
+            ShapeError,
+            "indexing: more than one Ellipsis",
+            "x[..., 0] has one, which stands for all axes not named",
+            x=x,
+        )
     if dots:
         parts[dots[0] : dots[0] + 1] = [ALL] * (ndim - used) or [("gap",)]
     entries: list = []
@@ -52,7 +57,9 @@ def one_entry(part):
         return part
     if isinstance(part, slice):
         if part.step is not None and part.step < 1:
-            fail(OutOfRangeError, f"a slice with step {part.step}", "flow.flip(x, [0]) reverses an axis", step=part.step)
+            fail(
+                OutOfRangeError, f"a slice with step {part.step}", "flow.flip(x, [0]) reverses an axis", step=part.step
+            )
         return tuple([n if n is None else n.__index__() for n in (part.start, part.stop, part.step)])
     if isinstance(part, np.integer):
         return int(part)
@@ -62,10 +69,19 @@ def one_entry(part):
     if isinstance(part, bool | np.bool_ | np.ndarray):
         part = MODE.get().tensor_of(np.asarray(part))
     if not is_tensor(part):
-        fail(DTypeError, f"indexing: {type(part).__name__} cannot be an index", "an int, slice, None, ..., a list, or a tensor of integers or bools",
-             index=part)  # fmt: skip
+        fail(
+            DTypeError,
+            f"indexing: {type(part).__name__} cannot be an index",
+            "an int, slice, None, ..., a list, or a tensor of integers or bools",
+            index=part,
+        )
     if part.spec.dtype.floating:
-        fail(DTypeError, f"indexing: an index must hold integers or bools, it is {part.spec.dtype.name}", "index.long()", index=part)
+        fail(
+            DTypeError,
+            f"indexing: an index must hold integers or bools, it is {part.spec.dtype.name}",
+            "index.long()",
+            index=part,
+        )
     return part
 
 
@@ -74,8 +90,14 @@ def unmasked(x, mask, axis: int) -> list:
     found = x.spec.shape[axis : axis + mask.spec.ndim]
     if found != mask.spec.shape:
         at = next(d for d, (n, m) in enumerate(zip(found, mask.spec.shape)) if n != m)
-        fail(OutOfRangeError, f"indexing: a mask must have the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) is not "
-             f"{found[at]} (axis {axis + at} of the tensor)", "compare the tensor itself, as in x[x > 0]", x=x, mask=mask)  # fmt: skip
+        fail(
+            OutOfRangeError,
+            f"indexing: a mask has the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) is not "
+            f"{found[at]} (axis {axis + at} of the tensor)",
+            "compare the tensor itself, as in x[x > 0]",
+            x=x,
+            mask=mask,
+        )
     if not mask.spec.ndim:  # x[True]: a new axis of size 1, taken once or not at all
         chosen = i.nonzero(s.reshape(mask, shape=(1,)))
         return [("new", s.reshape(chosen, shape=(chosen.spec.shape[0],)))]
@@ -84,7 +106,7 @@ def unmasked(x, mask, axis: int) -> list:
 
 
 def advanced_target(x, index):
-    """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y is x by views, its indexed axes merged."""
+    """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y views x, its indexed axes merged."""
     basic, indices, places, separated, closed = [], [], [], False, False
     for entry in entries_of(x, index):
         if entry == ("gap",) if isinstance(entry, tuple) else False:
@@ -108,7 +130,9 @@ def advanced_target(x, index):
     if len(indices) == 1:
         return y, indices[0], axis
     sizes = tuple([shape[d] for d in places])
-    merged = s.reshape(y.contiguous(), shape=(*y.spec.shape[:axis], int(np.prod(sizes)), *y.spec.shape[axis + len(places) :]))
+    merged = s.reshape(
+        y.contiguous(), shape=(*y.spec.shape[:axis], int(np.prod(sizes)), *y.spec.shape[axis + len(places) :])
+    )
     return merged, i.ravel_index(*indices, shape=sizes), axis
 
 
@@ -129,7 +153,11 @@ def assign_indexed(x, index, value):
     mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = MODE.get().tensor_of(mask)
-    if is_mask(mask) and mask.spec.shape == x.spec.shape[: mask.spec.ndim] and not getattr(getattr(value, "spec", None), "shape", ()):
+    if (
+        is_mask(mask)
+        and mask.spec.shape == x.spec.shape[: mask.spec.ndim]
+        and not getattr(getattr(value, "spec", None), "shape", ())
+    ):
         return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)  # also in a graph
     flat = s.reshape(x.contiguous(), shape=(x.spec.size,))
     places = advanced_getitem(positions(x.spec.shape), index)

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and stacks of them, all by the one primitive `matmul`. `einsum` stands in `einsum.py`."""
+"""Products of vectors, matrices and stacks of them, all by the one primitive `matmul`. Read next: `einsum.py`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ def met(op: str, *tensors):
     dtype = promote(*[x.spec.but(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
         if x.spec.dtype.floating is not dtype.floating:
-            fail(DTypeError, f"{op}: integers meet floats, {', '.join(y.spec.dtype.name for y in tensors)}", "x.float() makes floats of integers",
-                 **{"abcd"[k]: y for k, y in enumerate(tensors)})  # fmt: skip
+            fail(
+                DTypeError,
+                f"{op}: integers meet floats, {', '.join(y.spec.dtype.name for y in tensors)}",
+                "x.float() makes floats of integers",
+                **{"abcd"[k]: y for k, y in enumerate(tensors)},
+            )
     return [to(x, dtype) for x in tensors]
 
 
 def matmul(input, other):
-    """The matrix product. Vectors count as a row on the left, a column on the right; more than two axes are stacks of matrices.
+    """The matrix product. Vectors are a row on the left, a column on the right; more axes are stacks of matrices.
 
     Raises ShapeError if the inner sizes differ, DTypeError where integers meet floats.
     """
@@ -40,9 +44,16 @@ def matmul(input, other):
     if not m or not n:
         fail(ShapeError, "matmul: a tensor of no axes is a number", "a * b", a=a, b=b)
     if m == 1 or n == 1:
-        if a.spec.shape[-1] != b.spec.shape[0 if n == 1 else -2]:
-            fail(ShapeError, f"matmul: inner sizes differ, {a.spec.shape[-1]} (axis {m - 1} of a) and {b.spec.shape[0 if n == 1 else -2]} "
-                 f"(axis {0 if n == 1 else n - 2} of b)", "the last size of a must be the last but one of b, or the size of a vector b", a=a, b=b)  # fmt: skip
+        inner_a, inner_b = a.spec.shape[-1], b.spec.shape[0 if n == 1 else -2]
+        if inner_a != inner_b:
+            fail(
+                ShapeError,
+                f"matmul: inner sizes differ, {inner_a} (axis {m - 1} of a) and {inner_b} "
+                f"(axis {0 if n == 1 else n - 2} of b)",
+                "the last size of a must be the last but one of b, or the size of a vector b",
+                a=a,
+                b=b,
+            )
         left = s.reshape(a, shape=(1, a.spec.shape[0])) if m == 1 else a
         right = s.reshape(b, shape=(b.spec.shape[0], 1)) if n == 1 else b
         product = matmul(left, right)
@@ -59,8 +70,12 @@ def checked(op: str, ndims: Sequence[int], *tensors) -> None:
     for k, (ndim, x) in enumerate(zip(ndims, tensors)):
         if x.spec.ndim != ndim:
             what = {1: "a vector (1 axis)", 2: "a matrix (2 axes)", 3: "a stack of matrices (3 axes)"}[ndim]
-            fail(ShapeError, f"{op}: argument {k + 1} must be {what}, it has {x.spec.ndim}", "flow.matmul takes all of these",
-                 **{f"argument {j + 1}": y for j, y in enumerate(tensors)})  # fmt: skip
+            fail(
+                ShapeError,
+                f"{op}: argument {k + 1} must be {what}, it has {x.spec.ndim}",
+                "flow.matmul takes all of these",
+                **{f"argument {j + 1}": y for j, y in enumerate(tensors)},
+            )
 
 
 def mm(input, mat2):
@@ -73,7 +88,13 @@ def bmm(input, mat2):
     """The products of two stacks of matrices, one by one."""
     checked("bmm", (3, 3), input, mat2)
     if input.spec.shape[0] != mat2.spec.shape[0]:
-        fail(ShapeError, f"bmm: {input.spec.shape[0]} matrices and {mat2.spec.shape[0]}", "flow.matmul broadcasts stacks", input=input, mat2=mat2)
+        fail(
+            ShapeError,
+            f"bmm: {input.spec.shape[0]} matrices and {mat2.spec.shape[0]}",
+            "flow.matmul broadcasts stacks",
+            input=input,
+            mat2=mat2,
+        )
     return matmul(input, mat2)
 
 
@@ -125,16 +146,24 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def tensordot(a, b, dims=2):
-    """The sum of products over the last `dims` axes of a and the first of b, or over the two lists of axes in `dims`."""
+    """The sum of products over the last `dims` axes of a and the first of b, or over two lists of axes."""
     if isinstance(dims, Sequence):
-        axes_a, axes_b = [[axis_of(d, x.spec.ndim, x) for d in (ds if isinstance(ds, Sequence) else (ds,))] for ds, x in zip(dims, (a, b))]
+        axes_a, axes_b = [
+            [axis_of(d, x.spec.ndim, x) for d in (ds if isinstance(ds, Sequence) else (ds,))]
+            for ds, x in zip(dims, (a, b))
+        ]
     else:
         n = integer(dims, "dims")
         axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
     for i, j in zip(axes_a, axes_b):
         if a.spec.shape[i] != b.spec.shape[j]:
-            fail(ShapeError, f"tensordot: sizes differ, {a.spec.shape[i]} (axis {i} of a) and {b.spec.shape[j]} (axis {j} of b)",
-                 "dims=([axes of a], [axes of b])", a=a, b=b)  # fmt: skip
+            fail(
+                ShapeError,
+                f"tensordot: sizes differ, {a.spec.shape[i]} (axis {i} of a) and {b.spec.shape[j]} (axis {j} of b)",
+                "dims=([axes of a], [axes of b])",
+                a=a,
+                b=b,
+            )
     kept_a = [d for d in range(a.spec.ndim) if d not in axes_a]
     kept_b = [d for d in range(b.spec.ndim) if d not in axes_b]
     inner_size = math.prod([a.spec.shape[d] for d in axes_a])
@@ -153,5 +182,10 @@ def kron(a, b):
 def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim: bool = False):
     """The Frobenius norm of matrices: the root of the sum of all squares."""
     if ord != "fro":
-        fail(DTypeError, f"matrix_norm: ord is {ord!r}", 'ord="fro"; linalg.vector_norm has the others over all elements', input=input)
+        fail(
+            DTypeError,
+            f"matrix_norm: ord is {ord!r}",
+            'ord="fro"; linalg.vector_norm has the others over all elements',
+            input=input,
+        )
     return norm(input, 2, dim, keepdim)

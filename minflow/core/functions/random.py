@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..op import MODE
 from ..ops import random as r
 from ..ops.shape import full
-from ..random import Generator, default_generator
+from ..random import Generator, source
 from ..spec import DType, float32
 from .arguments import to
 
 
 def draw(generator: Generator | None):
     """The counter tensor, and the attrs that every random op has."""
-    generator = generator or default_generator
+    generator = source(generator)
     counter, offset = MODE.get().draw(generator)
     return counter, {"key": generator.key, "offset": offset}
 

@@ -1,4 +1,4 @@
-"""Sums, means, extremes and norms, with PyTorch's arguments; `axis` and `keepdims` are accepted for `dim` and `keepdim`.
+"""Sums, means, extremes and norms, with PyTorch's arguments; `axis` and `keepdims` also mean `dim` and `keepdim`.
 
 Read next: `ordering.py` for sort, topk and median.
 """
@@ -52,13 +52,21 @@ def amin(input, dim=(), keepdim: bool = False):
 @numpy_names
 def argmax(input, dim=None, keepdim: bool = False):
     """`int64`: where the first largest stands along `dim`, or in the flattened tensor."""
-    return r.argmax(input, axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input), keepdims=keepdim)
+    return r.argmax(
+        input,
+        axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input),
+        keepdims=keepdim,
+    )
 
 
 @numpy_names
 def argmin(input, dim=None, keepdim: bool = False):
     """`int64`: where the first smallest stands along `dim`, or in the flattened tensor."""
-    return r.argmin(input, axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input), keepdims=keepdim)
+    return r.argmin(
+        input,
+        axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input),
+        keepdims=keepdim,
+    )
 
 
 @numpy_names
@@ -119,7 +127,9 @@ def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correc
     if dim.__class__ is bool:  # var(input, False) is var(input, unbiased=False)
         dim, unbiased = None, dim
     if not input.spec.dtype.floating:
-        fail(DTypeError, f"var: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input)
+        fail(
+            DTypeError, f"var: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input
+        )
     axis = axes_of(dim, input)
     n = count(input.spec.shape, axis)
     free = n - ((1 if unbiased else 0) if correction is None else correction)
@@ -160,7 +170,9 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (how many are not 0) or "fro" (2)."""
     input = maybe_to(input, dtype)
     if not input.spec.dtype.floating:
-        fail(DTypeError, f"norm: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input)
+        fail(
+            DTypeError, f"norm: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input
+        )
     axis = axes_of(dim, input)
     options = dict(axis=axis, keepdims=keepdim)
     p = 2 if p is None or p == "fro" else p

@@ -27,26 +27,43 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
     if -1 in shape:
         known = math.prod([n for n in shape if n != -1])
         if known == 0 or total % known:
-            fail(ShapeError, f"{name}: {total} elements do not fill {shape}", "sizes whose product divides the number of elements", x=x)
+            fail(
+                ShapeError,
+                f"{name}: {total} elements do not fill {shape}",
+                "sizes whose product divides the number of elements",
+                x=x,
+            )
         shape = tuple([total // known if n == -1 else n for n in shape])
     elif math.prod(shape) != total:
-        fail(ShapeError, f"{name}: {total} elements do not make {shape}, which has {math.prod(shape)}",
-             "-1 for one axis is worked out: x.reshape(x.shape[0], -1)", x=x)  # fmt: skip
+        fail(
+            ShapeError,
+            f"{name}: {total} elements do not make {shape}, which has {math.prod(shape)}",
+            "-1 for one axis is worked out: x.reshape(x.shape[0], -1)",
+            x=x,
+        )
     return shape
 
 
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view if the tensor is contiguous, else a copy."""
-    shape = work_out(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "reshape", input)
+    shape = work_out(
+        shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "reshape", input
+    )
     return s.reshape(input.contiguous(), shape=shape)
 
 
 def view(input, *shape):
     """The same elements in another shape, always a view. Raises ShapeError if the tensor is not contiguous."""
-    shape = work_out(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "view", input)
+    shape = work_out(
+        shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "view", input
+    )
     if not input.is_contiguous():
-        fail(ShapeError, "view: the tensor is not contiguous (a transposed or strided view), so this needs a copy",
-             "x.reshape(...), which copies if it must", x=input)  # fmt: skip
+        fail(
+            ShapeError,
+            "view: the tensor is not contiguous (a transposed or strided view), so this needs a copy",
+            "x.reshape(...), which copies if it must",
+            x=input,
+        )
     return s.reshape(input, shape=shape)
 
 
@@ -57,14 +74,21 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
         return s.reshape(input, shape=(1,))
     start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
     if start > end:
-        fail(OutOfRangeError, f"flatten: start_dim {start_dim} comes after end_dim {end_dim}", "the smaller one first", x=input)
+        fail(
+            OutOfRangeError,
+            f"flatten: start_dim {start_dim} comes after end_dim {end_dim}",
+            "the smaller one first",
+            x=input,
+        )
     return s.reshape(input.contiguous(), shape=(*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
     """One axis as several."""
     shape, axis = input.spec.shape, axis_of(dim, input.spec.ndim, input)
-    return s.reshape(input, shape=(*shape[:axis], *work_out(tuple(sizes), shape[axis], "unflatten", input), *shape[axis + 1 :]))
+    return s.reshape(
+        input, shape=(*shape[:axis], *work_out(tuple(sizes), shape[axis], "unflatten", input), *shape[axis + 1 :])
+    )
 
 
 def squeeze(input, dim=None):
@@ -72,7 +96,11 @@ def squeeze(input, dim=None):
     shape = input.spec.shape
     if not shape:
         return s.reshape(input, shape=())
-    named = range(len(shape)) if dim is None else [axis_of(d, len(shape), input) for d in (dim if isinstance(dim, Sequence) else (dim,))]
+    named = (
+        range(len(shape))
+        if dim is None
+        else [axis_of(d, len(shape), input) for d in (dim if isinstance(dim, Sequence) else (dim,))]
+    )
     return s.reshape(input, shape=tuple([n for d, n in enumerate(shape) if n != 1 or d not in named]))
 
 
@@ -108,7 +136,9 @@ swapaxes = swapdims = transpose
 def t(input):
     """The transposed matrix; tensors of fewer axes as they are."""
     if input.spec.ndim > 2:
-        fail(ShapeError, f"t: a tensor of {input.spec.ndim} axes", "x.transpose(0, 1), or x.mT for the last two", x=input)
+        fail(
+            ShapeError, f"t: a tensor of {input.spec.ndim} axes", "x.transpose(0, 1), or x.mT for the last two", x=input
+        )
     return s.permute(input, dims=(1, 0) if input.spec.ndim == 2 else tuple(range(input.spec.ndim)))
 
 
@@ -137,7 +167,9 @@ def expand(input, *shape):
     lead = len(shape) - input.spec.ndim
     if lead >= 0:
         if any(n == -1 for n in shape[:lead]):
-            fail(ShapeError, f"expand: {shape} has -1 for an axis that is new", "-1 keeps an axis that is there", x=input)
+            fail(
+                ShapeError, f"expand: {shape} has -1 for an axis that is new", "-1 keeps an axis that is there", x=input
+            )
         shape = tuple([input.spec.shape[d - lead] if n == -1 else n for d, n in enumerate(shape)])
     return s.expand(input, shape=shape)
 
@@ -162,7 +194,12 @@ def repeat(input, *times):
     times = sizes(times)
     lead = len(times) - input.spec.ndim
     if lead < 0 or any(n < 0 for n in times):
-        fail(ShapeError, f"repeat: {times} for a tensor of {input.spec.ndim} axes", "a number of at least 0 for each axis", x=input)
+        fail(
+            ShapeError,
+            f"repeat: {times} for a tensor of {input.spec.ndim} axes",
+            "a number of at least 0 for each axis",
+            x=input,
+        )
     shape = (1,) * lead + input.spec.shape
     apart = s.reshape(input, shape=tuple([m for n in shape for m in (1, n)]))
     wide = s.expand(apart, shape=tuple([m for n, k in zip(shape, times) for m in (k, n)]))
@@ -192,7 +229,12 @@ def repeat_interleave(input, repeats: int, dim: int | None = None):
 def cat(tensors: Sequence, dim: int = 0):
     """Tensors side by side along an axis, promoted to a common dtype."""
     if is_tensor(tensors) or not tensors:
-        fail(DTypeError, "cat: a list or tuple of tensors is wanted, with at least one in it", "flow.cat([a, b])", tensors=tensors)
+        fail(
+            DTypeError,
+            "cat: a list or tuple of tensors is wanted, with at least one in it",
+            "flow.cat([a, b])",
+            tensors=tensors,
+        )
     tensors = [tensor_of(x) for x in tensors]
     dtype = promote(*[x.spec for x in tensors])
     full = [x for x in tensors if x.spec.shape != (0,)] or tensors  # torch lets an empty list take part
@@ -213,8 +255,12 @@ def stack(tensors: Sequence, dim: int = 0):
     tensors = [tensor_of(x) for x in tensors]
     for k, x in enumerate(tensors):
         if x.spec.shape != tensors[0].spec.shape:
-            fail(ShapeError, f"stack: tensor {k} has shape {x.spec.shape}, the first one {tensors[0].spec.shape}", "all alike; cat joins along an axis",
-                 **{"tensors[0]": tensors[0], f"tensors[{k}]": x})  # fmt: skip
+            fail(
+                ShapeError,
+                f"stack: tensor {k} has shape {x.spec.shape}, the first one {tensors[0].spec.shape}",
+                "all alike; cat joins along an axis",
+                **{"tensors[0]": tensors[0], f"tensors[{k}]": x},
+            )
     if tensors:
         dim = axis_of(dim, tensors[0].spec.ndim + 1, tensors[0])
     return cat([unsqueeze(x, dim) for x in tensors], dim)
@@ -236,7 +282,12 @@ def narrow(input, dim: int, start: int, length: int):
     size = input.spec.shape[axis] if input.spec.ndim else 0
     first = start + size if start < 0 else start
     if not 0 <= first <= size or not 0 <= length <= size - first:
-        fail(OutOfRangeError, f"narrow: {length} elements from {start} on, but axis {axis} has size {size}", "start + length <= size", x=input)
+        fail(
+            OutOfRangeError,
+            f"narrow: {length} elements from {start} on, but axis {axis} has size {size}",
+            "start + length <= size",
+            x=input,
+        )
     return s.getitem(input, index=(*(ALL,) * axis, (first, first + length, None)))
 
 
@@ -254,7 +305,12 @@ def split(input, split_size_or_sections, dim: int = 0):
     if isinstance(split_size_or_sections, Sequence):
         parts = [integer(n, "size") for n in split_size_or_sections]
         if sum(parts) != size or any(n < 0 for n in parts):
-            fail(ShapeError, f"split: the sizes {parts} add up to {sum(parts)}, axis {axis} has {size}", "sizes that add up to it", x=input)
+            fail(
+                ShapeError,
+                f"split: the sizes {parts} add up to {sum(parts)}, axis {axis} has {size}",
+                "sizes that add up to it",
+                x=input,
+            )
     else:
         step = integer(split_size_or_sections, "split_size")
         if step < 1:
@@ -277,7 +333,9 @@ def chunk(input, chunks: int, dim: int = 0):
 def unbind(input, dim: int = 0):
     """The elements along `dim`, each without that axis; views."""
     if not input.spec.ndim:
-        fail(ShapeError, "unbind: a tensor of no axes has no elements to go through", "x.item() for its number", x=input)
+        fail(
+            ShapeError, "unbind: a tensor of no axes has no elements to go through", "x.item() for its number", x=input
+        )
     axis = axis_of(dim, input.spec.ndim, input)
     return tuple([s.getitem(input, index=(*(ALL,) * axis, k)) for k in range(input.spec.shape[axis])])
 
@@ -287,7 +345,9 @@ def unbind(input, dim: int = 0):
 
 def flip(input, *dims):
     """The order along some axes reversed; a copy."""
-    return i.flip(input, axes=tuple(sorted([axis_of(d, input.spec.ndim, input) for d in sizes(dims)])) if input.spec.ndim else ())
+    return i.flip(
+        input, axes=tuple(sorted([axis_of(d, input.spec.ndim, input) for d in sizes(dims)])) if input.spec.ndim else ()
+    )
 
 
 def roll(input, shifts, dims=None):
@@ -297,7 +357,11 @@ def roll(input, shifts, dims=None):
     shifts, dims = [tuple(x) if isinstance(x, Sequence) else (x,) for x in (shifts, dims)]
     if len(shifts) != len(dims):
         fail(ShapeError, f"roll: {len(shifts)} shifts for {len(dims)} dims", "one shift for each of the dims", x=input)
-    return i.roll(input, shifts=tuple([integer(n, "shifts") for n in shifts]), axes=tuple([axis_of(d, input.spec.ndim, input) for d in dims]))
+    return i.roll(
+        input,
+        shifts=tuple([integer(n, "shifts") for n in shifts]),
+        axes=tuple([axis_of(d, input.spec.ndim, input) for d in dims]),
+    )
 
 
 def meshgrid(*tensors, indexing: str = "ij"):
@@ -310,7 +374,10 @@ def meshgrid(*tensors, indexing: str = "ij"):
         a, b, *rest = meshgrid(tensors[1], tensors[0], *tensors[2:])
         return b, a, *rest
     shape = tuple([x.spec.size for x in tensors])
-    flat = [s.reshape(x, shape=(1,) * k + (n,) + (1,) * (len(shape) - 1 - k)) for k, (x, n) in enumerate(zip(tensors, shape))]
+    flat = [
+        s.reshape(x, shape=(1,) * k + (n,) + (1,) * (len(shape) - 1 - k))
+        for k, (x, n) in enumerate(zip(tensors, shape))
+    ]
     return tuple([s.expand(x, shape=shape) for x in flat])
 
 

@@ -12,8 +12,15 @@ from .rules import SPLIT_1, SPLIT_2, broadcast
 
 def comparison(name: str, ufunc: str, symbol: str, doc: str):
     examples = [*binary(), case(ints(3, 4), ints(4)), case(bools(4), bools(4)), case(ints(5), 2)]
-    op = define(f"{name}(a, b)", broadcast(name, "a", "b", out=bool_), elementwise="bool", scalar=f"a {symbol} b", sbp=SPLIT_2,
-                examples=examples, doc=doc)  # fmt: skip
+    op = define(
+        f"{name}(a, b)",
+        broadcast(name, "a", "b", out=bool_),
+        elementwise="bool",
+        scalar=f"a {symbol} b",
+        sbp=SPLIT_2,
+        examples=examples,
+        doc=doc,
+    )
     kernel(op, ufunc=ufunc)
     return op
 
@@ -30,7 +37,15 @@ ge = comparison("ge", "greater_equal", ">=", "a >= b.")
 
 
 def test(name: str, ufunc: str, doc: str):
-    op = define(f"{name}(x)", broadcast(name, "x", out=bool_), elementwise="bool", scalar=f"{name}(x)", sbp=SPLIT_1, examples=unary(), doc=doc)
+    op = define(
+        f"{name}(x)",
+        broadcast(name, "x", out=bool_),
+        elementwise="bool",
+        scalar=f"{name}(x)",
+        sbp=SPLIT_1,
+        examples=unary(),
+        doc=doc,
+    )
     kernel(op, ufunc=ufunc)
     return op
 
@@ -43,11 +58,18 @@ logical_not = test("logical_not", "logical_not", "Is x zero or False?")
 
 # ---- logic, where anything but 0 counts as true ------------------------------------------------------------------
 
-LOGIC = [case(bools(3, 4), bools(3, 4)), case(bools(4), bools(3, 1)), case(floats(3), ints(3)), case(bools(()), bools(0))]
+LOGIC = [
+    case(bools(3, 4), bools(3, 4)),
+    case(bools(4), bools(3, 1)),
+    case(floats(3), ints(3)),
+    case(bools(()), bools(0)),
+]
 
 
 def logic(name: str, doc: str):
-    op = define(f"{name}(a, b)", broadcast(name, "a", "b", out=bool_), elementwise="bool", sbp=SPLIT_2, examples=LOGIC, doc=doc)
+    op = define(
+        f"{name}(a, b)", broadcast(name, "a", "b", out=bool_), elementwise="bool", sbp=SPLIT_2, examples=LOGIC, doc=doc
+    )
     kernel(op, ufunc=name)
     return op
 
@@ -59,12 +81,24 @@ logical_xor = logic("logical_xor", "Is exactly one of the two true?")
 
 # ---- bits --------------------------------------------------------------------------------------------------------
 
-BITS = [case(bools(3, 4), bools(4)), case(ints(3, 4), ints(3, 4)), case(ints(4), 6), case(ints(4, dtype="uint8"), ints(4, dtype="uint8"))]
+BITS = [
+    case(bools(3, 4), bools(4)),
+    case(ints(3, 4), ints(3, 4)),
+    case(ints(4), 6),
+    case(ints(4, dtype="uint8"), ints(4, dtype="uint8")),
+]
 
 
 def bitwise(name: str, symbol: str, doc: str):
-    op = define(f"{name}(a, b)", broadcast(name, "a", "b", integers=True), elementwise="same", scalar=f"a {symbol} b", sbp=SPLIT_2,
-                examples=BITS, doc=doc)  # fmt: skip
+    op = define(
+        f"{name}(a, b)",
+        broadcast(name, "a", "b", integers=True),
+        elementwise="same",
+        scalar=f"a {symbol} b",
+        sbp=SPLIT_2,
+        examples=BITS,
+        doc=doc,
+    )
     kernel(op, ufunc=name)
     return op
 
@@ -73,6 +107,13 @@ bitwise_and = bitwise("bitwise_and", "&", "a & b: of bools and, of integers bit 
 bitwise_or = bitwise("bitwise_or", "|", "a | b: of bools or, of integers bit by bit.")
 bitwise_xor = bitwise("bitwise_xor", "^", "a ^ b: of bools exclusive or, of integers bit by bit.")
 
-bitwise_not = define("bitwise_not(x)", broadcast("bitwise_not", "x", integers=True), elementwise="same", scalar="~x", sbp=SPLIT_1,
-                     examples=[bools(3, 4), ints(4), ints(4, dtype="uint8"), bools(())], doc="~x: of bools not, of integers every bit turned.")  # fmt: skip
+bitwise_not = define(
+    "bitwise_not(x)",
+    broadcast("bitwise_not", "x", integers=True),
+    elementwise="same",
+    scalar="~x",
+    sbp=SPLIT_1,
+    examples=[bools(3, 4), ints(4), ints(4, dtype="uint8"), bools(())],
+    doc="~x: of bools not, of integers every bit turned.",
+)
 kernel(bitwise_not, ufunc="invert")

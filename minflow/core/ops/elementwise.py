@@ -97,10 +97,16 @@ pow = define(
     elementwise="same",
     scalar="pow(a, b)",
     sbp=SPLIT_2,
-    examples=[*binary(low=0.3, high=2.0), case(floats(3, 4), 2), case(floats(3), 3.0), case(positive(3), -0.5), case(floats(3), 0),
-              case(ints(3), 3)],
+    examples=[
+        *binary(low=0.3, high=2.0),
+        case(floats(3, 4), 2),
+        case(floats(3), 3.0),
+        case(positive(3), -0.5),
+        case(floats(3), 0),
+        case(ints(3), 3),
+    ],
     doc="a to the power b; of integers: b must not be negative.",
-)  # fmt: skip
+)
 
 
 def power_slope(g, a, b):
@@ -117,8 +123,13 @@ def _(xp, a, b, out=None):
         return xp.multiply(a, a, out=out)
     dtypes = [x.dtype.kind if hasattr(x, "dtype") else "i" if x.__class__ is int else "f" for x in (a, b)]
     if "f" not in dtypes and xp.any(xp.less(b, 0)):
-        fail(DTypeError, "pow: integers cannot be raised to negative integers", "a.float() ** b",
-             a=spec_of(a) if hasattr(a, "dtype") else a, b=spec_of(b) if hasattr(b, "dtype") else b)  # fmt: skip
+        fail(
+            DTypeError,
+            "pow: integers cannot be raised to negative integers",
+            "a.float() ** b",
+            a=spec_of(a) if hasattr(a, "dtype") else a,
+            b=spec_of(b) if hasattr(b, "dtype") else b,
+        )
     with xp.errstate(all="ignore"):
         return xp.power(a, b, out=out)
 
@@ -227,8 +238,10 @@ def chosen(cond, a, b):
     dtype = promote(a, b)
     for name in ("a", "b"):
         if name in arrays and arrays[name].dtype is not dtype:
-            raise DTypeError(f"where: {{{name}}} is {arrays[name].dtype.name}, the result would be {dtype.name}",
-                             hint=f"{{{name}}}.to(flow.{dtype.name})")  # fmt: skip
+            raise DTypeError(
+                f"where: {{{name}}} is {arrays[name].dtype.name}, the result would be {dtype.name}",
+                hint=f"{{{name}}}.to(flow.{dtype.name})",
+            )
     return cond.but(shape=join("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
 
 
@@ -263,43 +276,101 @@ def _(xp, cond, a, b, out=None):
 
 # ---- functions of one number -------------------------------------------------------------------------------------
 
-neg = define("neg(x)", numeric("neg", "~x for not"), lambda g: -g, elementwise="same", scalar="-x", sbp=LINEAR_1, examples=unary(), doc="-x.")
+neg = define(
+    "neg(x)",
+    numeric("neg", "~x for not"),
+    lambda g: -g,
+    elementwise="same",
+    scalar="-x",
+    sbp=LINEAR_1,
+    examples=unary(),
+    doc="-x.",
+)
 kernel(neg, ufunc="negative")
 
-abs = define("abs(x)", same, lambda g, x: g * sign(x), elementwise="same", scalar="abs(x)", sbp=SPLIT_1, examples=unary(), doc="|x|; slope 0 at 0.")
+abs = define(
+    "abs(x)",
+    same,
+    lambda g, x: g * sign(x),
+    elementwise="same",
+    scalar="abs(x)",
+    sbp=SPLIT_1,
+    examples=unary(),
+    doc="|x|; slope 0 at 0.",
+)
 kernel(abs, ufunc="absolute")
 
-sign = define("sign(x)", numeric("sign"), nothing, elementwise="same", scalar="(x > 0) - (x < 0)", sbp=SPLIT_1, examples=unary(), doc="-1, 0 or 1.")
+sign = define(
+    "sign(x)",
+    numeric("sign"),
+    nothing,
+    elementwise="same",
+    scalar="(x > 0) - (x < 0)",
+    sbp=SPLIT_1,
+    examples=unary(),
+    doc="-1, 0 or 1.",
+)
 kernel(sign, ufunc="sign")
 
-square = define("square(x)", numeric("square"), lambda g, x: g * (x * 2), elementwise="same", scalar="x * x", sbp=SPLIT_1, examples=unary(), doc="x * x.")
+square = define(
+    "square(x)",
+    numeric("square"),
+    lambda g, x: g * (x * 2),
+    elementwise="same",
+    scalar="x * x",
+    sbp=SPLIT_1,
+    examples=unary(),
+    doc="x * x.",
+)
 quiet(square, "square")
 
-exp = define("exp(x)", same, lambda g, out: g * out, elementwise="float", scalar="exp(x)", sbp=SPLIT_1, examples=unary(), doc="e to the power x.")
-quiet(exp, "exp")
 
-expm1 = define("expm1(x)", same, lambda g, out: g * (out + 1), elementwise="float", scalar="expm1(x)", sbp=SPLIT_1, examples=unary(),
-               doc="exp(x) - 1, exact for small x.")  # fmt: skip
-quiet(expm1, "expm1")
+def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low: float = -2.0, high: float = 2.0):
+    """An op of one number that makes floats of integers; its kernel is the ufunc, if one is named."""
+    op = define(
+        f"{name}(x)",
+        same,
+        rule,
+        elementwise="float",
+        scalar=scalar or f"{name}(x)",
+        sbp=SPLIT_1,
+        examples=unary(low=low, high=high),
+        doc=doc,
+    )
+    if ufunc:
+        quiet(op, ufunc)
+    return op
 
-log = define("log(x)", same, lambda g, x: g / x, elementwise="float", scalar="log(x)", sbp=SPLIT_1, examples=unary(low=0.2, high=3.0),
-             doc="The natural logarithm; -inf at 0, NaN below.")  # fmt: skip
-quiet(log, "log")
 
-log1p = define("log1p(x)", same, lambda g, x: g / (x + 1), elementwise="float", scalar="log1p(x)", sbp=SPLIT_1,
-               examples=unary(low=-0.8, high=2.0), doc="log(1 + x), exact for small x.")  # fmt: skip
-quiet(log1p, "log1p")
-
-log2 = define("log2(x)", same, lambda g, x: g / (x * math.log(2)), elementwise="float", scalar="log2(x)", sbp=SPLIT_1,
-              examples=unary(low=0.2, high=3.0), doc="The logarithm to base 2.")  # fmt: skip
-quiet(log2, "log2")
-
-sqrt = define("sqrt(x)", same, lambda g, out: g * 0.5 / out, elementwise="float", scalar="sqrt(x)", sbp=SPLIT_1,
-              examples=unary(low=0.2, high=3.0), doc="The square root.")  # fmt: skip
-quiet(sqrt, "sqrt")
-
-rsqrt = define("rsqrt(x)", same, lambda g, out: g * (out * out * out * -0.5), elementwise="float", scalar="1 / sqrt(x)", sbp=SPLIT_1,
-               examples=unary(low=0.2, high=3.0), doc="1 / sqrt(x).")  # fmt: skip
+exp = smooth("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
+expm1 = smooth("expm1", lambda g, out: g * (out + 1), "exp(x) - 1, exact for small x.", ufunc="expm1")
+log = smooth("log", lambda g, x: g / x, "The natural logarithm; -inf at 0, NaN below.", ufunc="log", low=0.2, high=3.0)
+log1p = smooth("log1p", lambda g, x: g / (x + 1), "log(1 + x), exact for small x.", ufunc="log1p", low=-0.8)
+log2 = smooth("log2", lambda g, x: g / (x * math.log(2)), "The logarithm to base 2.", ufunc="log2", low=0.2, high=3.0)
+sqrt = smooth("sqrt", lambda g, out: g * 0.5 / out, "The square root.", ufunc="sqrt", low=0.2, high=3.0)
+reciprocal = smooth(
+    "reciprocal", lambda g, out: -(g * out * out), "1 / x.", ufunc="reciprocal", scalar="1 / x", low=0.2, high=3.0
+)
+sin = smooth("sin", lambda g, x: g * cos(x), "The sine, x in radians.", ufunc="sin")
+cos = smooth("cos", lambda g, x: -(g * sin(x)), "The cosine, x in radians.", ufunc="cos")
+tan = smooth("tan", lambda g, out: g * (out * out + 1), "The tangent, x in radians.", ufunc="tan", low=-1.2, high=1.2)
+asin = smooth(
+    "asin", lambda g, x: g * rsqrt(1 - x * x), "The angle whose sine is x.", ufunc="arcsin", low=-0.8, high=0.8
+)
+acos = smooth(
+    "acos", lambda g, x: -(g * rsqrt(1 - x * x)), "The angle whose cosine is x.", ufunc="arccos", low=-0.8, high=0.8
+)
+atan = smooth("atan", lambda g, x: g / (x * x + 1), "The angle whose tangent is x.", ufunc="arctan")
+tanh = smooth("tanh", lambda g, out: g * (1 - out * out), "The hyperbolic tangent.", ufunc="tanh")
+rsqrt = smooth(
+    "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
+)
+sigmoid = smooth("sigmoid", lambda g, out: g * (out * (1 - out)), "1 / (1 + exp(-x)).", scalar="1 / (1 + exp(-x))")
+erf = smooth(
+    "erf",
+    lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))),
+    "The error function: 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.",
+)
 
 
 @kernel(rsqrt)
@@ -309,38 +380,12 @@ def _(xp, x, out=None):
         return xp.true_divide(root.dtype.type(1), root, out=out)
 
 
-reciprocal = define("reciprocal(x)", same, lambda g, out: -(g * out * out), elementwise="float", scalar="1 / x", sbp=SPLIT_1,
-                    examples=unary(low=0.2, high=3.0), doc="1 / x.")  # fmt: skip
-quiet(reciprocal, "reciprocal")
-
-sin = define("sin(x)", same, lambda g, x: g * cos(x), elementwise="float", scalar="sin(x)", sbp=SPLIT_1, examples=unary(), doc="The sine, x in radians.")
-quiet(sin, "sin")
-
-cos = define("cos(x)", same, lambda g, x: -(g * sin(x)), elementwise="float", scalar="cos(x)", sbp=SPLIT_1, examples=unary(), doc="The cosine, x in radians.")
-quiet(cos, "cos")
-
-tan = define("tan(x)", same, lambda g, out: g * (out * out + 1), elementwise="float", scalar="tan(x)", sbp=SPLIT_1,
-             examples=unary(low=-1.2, high=1.2), doc="The tangent, x in radians.")  # fmt: skip
-quiet(tan, "tan")
-
-tanh = define("tanh(x)", same, lambda g, out: g * (1 - out * out), elementwise="float", scalar="tanh(x)", sbp=SPLIT_1, examples=unary(),
-              doc="The hyperbolic tangent.")  # fmt: skip
-kernel(tanh, ufunc="tanh")
-
-sigmoid = define("sigmoid(x)", same, lambda g, out: g * (out * (1 - out)), elementwise="float", scalar="1 / (1 + exp(-x))", sbp=SPLIT_1,
-                 examples=unary(), doc="1 / (1 + exp(-x)).")  # fmt: skip
-
-
 @kernel(sigmoid)
 def _(xp, x, out=None):
     with xp.errstate(all="ignore"):
         t = xp.exp(xp.negative(x, out=out), out=out)
         t = xp.add(t, t.dtype.type(1), out=out)
         return xp.reciprocal(t, out=out)
-
-
-erf = define("erf(x)", same, lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))), elementwise="float", scalar="erf(x)", sbp=SPLIT_1,
-             examples=unary(), doc="The error function: 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.")  # fmt: skip
 
 
 @kernel(erf)
@@ -353,15 +398,29 @@ def _(xp, x, out=None):
     return special.erf(x, out=out, casting="same_kind")
 
 
-relu = define("relu(x)", numeric("relu"), lambda g, out: relu_grad(g, out), elementwise="same", scalar="max(x, 0)", sbp=SPLIT_1, examples=unary(),
-              doc="max(x, 0); slope 0 at 0.")  # fmt: skip
+relu = define(
+    "relu(x)",
+    numeric("relu"),
+    lambda g, out: relu_grad(g, out),
+    elementwise="same",
+    scalar="max(x, 0)",
+    sbp=SPLIT_1,
+    examples=unary(),
+    doc="max(x, 0); slope 0 at 0.",
+)
 kernel(relu, lambda xp, x, out=None: xp.maximum(x, 0, out=out))
 
 # A primitive, for speed: every network runs it at each step, and a composite makes two arrays more.
-relu_grad = define("relu_grad(x, y)", broadcast("relu_grad", "x", "y"), dict(x=lambda g, y: relu_grad(g, y)), elementwise="same",
-                   scalar="y > 0 ? x : 0", sbp=(*SPLIT_2, ("P", "B", "P")),
-                   examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(())), case(strided(4, 5), strided(4, 5))],
-                   doc="x where y > 0, else 0.")  # fmt: skip
+relu_grad = define(
+    "relu_grad(x, y)",
+    broadcast("relu_grad", "x", "y"),
+    dict(x=lambda g, y: relu_grad(g, y)),
+    elementwise="same",
+    scalar="y > 0 ? x : 0",
+    sbp=(*SPLIT_2, ("P", "B", "P")),
+    examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(())), case(strided(4, 5), strided(4, 5))],
+    doc="x where y > 0, else 0.",
+)
 kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.greater(y, 0), out=out))
 
 
@@ -369,7 +428,9 @@ kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.greater(y, 0), ou
 
 
 def rounding(name: str, ufunc: str, doc: str):
-    op = define(f"{name}(x)", same, nothing, elementwise="same", scalar=f"{name}(x)", sbp=SPLIT_1, examples=unary(), doc=doc)
+    op = define(
+        f"{name}(x)", same, nothing, elementwise="same", scalar=f"{name}(x)", sbp=SPLIT_1, examples=unary(), doc=doc
+    )
 
     @kernel(op)
     def _(xp, x, out=None):

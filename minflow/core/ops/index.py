@@ -20,9 +20,14 @@ def check_bounds(xp, op: str, index, size: int, axis: int) -> None:
         wrong = xp.argwhere((index >= size) | (index < -size))[0]
         place = tuple(int(i) for i in wrong)
         at = f" (at position {place if len(place) > 1 else place[0]} of the index)" if place else ""
-        fail(OutOfRangeError, f"{op}: index {int(index[place])}{at} is outside axis {axis}, which has size {size}",
-             f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end" if size else "the axis is empty",
-             index=spec_of(index))  # fmt: skip
+        fail(
+            OutOfRangeError,
+            f"{op}: index {int(index[place])}{at} is outside axis {axis}, which has size {size}",
+            f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end"
+            if size
+            else "the axis is empty",
+            index=spec_of(index),
+        )
 
 
 def fresh(xp, like, out):
@@ -78,7 +83,9 @@ def _(xp, x, index, axis, out=None):
         return out
     if xp.may_share_memory(x, out):
         x = x.copy()
-    return xp.take(x, index, axis=axis, out=out, mode="wrap")  # "raise" would buffer; what is left to wrap is -1 and its like
+    return xp.take(
+        x, index, axis=axis, out=out, mode="wrap"
+    )  # "raise" would buffer; what is left to wrap is -1 and its like
 
 
 def placed(op: str):
@@ -86,9 +93,13 @@ def placed(op: str):
         place = taken(x, index, axis, op)
         if isinstance(src, Spec):
             if src.dtype is not x.dtype:
-                raise DTypeError(f"{op}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
+                raise DTypeError(
+                    f"{op}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)"
+                )
             if src.shape != place.shape:
-                raise ShapeError(f"{op}: {{src}} has shape {src.shape}, the place for it {place.shape}", hint="{src}.expand(...)")
+                raise ShapeError(
+                    f"{op}: {{src}} has shape {src.shape}, the place for it {place.shape}", hint="{src}.expand(...)"
+                )
         return x
 
     return infer
@@ -156,7 +167,9 @@ def unravelled(*index, shape: tuple[int, ...]) -> Spec:
     arrays = {f"index[{i}]": s for i, s in enumerate(index) if isinstance(s, Spec)}
     for name, s in arrays.items():
         need_index("indexing", s, name)
-    return next(iter(arrays.values())).but(shape=join("indexing", {name: s.shape for name, s in arrays.items()}), dtype=int64)
+    return next(iter(arrays.values())).but(
+        shape=join("indexing", {name: s.shape for name, s in arrays.items()}), dtype=int64
+    )
 
 
 ravel_index = define(
@@ -193,14 +206,20 @@ def gathered(op: str):
         need_axis(op, x, dim)
         need_index(op, index)
         if index.ndim != x.ndim or any([n > m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]):
-            raise ShapeError(f"{op}: {{index}} of shape {index.shape} does not fit into {{x}} of shape {x.shape}",
-                             hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}")  # fmt: skip
+            raise ShapeError(
+                f"{op}: {{index}} of shape {index.shape} does not fit into {{x}} of shape {x.shape}",
+                hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}",
+            )
         if not src:
             return x.but(shape=index.shape)
         if isinstance(src[0], Spec) and src[0].shape != index.shape:
-            raise ShapeError(f"{op}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike")
+            raise ShapeError(
+                f"{op}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike"
+            )
         if isinstance(src[0], Spec) and src[0].dtype is not x.dtype:
-            raise DTypeError(f"{op}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
+            raise DTypeError(
+                f"{op}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)"
+            )
         return x
 
     return infer
@@ -209,7 +228,12 @@ def gathered(op: str):
 def everywhere(xp, op: str, x, index, dim: int):
     """The index of each element, one broadcastable array per axis."""
     check_bounds(xp, op, index, x.shape[dim], dim)
-    return tuple([index if d == dim else xp.arange(n).reshape((-1,) + (1,) * (index.ndim - 1 - d)) for d, n in enumerate(index.shape)])
+    return tuple(
+        [
+            index if d == dim else xp.arange(n).reshape((-1,) + (1,) * (index.ndim - 1 - d))
+            for d, n in enumerate(index.shape)
+        ]
+    )
 
 
 gather = define(
@@ -269,7 +293,9 @@ def _(xp, x, index, src, dim, out=None):
     at = everywhere(xp, "scatter_add", x, index, dim)
     result = copied(xp, x, out)
     if index.size:
-        flat = xp.ravel_multi_index(xp.broadcast_arrays(*at), x.shape, mode="wrap").reshape(-1)  # one index: numpy's fast case
+        flat = xp.ravel_multi_index(xp.broadcast_arrays(*at), x.shape, mode="wrap").reshape(
+            -1
+        )  # one index: numpy's fast case
         xp.add.at(result.reshape(-1), flat, xp.broadcast_to(src, index.shape).reshape(-1))
     return settle(xp, result, out)
 
@@ -282,7 +308,7 @@ nonzero = define(
     examples=[ints(3, 4, high=2), bools(5), bools(()), floats(0, 3)],
     doc="The positions of what is not 0, one row each; only eager, since the shape depends on the numbers.",
 )
-kernel(nonzero, lambda xp, x: xp.argwhere(x).astype("int64"))
+kernel(nonzero, lambda xp, x: xp.argwhere(x).astype("int64", order="C"))
 
 
 # ---- triangles, classes, and orders ------------------------------------------------------------------------------
@@ -302,9 +328,19 @@ def triangle(name: str, doc: str):
         return xp.arange(x.shape[-1]) >= xp.arange(x.shape[-2])[:, None] + diagonal
 
     mask = lower if name == "tril" else upper
-    op = define(f"{name}(x; diagonal)", lambda x, diagonal: triangular(x, diagonal, name), lambda g, diagonal: op(g, diagonal=diagonal),
-                alias_safe=True, doc=doc, examples=[case(floats(3, 4), diagonal=0), case(floats(2, 3, 3), diagonal=-1),
-                                                    case(strided(4, 3), diagonal=1), case(ints(3, 3), diagonal=0)])  # fmt: skip
+    op = define(
+        f"{name}(x; diagonal)",
+        lambda x, diagonal: triangular(x, diagonal, name),
+        lambda g, diagonal: op(g, diagonal=diagonal),
+        alias_safe=True,
+        doc=doc,
+        examples=[
+            case(floats(3, 4), diagonal=0),
+            case(floats(2, 3, 3), diagonal=-1),
+            case(strided(4, 3), diagonal=1),
+            case(ints(3, 3), diagonal=0),
+        ],
+    )
     kernel(op, lambda xp, x, diagonal, out=None: settle(xp, xp.where(mask(xp, x, diagonal), x, x.dtype.type(0)), out))
     return op
 
@@ -321,7 +357,11 @@ def classes(index: Spec, num_classes: int) -> Spec:
 one_hot = define(
     "one_hot(index; num_classes)",
     classes,
-    examples=[case(ints(4, high=3), num_classes=3), case(ints(2, 3, high=3), num_classes=5), case(ints((), high=2), num_classes=2)],
+    examples=[
+        case(ints(4, high=3), num_classes=3),
+        case(ints(2, 3, high=3), num_classes=5),
+        case(ints((), high=2), num_classes=2),
+    ],
     doc="1 at the class that each integer names, else 0.",
 )
 
@@ -336,7 +376,12 @@ flip = define(
     "flip(x; axes)",
     lambda x, axes: x,
     lambda g, axes: flip(g, axes=axes),
-    examples=[case(floats(3, 4), axes=(0,)), case(floats(2, 3, 4), axes=(0, 2)), case(strided(4, 5), axes=(1,)), case(floats(()), axes=())],
+    examples=[
+        case(floats(3, 4), axes=(0,)),
+        case(floats(2, 3, 4), axes=(0, 2)),
+        case(strided(4, 5), axes=(1,)),
+        case(floats(()), axes=()),
+    ],
     doc="The order along some axes reversed; a copy.",
 )
 
@@ -351,8 +396,11 @@ roll = define(
     "roll(x; shifts, axes)",
     lambda x, shifts, axes: x,
     lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
-    examples=[case(floats(3, 4), shifts=(1,), axes=(0,)), case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),
-              case(strided(4, 5), shifts=(7,), axes=(1,))],
+    examples=[
+        case(floats(3, 4), shifts=(1,), axes=(0,)),
+        case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),
+        case(strided(4, 5), shifts=(7,), axes=(1,)),
+    ],
     doc="Elements moved along some axes; what leaves at the end comes in at the start.",
-)  # fmt: skip
+)
 kernel(roll, lambda xp, x, shifts, axes, out=None: settle(xp, xp.ascontiguousarray(xp.roll(x, shifts, axes)), out))

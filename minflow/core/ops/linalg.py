@@ -16,7 +16,10 @@ def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
     """The shape rule of matmul, in words that name axes as the learner wrote them."""
     for name, x in (("a", a), ("b", b)):
         if x.ndim < 2:
-            raise ShapeError(f"matmul: {{{name}}} has {x.ndim} axes, a matrix has 2", hint=f"{{{name}}}.reshape(1, -1) is a matrix of one row")
+            raise ShapeError(
+                f"matmul: {{{name}}} has {x.ndim} axes, a matrix has 2",
+                hint=f"{{{name}}}.reshape(1, -1) is a matrix of one row",
+            )
     if a.dtype is not b.dtype:
         hint = "{b}.to({a}.dtype)" if a.dtype.floating else "{a}.to({b}.dtype)"
         raise DTypeError(f"matmul: dtypes differ, {a.dtype.name} of {{a}} and {b.dtype.name} of {{b}}", hint=hint)
@@ -37,7 +40,9 @@ def transposed(k: int, m: int, n: int, p: int) -> str:
         return "{a} @ {b}.T  - the second one transposed"
     if n == m:
         return "{a}.T @ {b}  - the first one transposed"
-    return f"the last size of {{a}} must be the last but one of {{b}}: reshape one of them, or make a layer for {k} inputs"
+    return (
+        f"the last size of {{a}} must be the last but one of {{b}}: reshape one of them, or make a layer for {k} inputs"
+    )
 
 
 matmul = define(
@@ -63,7 +68,7 @@ matmul = define(
         case(ints(3, 4), ints(4, 2), ta=False, tb=False),
     ],
     doc="Matrix products over the last two axes; the axes before them broadcast. ta, tb: that input is transposed.",
-)  # fmt: skip
+)
 
 
 @kernel(matmul)

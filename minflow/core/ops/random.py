@@ -68,10 +68,12 @@ def drawn(op: str):
 uniform = define(
     "uniform(counter; shape, low, high, dtype, key, offset)",
     drawn("uniform"),
-    examples=[case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, key=7, offset=0),
-              case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, key=2**63, offset=1)],
+    examples=[
+        case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, key=7, offset=0),
+        case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, key=2**63, offset=1),
+    ],
     doc="Uniform numbers in [low, high).",
-)  # fmt: skip
+)
 
 
 @kernel(uniform)
@@ -85,10 +87,12 @@ def _(xp, counter, shape, low, high, dtype, key, offset, out=None):
 normal = define(
     "normal(counter; shape, mean, std, dtype, key, offset)",
     drawn("normal"),
-    examples=[case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, key=7, offset=0),
-              case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, key=2**63, offset=1)],
+    examples=[
+        case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, key=7, offset=0),
+        case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, key=2**63, offset=1),
+    ],
     doc="Normal numbers.",
-)  # fmt: skip
+)
 
 
 @kernel(normal)
@@ -98,7 +102,9 @@ def _(xp, counter, shape, mean, std, dtype, key, offset, out=None):
 
 def whole(counter, shape, low, high, dtype, key, offset) -> Spec:
     if low >= high:
-        raise OutOfRangeError(f"randint: there is no integer in [{low}, {high})", hint="the second number is the first that is too large")
+        raise OutOfRangeError(
+            f"randint: there is no integer in [{low}, {high})", hint="the second number is the first that is too large"
+        )
     if high - low > 2**32:
         raise OutOfRangeError(f"randint: the range [{low}, {high}) is wider than 2**32", hint="two draws of 32 bits")
     return Spec(shape, dtype)
@@ -107,10 +113,12 @@ def whole(counter, shape, low, high, dtype, key, offset) -> Spec:
 randint = define(
     "randint(counter; shape, low, high, dtype, key, offset)",
     whole,
-    examples=[case(COUNTER, shape=(3, 5), low=0, high=10, dtype=int64, key=7, offset=0),
-              case(COUNTER, shape=(4,), low=-3, high=3, dtype=float32, key=7, offset=2)],
+    examples=[
+        case(COUNTER, shape=(3, 5), low=0, high=10, dtype=int64, key=7, offset=0),
+        case(COUNTER, shape=(4,), low=-3, high=3, dtype=float32, key=7, offset=2),
+    ],
     doc="Integers in [low, high): the high half of a 32-bit word times the width (Lemire 2019).",
-)  # fmt: skip
+)
 
 
 @kernel(randint)
@@ -141,7 +149,10 @@ def like_p(p: Spec, counter, key, offset) -> Spec:
 bernoulli = define(
     "bernoulli(p, counter; key, offset)",
     like_p,
-    examples=[case(floats(3, 4, low=0.1, high=0.9), COUNTER, key=7, offset=0), case(floats((), low=0.1, high=0.9), COUNTER, key=7, offset=1)],
+    examples=[
+        case(floats(3, 4, low=0.1, high=0.9), COUNTER, key=7, offset=0),
+        case(floats((), low=0.1, high=0.9), COUNTER, key=7, offset=1),
+    ],
     doc="1 with probability p, else 0: a 32-bit word below p * 2**32.",
 )
 
@@ -157,18 +168,25 @@ def _(xp, p, counter, key, offset, out=None):
 def dropped(x: Spec, counter, p: float, key, offset):
     need_floating("dropout", x)
     if not 0 <= p <= 1:
-        raise OutOfRangeError(f"dropout: p is {p}, a probability lies in [0, 1]", hint="the share of numbers that are dropped, such as 0.5")
+        raise OutOfRangeError(
+            f"dropout: p is {p}, a probability lies in [0, 1]",
+            hint="the share of numbers that are dropped, such as 0.5",
+        )
     return x, x
 
 
 dropout = define(
     "dropout(x, counter; p, key, offset) -> y, mask",
     dropped,
-    dict(x=lambda g, out1: g[0] * out1),
-    examples=[case(floats(3, 5), COUNTER, p=0.5, key=7, offset=0), case(floats(()), COUNTER, p=0.25, key=7, offset=0),
-              case(floats(4, dtype="float32"), COUNTER, p=1.0, key=7, offset=1), case(floats(0, 3), COUNTER, p=0.5, key=7, offset=0)],
+    dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no slope
+    examples=[
+        case(floats(3, 5), COUNTER, p=0.5, key=7, offset=0),
+        case(floats(()), COUNTER, p=0.25, key=7, offset=0),
+        case(floats(4, dtype="float32"), COUNTER, p=1.0, key=7, offset=1),
+        case(floats(0, 3), COUNTER, p=0.5, key=7, offset=0),
+    ],
     doc="0 with probability p, else x / (1 - p): a number is dropped where 16 random bits are below p * 2**16.",
-)  # fmt: skip
+)
 
 
 @kernel(dropout)

@@ -69,7 +69,9 @@ def _(xp, x, axis, keepdims, out=None):
     n = count(x.shape, axis)
     with xp.errstate(all="ignore"):
         if wide(x):
-            return xp.true_divide(xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims), n, out=out, casting="same_kind")
+            return xp.true_divide(
+                xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims), n, out=out, casting="same_kind"
+            )
         total = xp.add.reduce(x, axis, keepdims=keepdims, out=out)
         return xp.true_divide(total, n, out=out)
 
@@ -81,11 +83,13 @@ prod = define(
     examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; of bools and integers an int64.",
 )
-kernel(prod, lambda xp, x, axis, keepdims, out=None: xp.multiply.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out))
+kernel(
+    prod, lambda xp, x, axis, keepdims, out=None: xp.multiply.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out)
+)
 
 
 def others(g, x, axis):
-    """g times the product of all the other factors: out / x, and where one factor is 0 the product of the rest for it."""
+    """g times the product of all the other factors, right also where one of them is 0."""
     zero = eq(x, 0)
     filled = where(zero, 1, x)
     zeros = spread(sum(zero, axis=axis, keepdims=False), x.spec, axis)
@@ -97,12 +101,19 @@ def extreme(name: str, ufunc: str, doc: str):
     def infer(x: Spec, axis, keepdims: bool) -> Spec:
         if not count(x.shape, axis):
             place = "" if axis is None else f" along {'axis' if len(axis) == 1 else 'axes'} {', '.join(map(str, axis))}"
-            raise ShapeError(f"{name}: {{x}} has no elements{place}, and of nothing there is no {name[1:]}", hint="check x.numel() first")
+            raise ShapeError(
+                f"{name}: {{x}} has no elements{place}, and of nothing there is no {name[1:]}",
+                hint="check x.numel() first",
+            )
         return reduced(x, axis, keepdims)
 
-    op = define(f"{name}(x; axis, keepdims)", infer, lambda g, x, out, axis: spread_evenly(g, x, out, axis),
-                examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
-                doc=doc)  # fmt: skip
+    op = define(
+        f"{name}(x; axis, keepdims)",
+        infer,
+        lambda g, x, out, axis: spread_evenly(g, x, out, axis),
+        examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
+        doc=doc,
+    )
     kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
     return op
 
@@ -126,10 +137,19 @@ def position(name: str, doc: str):
             raise ShapeError(f"{name}: {{x}} has no elements to choose from", hint="check x.numel() first")
         return reduced(x, axes, keepdims).but(dtype=int64)
 
-    op = define(f"{name}(x; axis, keepdims)", infer, doc=doc, examples=[
-        case(distinct(3, 4), axis=None, keepdims=False), case(distinct(2, 3, 4), axis=1, keepdims=True),
-        case(distinct(3, 4), axis=0, keepdims=False), case(floats(()), axis=None, keepdims=False), case(ints(3, 4), axis=1, keepdims=False),
-        case(strided(4, 5), axis=0, keepdims=False)])  # fmt: skip
+    op = define(
+        f"{name}(x; axis, keepdims)",
+        infer,
+        doc=doc,
+        examples=[
+            case(distinct(3, 4), axis=None, keepdims=False),
+            case(distinct(2, 3, 4), axis=1, keepdims=True),
+            case(distinct(3, 4), axis=0, keepdims=False),
+            case(floats(()), axis=None, keepdims=False),
+            case(ints(3, 4), axis=1, keepdims=False),
+            case(strided(4, 5), axis=0, keepdims=False),
+        ],
+    )
     kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, name)(x, axis, keepdims=keepdims, out=out))
     return op
 
@@ -139,8 +159,12 @@ argmin = position("argmin", "Where the smallest stands: the first one, in the fl
 
 
 def quantifier(name: str, ufunc: str, doc: str):
-    op = define(f"{name}(x; axis, keepdims)", lambda x, axis, keepdims: reduced(x, axis, keepdims).but(dtype=bool_),
-                examples=[*EXAMPLES, *EMPTY, *INTEGERS], doc=doc)  # fmt: skip
+    op = define(
+        f"{name}(x; axis, keepdims)",
+        lambda x, axis, keepdims: reduced(x, axis, keepdims).but(dtype=bool_),
+        examples=[*EXAMPLES, *EMPTY, *INTEGERS],
+        doc=doc,
+    )
     kernel(op, lambda xp, x, axis, keepdims, out=None: getattr(xp, ufunc).reduce(x, axis, keepdims=keepdims, out=out))
     return op
 
@@ -158,8 +182,14 @@ cumsum = define(
     "cumsum(x; axis)",
     running,
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
-    examples=[case(floats(3, 4), axis=0), case(floats(2, 3, 4), axis=1), case(strided(4, 5), axis=1), case(floats(0, 3), axis=0),
-              case(ints(3, 4), axis=1), case(bools(4), axis=0)],
+    examples=[
+        case(floats(3, 4), axis=0),
+        case(floats(2, 3, 4), axis=1),
+        case(strided(4, 5), axis=1),
+        case(floats(0, 3), axis=0),
+        case(ints(3, 4), axis=1),
+        case(bools(4), axis=0),
+    ],
     doc="The sum of all up to here, along an axis.",
-)  # fmt: skip
+)
 kernel(cumsum, lambda xp, x, axis, out=None: xp.add.accumulate(x, axis, dtype=wide(x), out=out))

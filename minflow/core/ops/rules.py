@@ -36,7 +36,8 @@ def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
             elif size not in (1, found[back][0]):
                 other, first, first_axis = found[back]
                 raise ShapeError(
-                    f"{op}: sizes differ, {other} (axis {first_axis} of {mark(first)}) and {size} (axis {axis} of {mark(name)})",
+                    f"{op}: sizes differ, {other} (axis {first_axis} of {mark(first)}) and "
+                    f"{size} (axis {axis} of {mark(name)})",
                     hint=fitting(first, shapes[first], name, shape),
                 )
     return tuple(size for size, _, _ in reversed(found))
@@ -53,10 +54,12 @@ def fitting(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> st
     return "axes are compared from the right and must be equal or 1: reshape, unsqueeze or index one of the two"
 
 
-def broadcast(op: str, *names: str, refuse_bool: str = "", integers: bool = False, out: DType | None = None) -> Callable:
+def broadcast(
+    op: str, *names: str, refuse_bool: str = "", integers: bool = False, out: DType | None = None
+) -> Callable:
     """The rule of an elementwise op whose inputs are called `names`.
 
-    refuse_bool: what to try instead with bool tensors.  integers: only bool and integer dtypes.  out: dtype of the result.
+    refuse_bool: what to try with bool tensors.  integers: only bool and integer dtypes.  out: dtype of the result.
     """
 
     def rule(*specs):
@@ -65,7 +68,9 @@ def broadcast(op: str, *names: str, refuse_bool: str = "", integers: bool = Fals
         if refuse_bool and first.dtype is bool_:
             raise DTypeError(f"{op}: not defined for bool", hint=refuse_bool)
         if integers and first.dtype.floating:
-            raise DTypeError(f"{op}: bits of floats are not defined, {first.dtype.name} was given", hint="x.int(), or x > 0")
+            raise DTypeError(
+                f"{op}: bits of floats are not defined, {first.dtype.name} was given", hint="x.int(), or x > 0"
+            )
         if any(s is not first for s in arrays.values()):
             first = first.but(shape=join(op, {name: s.shape for name, s in arrays.items()}))
         return first if out is None else first.but(dtype=out)

@@ -1,4 +1,4 @@
-"""Sorting along an axis: one stable primitive; argsort, topk and median are composites of it (`functions/ordering.py`)."""
+"""Sorting along an axis: one stable primitive. argsort, topk and median are composites: `functions/ordering.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ sort = define(
         case(floats(0, 3), axis=0, descending=False),
         case(ints(8, high=3), axis=0, descending=True),
     ],
-    doc="In ascending or descending order along an axis, equal ones as they stood, NaN as the largest; and where each came from.",
+    doc="In order along an axis, equal ones as they stood, NaN as the largest; and where each came from.",
 )
 
 
@@ -42,5 +42,3 @@ def _(xp, x, axis, descending, out=None):
     if out is None:
         return values, xp.ascontiguousarray(indices)
     return settle(xp, values, out[0]), settle(xp, indices, out[1])
-
-

@@ -1,0 +1,221 @@
+"""For each op the same result by other means: numpy and scipy, not the engine. None: see the op's own tests."""
+
+import numpy as np
+from scipy import special
+
+from minflow.core.spec import promote, spec_of
+
+
+def floats(*arrays):
+    """Inputs as the door casts them for an op that needs floats."""
+    return met(*arrays, floating=True)
+
+
+def met(*arrays, floating: bool = False):
+    """Inputs in the dtype in which PyTorch lets them meet."""
+    dtype = promote(*[a.__class__ if isinstance(a, bool | int | float) else spec_of(a) for a in arrays])
+    name = "float32" if floating and not dtype.floating else dtype.name
+    return [np.asarray(a, name) for a in arrays]
+
+
+def of(function, floating: bool = False):
+    """An elementwise function of numpy on inputs that have met."""
+    return lambda *arrays: function(*met(*arrays, floating=floating))
+
+
+def erf_slow(x):
+    return special.erf(x.astype("float64"))
+
+
+def rows(x, index, axis):
+    return (
+        np.stack([x[(slice(None),) * axis + (i,)] for i in index.reshape(-1)], axis).reshape(
+            x.shape[:axis] + index.shape + x.shape[axis + 1 :]
+        )
+        if index.size
+        else np.zeros(x.shape[:axis] + index.shape + x.shape[axis + 1 :], x.dtype)
+    )
+
+
+def into_rows(x, index, src, axis, add: bool):
+    """index_add and index_put, one element of the index at a time."""
+    out = np.moveaxis(x.copy(), axis, 0)
+    flat = index.reshape(-1)
+    if isinstance(src, np.ndarray):
+        src = np.moveaxis(src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :]), axis, 0)
+    for k, i in enumerate(flat):
+        value = src[k] if isinstance(src, np.ndarray) else src
+        out[i] = out[i] + value if add else value
+    return np.ascontiguousarray(np.moveaxis(out, 0, axis))
+
+
+def at(index, dim):
+    for place in np.ndindex(index.shape):
+        yield place, (*place[:dim], int(index[place]), *place[dim + 1 :])
+
+
+def gathered(x, index, dim):
+    out = np.empty(index.shape, x.dtype)
+    for place, source in at(index, dim):
+        out[place] = x[source]
+    return out
+
+
+def scattered(x, index, src, dim, add: bool):
+    out = x.copy()
+    for place, target in at(index, dim):
+        value = src[place] if isinstance(src, np.ndarray) else src
+        out[target] = out[target] + value if add else value
+    return out
+
+
+def written(base, value, path):
+    out = base.copy()
+    place = out
+    for op, attrs in path:
+        if op.name == "getitem":
+            place = place[tuple([slice(*i) if isinstance(i, tuple) else i for i in attrs["index"]])]
+        else:
+            place = np.transpose(place, attrs["dims"])
+    place[...] = value
+    return out
+
+
+def reduce_by(function, axis_name="axis"):
+    return lambda x, axis, keepdims: function(x, axis=axis, keepdims=keepdims)
+
+
+def product(a, b, ta, tb):
+    return np.einsum("...ij,...jk->...ik", np.swapaxes(a, -1, -2) if ta else a, np.swapaxes(b, -1, -2) if tb else b)
+
+
+def ordered(x, axis, descending):
+    """Stable by Python's own sort."""
+
+    def along(v):
+        order = sorted(range(len(v)), key=lambda i: -v[i] if descending else v[i])
+        return np.array(order, "int64")
+
+    indices = np.apply_along_axis(along, axis, x) if x.size else np.zeros(x.shape, "int64")
+    return np.take_along_axis(x, indices, axis), indices
+
+
+def sum_back(x, shape):
+    lead = x.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1)
+    return np.sum(x, axes, keepdims=True).reshape(shape)
+
+
+ORACLES = {
+    # shape
+    "clone": lambda x: x,
+    "cast": lambda x, dtype: x.astype(dtype.np),
+    "full": lambda shape, value, dtype: np.full(shape, value, dtype.np),
+    "getitem": lambda x, index: x[tuple([slice(*i) if isinstance(i, tuple) else i for i in index])],
+    "reshape": lambda x, shape: np.reshape(x, shape),
+    "permute": lambda x, dims: np.transpose(x, dims),
+    "expand": lambda x, shape: np.broadcast_to(x, shape),
+    "detach": lambda x: x,
+    "diagonal": lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2),
+    "view_write": written,
+    "sum_to": sum_back,
+    "cat": lambda *tensors, dim: np.concatenate(tensors, dim),
+    # elementwise
+    "add": of(np.add),
+    "sub": of(np.subtract),
+    "mul": of(np.multiply),
+    "div": of(np.divide, floating=True),
+    "pow": of(lambda a, b: np.power(a, b)),
+    "floor_divide": of(lambda a, b: np.floor(a / b).astype(a.dtype)),
+    "remainder": of(lambda a, b: a - b * np.floor(a / b).astype(a.dtype)),
+    "fmod": of(lambda a, b: a - b * np.trunc(a / b).astype(a.dtype)),
+    "maximum": of(lambda a, b: np.where(a > b, a, b)),
+    "minimum": of(lambda a, b: np.where(a < b, a, b)),
+    "clamp": of(lambda x, low, high: np.clip(x, low, high)),
+    "where": lambda cond, a, b: np.choose(cond.astype(int), [np.asarray(b), np.asarray(a)]),
+    "neg": of(lambda x: 0 - x),
+    "abs": of(lambda x: np.where(x < 0, -x, x)),
+    "sign": of(lambda x: ((x > 0) * 1 - (x < 0) * 1).astype(x.dtype)),
+    "square": of(lambda x: x * x),
+    "exp": of(np.exp, True),
+    "expm1": of(np.expm1, True),
+    "log": of(np.log, True),
+    "log1p": of(np.log1p, True),
+    "log2": of(np.log2, True),
+    "sqrt": of(np.sqrt, True),
+    "rsqrt": of(lambda x: x**-0.5, True),
+    "reciprocal": of(lambda x: 1 / x, True),
+    "sin": of(np.sin, True),
+    "cos": of(np.cos, True),
+    "tan": of(np.tan, True),
+    "asin": of(np.arcsin, True),
+    "acos": of(np.arccos, True),
+    "atan": of(np.arctan, True),
+    "tanh": of(np.tanh, True),
+    "sigmoid": of(special.expit, True),
+    "erf": of(erf_slow, True),
+    "relu": of(lambda x: np.where(x > 0, x, 0)),
+    "relu_grad": of(lambda x, y: np.where(y > 0, x, 0)),
+    "floor": of(np.floor),
+    "ceil": of(np.ceil),
+    "round": of(np.round),
+    "trunc": of(np.trunc),
+    # compare
+    "eq": of(np.equal),
+    "ne": of(np.not_equal),
+    "lt": of(np.less),
+    "le": of(np.less_equal),
+    "gt": of(np.greater),
+    "ge": of(np.greater_equal),
+    "isnan": lambda x: x != x,
+    "isinf": lambda x: np.abs(x) == np.inf,
+    "isfinite": lambda x: np.abs(x) < np.inf,
+    "logical_not": lambda x: x == 0,
+    "logical_and": lambda a, b: (a != 0) & (b != 0),
+    "logical_or": lambda a, b: (a != 0) | (b != 0),
+    "logical_xor": lambda a, b: (a != 0) != (b != 0),
+    "bitwise_and": of(lambda a, b: a & b),
+    "bitwise_or": of(lambda a, b: a | b),
+    "bitwise_xor": of(lambda a, b: a ^ b),
+    "bitwise_not": of(lambda x: ~x),
+    # reduce
+    "sum": reduce_by(np.sum),
+    "mean": reduce_by(np.mean),
+    "prod": reduce_by(np.prod),
+    "amax": reduce_by(np.max),
+    "amin": reduce_by(np.min),
+    "argmax": reduce_by(np.argmax),
+    "argmin": reduce_by(np.argmin),
+    "any": reduce_by(np.any),
+    "all": reduce_by(np.all),
+    "cumsum": lambda x, axis: np.cumsum(x, axis),
+    # linalg
+    "matmul": product,
+    # index
+    "take": rows,
+    "index_add": lambda x, index, src, axis: into_rows(x, index, src, axis, True),
+    "index_put": lambda x, index, src, axis: into_rows(x, index, src, axis, False),
+    "ravel_index": lambda *index, shape: np.arange(np.prod(shape)).reshape(shape)[tuple(index)],
+    "gather": gathered,
+    "scatter": lambda x, index, src, dim: scattered(x, index, src, dim, False),
+    "scatter_add": lambda x, index, src, dim: scattered(x, index, src, dim, True),
+    "nonzero": lambda x: np.stack(np.nonzero(x), 1) if x.ndim else np.zeros((int(bool(x)), 0), "int64"),
+    "tril": lambda x, diagonal: np.tril(x, diagonal),
+    "triu": lambda x, diagonal: np.triu(x, diagonal),
+    "one_hot": lambda index, num_classes: np.eye(num_classes, dtype="int64")[index],
+    "flip": lambda x, axes: np.flip(x, axes),
+    "roll": lambda x, shifts, axes: np.roll(x, shifts, axes),
+    "sort": ordered,
+    # random: tests/core/test_ops_random.py
+    "uniform": None,
+    "normal": None,
+    "randint": None,
+    "randperm": None,
+    "bernoulli": None,
+    "dropout": None,
+}
+
+TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6}
+
+# Outputs without gradient to their own: what a rule leaves out because nobody differentiates it.
+FREE_GRADIENT: dict[str, tuple[int, ...]] = {"dropout": (1,)}

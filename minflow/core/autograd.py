@@ -86,6 +86,10 @@ def input_gradients(mode: Mode, node: Node, gs: list):
     for i, (rule, asks) in op.rules.items():
         if needs >> i & 1:
             yield i, rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+    for places, mask, rule, asks in op.groups:
+        if needs & mask:
+            found = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+            yield from [(i, g) for i, g in zip(places, found) if needs >> i & 1]
 
 
 def argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
@@ -165,7 +169,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
         else:
             g = MODE.get().tensor_of(g)
             if g.shape != out.shape:
-                fail(ShapeError, f"{verb}: the gradient given has shape {g.shape}, the tensor has {out.shape}",
+                fail(ShapeError, f"{verb}: the gradient given has shape {g.spec.shape}, the tensor has {out.spec.shape}",
                      "the gradient has a number for each number of the tensor", output=out, gradient=g)  # fmt: skip
             g = g if g.dtype is out.dtype else cast(g, dtype=out.dtype)
         seeds.append(g)

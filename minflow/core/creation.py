@@ -11,12 +11,12 @@ import numpy as np
 
 from . import functions as F
 from .errors import DTypeError, OutOfRangeError, ShapeError
-from .op import MODE, describe, fail
+from .op import MODE, fail
 from .ops import shape as s
 from .ops.shape import full as fill
 from .rebind import cell_of
-from .spec import Device, DType, Spec, as_dtype, default_dtype, int64, spec_of
-from .tensor import Size, Tensor, one_or_many
+from .spec import DType, Spec, as_dtype, default_dtype, int64, spec_of
+from .tensor import Tensor
 
 
 def is_tensor(x) -> bool:
@@ -250,7 +250,3 @@ def randn_like(input: Tensor, dtype=None, device=None, generator=None, requires_
 def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, dtype or input.dtype, device, generator, requires_grad)
-
-
-class Constructor(type(Tensor)):
-    """Makes `Tensor(2, 3)` and `Tensor([1., 2.])` work for users, at no cost for the engine's own calls."""

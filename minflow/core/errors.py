@@ -112,6 +112,14 @@ class DataError(FormatError):
     """A data file that is missing, damaged, or of another kind."""
 
 
+class LoaderError(MinflowError, ValueError):
+    """A DataLoader, sampler or dataset set up in a way that cannot work."""
+
+
+class WorkerError(MinflowError, RuntimeError):
+    """A worker of a DataLoader that died, or an error in one that cannot be shown as it was."""
+
+
 class MissingDependencyError(MinflowError, ImportError):
     """A package that this call needs and that is not installed."""
 

@@ -7,6 +7,7 @@ Knows nothing of arrays or kernels. Read next: `op.py`, what an op is and the on
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -120,12 +121,12 @@ def where_text(where: Where | None) -> str:
 
 
 def file_name(path: str) -> str:
-    """How a learner knows a source file: the cell's number in a notebook, else the path as Python has it."""
+    """How a learner knows a source file: the cell's number in a notebook, else the file's name."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     label = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(path)
     if label:
         return label[1]
-    return path
+    return os.path.basename(path)
 
 
 def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:

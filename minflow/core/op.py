@@ -43,12 +43,18 @@ class Op:
         self.many = len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
         self.shortcut = elementwise in ("same", "float") and not self.many
-        self.rules = {
-            inputs.index(x): (rule, tuple(self.asks(name) for name in inspect.signature(rule).parameters))
-            for x, rule in rules.items()
-        }
-        self.differentiable = -1 if self.variadic and rules else sum(1 << i for i in self.rules)
-        self.saves = SavedSlots(self.rules)
+        self.rules, self.groups = {}, []  # one rule per input; or one for several inputs that share their work
+        for names, rule in rules.items():
+            asks = tuple(self.asks(name) for name in inspect.signature(rule).parameters)
+            places = tuple(inputs.index(name.strip()) for name in names.split(","))
+            if len(places) == 1:
+                self.rules[places[0]] = rule, asks
+            else:
+                self.groups.append((places, sum(1 << i for i in places), rule, asks))
+        self.differentiable = sum(1 << i for i in self.rules) | sum(mask for _, mask, _, _ in self.groups)
+        if self.variadic and rules:
+            self.differentiable = -1
+        self.saves = SavedSlots(self)
         self.kernel: Callable | None = None
         self.takes_out = False
         self.joint: Callable | None = None  # one rule for all inputs at once: autograd.Function
@@ -84,11 +90,12 @@ class Op:
 class SavedSlots(dict):
     """needs -> what to save: i for input i, ~k for output k. Each combination is worked out once."""
 
-    def __init__(self, rules):
-        self.rules = rules
+    def __init__(self, op: Op):
+        self.op = op
 
     def __missing__(self, needs: int) -> tuple[int, ...]:
-        wanted = [asks for i, (_, asks) in self.rules.items() if needs >> i & 1]
+        wanted = [asks for i, (_, asks) in self.op.rules.items() if needs >> i & 1]
+        wanted += [asks for _, mask, _, asks in self.op.groups if needs & mask]
         self[needs] = slots = tuple(dict.fromkeys(slot for asks in wanted for kind, slot in asks if kind == "saved"))
         return slots
 
@@ -112,7 +119,8 @@ def define(
     signature: `"name(input, input; attr, attr) -> out, out"`; one output, named after the op, if none is said;
     `"cat(*tensors; dim)"` takes any number of inputs.
     vjp: a rule per differentiable input, or a bare rule for the first; a rule's argument names say what it gets: `g`
-    (a tuple where there are several outputs), an input's array by name, `x_spec`, `out` or `out0`, an attr.
+    (a tuple where there are several outputs), an input's array by name, `x_spec`, `out` or `out0`, an attr. A key
+    "x, weight" stands for one rule that gives both gradients, where they share their work.
     """
     head, _, tail = signature.partition(" -> ")
     name, _, names = head.rstrip(")").partition("(")

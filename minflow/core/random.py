@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -97,3 +98,34 @@ class Generator:
 
 
 default_generator = Generator()
+SAMPLE: ContextVar = ContextVar("sample", default=None)  # the Generator of the sample that a DataLoader is making
+
+
+def source(generator: Generator | None = None) -> Generator:
+    """The Generator to draw from: the given one, that of the sample being loaded, or the default one."""
+    return generator or SAMPLE.get() or default_generator
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default generator again from `seed`: the same program then draws the same numbers."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Give the default generator a new seed from the system, and return it."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> np.ndarray:
+    """The state of the default generator: key and counter."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state) -> None:
+    """Put the default generator where `get_rng_state` was called."""
+    default_generator.set_state(state)

@@ -129,7 +129,7 @@ def in_place(op: Op, target, *others, **attrs):
     if specs[0].shape != target.shape:
         raise explain(
             ShapeError(
-                f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.shape}",
+                f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
                 hint="a write in place cannot make a tensor larger: use the form without the underscore",
             ), op, inputs)  # fmt: skip
     shared = any([x is not target and hasattr(x, "spec") and x.cell is not None and x.cell is target.cell for x in inputs])

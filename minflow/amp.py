@@ -1,0 +1,64 @@
+"""Mixed precision by its usual names. On a CPU float32 stays float32: the names are accepted and say so once."""
+
+from __future__ import annotations
+
+import functools
+
+from .core.op import warn
+
+
+class autocast:
+    """Accepted as a context or a decorator; without effect on a CPU, which has no faster half precision here."""
+
+    def __init__(self, device_type: str = "cpu", dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
+        self.device_type, self.dtype, self.enabled = device_type, dtype, enabled
+
+    def __enter__(self) -> autocast:
+        if self.enabled:
+            warn("autocast: float32 stays float32 on a CPU", "autocast(enabled=False) says so without this warning")
+        return self
+
+    def __exit__(self, *error) -> None:
+        return None
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+class GradScaler:
+    """Accepted by its usual methods; gradients in float32 need no scaling, so the scale is 1."""
+
+    def __init__(self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True):  # fmt: skip
+        self.enabled = enabled
+
+    def scale(self, outputs):
+        """The loss, as it is."""
+        return outputs
+
+    def unscale_(self, optimizer) -> None:
+        """Gradients are not scaled."""
+
+    def step(self, optimizer, *args, **kwargs):
+        """`optimizer.step()`."""
+        return optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale=None) -> None:
+        """The scale stays 1."""
+
+    def get_scale(self) -> float:
+        return 1.0
+
+    def is_enabled(self) -> bool:
+        return False
+
+    def state_dict(self) -> dict:
+        return {}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """There is no state."""

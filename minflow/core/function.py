@@ -1,0 +1,123 @@
+"""Operations with a gradient of one's own: `Function.forward` and `Function.backward`, eager and traced.
+
+Read next: `autograd.py`, whose backward asks such a node for all its gradients at once (`Op.joint`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .autograd import as_tuple, second_backward
+from .errors import GradError, ShapeError
+from .grad_modes import no_grad
+from .ir import Freed, Node, where_text
+from .op import MODE, Op, fail
+from .ops.shape import full
+
+
+class Context:
+    """What `Function.forward` leaves for `backward`: `save_for_backward(*tensors)`, `saved_tensors`, any attribute.
+
+    needs_input_grad: a bool per argument of forward.
+    """
+
+    def __init__(self):
+        self.kept: tuple = ()
+        self.outputs: tuple = ()
+        self.differentiable: dict[int, bool] = {}
+        self.materialize = True
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.node: Node | None = None
+
+    def save_for_backward(self, *tensors) -> None:
+        self.kept = tensors
+
+    def mark_non_differentiable(self, *tensors) -> None:
+        self.differentiable = {id(t): False for t in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """False: backward gets None, not zeros, for an output that no gradient came to."""
+        self.materialize = value
+
+    @property
+    def saved_tensors(self) -> tuple:
+        if self.node is not None and self.node.saved.__class__ is Freed:
+            raise second_backward(self.node)
+        mode = MODE.get()
+        return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.kept])
+
+
+class Function:
+    """An operation with a gradient of one's own.
+
+    Subclass it with static methods `forward(ctx, *args)` and `backward(ctx, *grads)`, and call `Sub.apply(*args)`.
+    backward returns a gradient (or None) for each argument of forward. It is written on Tensors, so it can itself be
+    differentiated.
+    """
+
+    @staticmethod
+    def forward(ctx, *args):
+        raise GradError("this Function has no forward", hint="@staticmethod def forward(ctx, x): ...")
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise GradError("this Function has no backward", hint="@staticmethod def backward(ctx, grad): ...")
+
+    @classmethod
+    def apply(cls, *args):
+        mode, ctx = MODE.get(), Context()
+        places = [i for i, x in enumerate(args) if hasattr(x, "spec")]
+        tensors = [mode.own(args[i]) for i in places]
+        ctx.needs_input_grad = tuple([bool(getattr(x, "needs", False)) for x in args])
+        with no_grad():
+            results = cls.forward(ctx, *args)
+        outs = as_tuple(results)
+        for i, out in enumerate(outs):
+            if not hasattr(out, "spec"):
+                fail(GradError, f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor",
+                     "forward returns a tensor or a tuple of tensors", result=out)  # fmt: skip
+        bound = mode.bind(joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx)
+        return tuple(bound) if isinstance(results, list | tuple) else bound[0]
+
+
+def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:
+    """The op of one application: inputs are forward's results, then its tensors; the results pass through."""
+
+    def kernel(*arrays, ctx, out=None):
+        if out is None:
+            return [a.copy() for a in arrays[:count]] if count > 1 else arrays[0].copy()
+        for place, a in zip(out if count > 1 else [out], arrays):
+            np.copyto(place, a)
+        return out
+
+    def joint(node: Node, gs: list):
+        ctx = node.attrs["ctx"]
+        ctx.node = node
+        try:
+            if ctx.materialize:
+                gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g for g, s in zip(gs, node.out_specs)]
+            found = as_tuple(cls.backward(ctx, *gs))
+        finally:
+            ctx.node = None
+        if len(found) != arity and any(g is not None for g in found[arity:]) or len(found) < arity:
+            raise GradError(
+                f"{cls.__name__}.backward returned {len(found)} gradients for the {arity} arguments of forward",
+                where=f"made at {where_text(node.where)}",
+                hint="one for each argument, None where there is none",
+            )
+        for position, place in enumerate(places):
+            i = count + position
+            if node.needs >> i & 1 and found[place] is not None:
+                g, spec = found[place], node.inputs[i].spec
+                if g.shape != spec.shape:
+                    raise ShapeError(
+                        f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of forward has {spec.shape}",
+                        where=f"made at {where_text(node.where)}",
+                        hint="a gradient has the shape of what it is the gradient of",
+                    )
+                yield i, g
+
+    outputs = [f"out{k}" for k in range(count)]
+    op = Op(cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (), cls.__doc__ or "")
+    op.kernel, op.takes_out, op.joint, op.differentiable = kernel, True, joint, -1 << count
+    return op

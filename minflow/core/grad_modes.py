@@ -1,0 +1,128 @@
+"""Turning the recording of gradients on and off, and the check for NaN. Read next: `autograd.py`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from .op import MODE
+
+
+class GradMode:
+    """Turns the recording of gradients on or off: as a context, or as a decorator of a function."""
+
+    wanted = True
+
+    def __init__(self):
+        self.tokens: list = []
+
+    def __enter__(self):
+        self.tokens.append(MODE.set(MODE.get().but(grad=self.wanted)))
+        return self
+
+    def __exit__(self, *error):
+        MODE.reset(self.tokens.pop())
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generator(*args, **kwargs):
+                source = function(*args, **kwargs)
+                while True:  # the mode holds inside the generator's own steps, not in the caller's between them
+                    with self.clone():
+                        try:
+                            item = next(source)
+                        except StopIteration as stop:
+                            return stop.value
+                    yield item
+
+            return generator
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def clone(self):
+        twin = type(self).__new__(type(self))
+        twin.wanted, twin.tokens = self.wanted, []
+        return twin
+
+
+class no_grad(GradMode):
+    """Within it nothing is recorded: `with flow.no_grad(): ...`, or `@flow.no_grad()` on a function."""
+
+    wanted = False
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        if function is None:
+            return self
+        self.tokens = []
+        return self(function)  # @flow.no_grad without the parentheses
+
+    def __init__(self, function=None):
+        super().__init__()
+
+
+class inference_mode(no_grad):
+    """The same as `no_grad`; `inference_mode(False)` changes nothing."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls) if not callable(mode) else super().__new__(cls, mode)
+        if isinstance(mode, bool) and not mode:
+            self.wanted = MODE.get().grad
+        return self
+
+    def __init__(self, mode=True):
+        GradMode.__init__(self)
+
+
+class enable_grad(GradMode):
+    """Within it gradients are recorded, also inside `no_grad`."""
+
+    wanted = True
+
+
+class set_grad_enabled(GradMode):
+    """Turn recording on or off, at once; as a context, until its end."""
+
+    def __init__(self, mode: bool):
+        super().__init__()
+        self.wanted = bool(mode)
+        self.tokens.append(MODE.set(MODE.get().but(grad=self.wanted)))
+
+    def __enter__(self):
+        return self
+
+    def __call__(self, function):
+        MODE.reset(self.tokens.pop())  # as a decorator it holds inside the function only
+        return super().__call__(function)
+
+    def clone(self):
+        twin = GradMode()
+        twin.wanted = self.wanted
+        return twin
+
+
+def is_grad_enabled() -> bool:
+    """Are gradients recorded now?"""
+    return MODE.get().grad
+
+
+class detect_anomaly(GradMode):
+    """Within it backward checks every gradient and stops at the first NaN, naming the op and the line that made it."""
+
+    def __init__(self, check_nan: bool = True):
+        super().__init__()
+        self.check = check_nan
+
+    def __enter__(self):
+        self.tokens.append(MODE.set(MODE.get().but(anomaly=self.check)))
+        return self
+
+    def clone(self):
+        return detect_anomaly(self.check)

@@ -1,0 +1,328 @@
+"""conv2d and its two gradients: per tile of images, im2col into a small reused buffer and one matrix product.
+
+The three ops are bilinear in (image, filter, cotangent), and each is the gradient of the others, so any derivative is
+one of them again. 1x1 filters need no im2col; channel-wise (depthwise) ones are K*K shifted multiply-adds over tiles that
+stay in cache. Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15; Chellapilla et al. 2006 for im2col.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..examples import case, floats, strided
+from ..op import define, kernel
+from ..spec import Spec
+from .rules import need_floating
+from .scratch import buffer
+
+TILE = 1 << 20  # bytes of im2col that stay in the second-level cache
+SMALL = 64  # below so many pixels a product per image is too small, and images are joined
+
+Pair = tuple[int, int]
+
+
+def extent(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """How many positions a filter has along one axis."""
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
+    need_floating("conv2d", x)
+    if x.ndim != 4 or weight.ndim != 4:
+        raise ShapeError("conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)", hint="x.unsqueeze(0) for one image")
+    if x.shape[1] != weight.shape[1] * groups:
+        hint = "x.permute(0, 3, 1, 2): channels come before height and width"
+        if x.shape[3] != weight.shape[1] * groups:
+            hint = "a layer whose in_channels is the channels of what it gets"
+        raise ShapeError(
+            f"conv2d: {{x}} has {x.shape[1]} channels (axis 1), {{weight}} takes {weight.shape[1] * groups}"
+            + (f" in {groups} groups" if groups > 1 else ""),
+            hint=hint,
+        )
+    if weight.shape[0] % groups:
+        raise ShapeError(f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups", hint="a multiple of groups")
+    out = tuple(extent(n, k, s, p, d) for n, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation))
+    if min(out) < 1:
+        grown = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
+        reach = tuple(d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation))
+        raise ShapeError(
+            f"conv2d: the filter reaches over {reach[0]}x{reach[1]} pixels, {{x}} has {grown[0]}x{grown[1]} with its padding",
+            hint="larger images, more padding, or fewer poolings before this layer",
+        )
+    return x.but(shape=(x.shape[0], weight.shape[0], *out))
+
+
+def like(spec_name: str):
+    """The gradient with respect to an input has its shape."""
+    return lambda a, b, shape, **_: a.but(shape=shape)
+
+
+GEOMETRY = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)
+CASES = [
+    ((2, 3, 6, 5), (4, 3, 3, 2), {}),
+    ((2, 3, 5, 5), (4, 3, 1, 1), {}),
+    ((2, 4, 6, 6), (6, 2, 3, 3), dict(groups=2, padding=(1, 1), stride=(2, 1))),
+    ((2, 4, 6, 6), (4, 1, 3, 3), dict(groups=4, padding=(1, 1), stride=(2, 2))),
+    ((2, 3, 7, 7), (6, 1, 3, 3), dict(groups=3, padding=(2, 1), dilation=(2, 1))),
+    ((1, 2, 8, 8), (3, 2, 3, 3), dict(dilation=(2, 3), padding=(2, 3), stride=(1, 2))),
+    ((0, 3, 5, 5), (2, 3, 3, 3), dict(padding=(1, 1))),
+    ((3, 4, 4, 4), (5, 4, 1, 1), dict(stride=(2, 2))),
+]
+
+
+def out_shape(x, w, o):
+    g = GEOMETRY | o
+    return x[0], w[0], *[extent(*a) for a in zip(x[2:], w[2:], g["stride"], g["padding"], g["dilation"])]
+
+
+conv2d = define(
+    "conv2d(x, weight; stride, padding, dilation, groups)",
+    conv_spec,
+    dict(
+        x=lambda g, weight, x_spec, stride, padding, dilation, groups: conv2d_input_grad(
+            g, weight, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+        weight=lambda g, x, weight_spec, stride, padding, dilation, groups: conv2d_weight_grad(
+            g, x, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+    ),
+    examples=[*[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES], case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY)],
+    doc="Cross-correlation of images (N, C, H, W) with filters (F, C / groups, KH, KW).",
+)  # fmt: skip
+
+conv2d_input_grad = define(
+    "conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
+    like("x"),
+    dict(
+        grad=lambda g, weight, stride, padding, dilation, groups: conv2d(
+            g, weight, stride=stride, padding=padding, dilation=dilation, groups=groups),
+        weight=lambda g, grad, weight_spec, stride, padding, dilation, groups: conv2d_weight_grad(
+            grad, g, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+    ),
+    examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
+    doc="The gradient of conv2d with respect to its images.",
+)  # fmt: skip
+
+conv2d_weight_grad = define(
+    "conv2d_weight_grad(grad, x; shape, stride, padding, dilation, groups)",
+    like("weight"),
+    dict(
+        grad=lambda g, x, stride, padding, dilation, groups: conv2d(
+            x, g, stride=stride, padding=padding, dilation=dilation, groups=groups),
+        x=lambda g, grad, x_spec, stride, padding, dilation, groups: conv2d_input_grad(
+            grad, g, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+    ),
+    examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],
+    doc="The gradient of conv2d with respect to its filters.",
+)  # fmt: skip
+
+
+# ---- pieces of images --------------------------------------------------------------------------------------------
+
+
+def padded(x, padding: Pair, purpose: str):
+    """Images with a border of zeros, in scratch memory; the images themselves where there is none."""
+    ph, pw = padding
+    if not (ph or pw):
+        return x
+    n, c, h, w = x.shape
+    out = buffer(purpose, (n, c, h + 2 * ph, w + 2 * pw), x.dtype)
+    out[:, :, :ph] = 0
+    out[:, :, ph + h :] = 0
+    out[:, :, ph : ph + h, :pw] = 0
+    out[:, :, ph : ph + h, pw + w :] = 0
+    out[:, :, ph : ph + h, pw : pw + w] = x
+    return out
+
+
+def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
+    """The pixels that filter position (u, v) meets: a view of (..., OH, OW)."""
+    top, left = u * dilation[0], v * dilation[1]
+    return x[..., top : top + (size[0] - 1) * stride[0] + 1 : stride[0], left : left + (size[1] - 1) * stride[1] + 1 : stride[1]]
+
+
+class Geometry:
+    """Sizes of one convolution, and how its images are cut into tiles."""
+
+    def __init__(self, x_shape, w_shape, stride: Pair, padding: Pair, dilation: Pair, groups: int, itemsize: int):
+        self.n, self.c, self.h, self.w = x_shape
+        self.f, self.cg, self.kh, self.kw = w_shape
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.size = tuple(extent(*a) for a in zip(x_shape[2:], w_shape[2:], stride, padding, dilation))
+        self.pixels = self.size[0] * self.size[1]
+        self.fg = self.f // groups
+        self.pointwise = self.kh == self.kw == 1 and padding == (0, 0)
+        self.plain = self.pointwise and stride == (1, 1)
+        self.depthwise = self.cg == 1 and groups > 1
+        self.depth = self.cg * self.kh * self.kw
+        column = self.depth * self.pixels * itemsize
+        self.tile = max(1, min(self.n, TILE // max(column, 1))) if self.pixels < SMALL * 4 else 1
+
+    def tiles(self):
+        return [slice(i, min(i + self.tile, self.n)) for i in range(0, self.n, self.tile)]
+
+    def im2col(self, x, group: int):
+        """(CG*KH*KW, T*OH*OW) of the padded images of one tile: column t*OH*OW + p is what the filter meets at pixel p."""
+        t = x.shape[0]
+        x = x[:, group * self.cg : (group + 1) * self.cg]
+        columns = buffer("im2col", (self.cg, self.kh, self.kw, t, *self.size), x.dtype)
+        for u in range(self.kh):
+            for v in range(self.kw):
+                columns[:, u, v] = shifted(x, u, v, self.size, self.stride, self.dilation).swapaxes(0, 1)
+        return columns.reshape(self.depth, t * self.pixels)
+
+    def col2im(self, columns, x) -> None:
+        """Add (CG*KH*KW, T*OH*OW) back to where `im2col` took it from."""
+        t = x.shape[0]
+        columns = columns.reshape(self.cg, self.kh, self.kw, t, *self.size)
+        for u in range(self.kh):
+            for v in range(self.kw):
+                place = shifted(x, u, v, self.size, self.stride, self.dilation)
+                np.add(place, columns[:, u, v].swapaxes(0, 1), out=place)
+
+    def joined(self, g, group: int, purpose: str):
+        """The cotangent of one tile as (FG, T*OH*OW)."""
+        g = g[:, group * self.fg : (group + 1) * self.fg]
+        t = g.shape[0]
+        if t == 1:
+            return g.reshape(self.fg, self.pixels)
+        out = buffer(purpose, (self.fg, t, *self.size), g.dtype)
+        out[...] = g.swapaxes(0, 1)
+        return out.reshape(self.fg, t * self.pixels)
+
+
+# ---- the kernels -------------------------------------------------------------------------------------------------
+
+
+@kernel(conv2d)
+def _(xp, x, weight, stride, padding, dilation, groups, out=None):
+    geo = Geometry(x.shape, weight.shape, stride, padding, dilation, groups, x.itemsize)
+    out = xp.empty((geo.n, geo.f, *geo.size), x.dtype) if out is None else out
+    if not out.size:
+        return out
+    if geo.depthwise:
+        return depthwise(xp, geo, x, weight, out)
+    filters = weight.reshape(groups, geo.fg, geo.depth)
+    if geo.plain and groups == 1 and geo.pixels >= SMALL:
+        xp.matmul(filters[0], x.reshape(geo.n, geo.c, geo.pixels), out=out.reshape(geo.n, geo.f, geo.pixels))
+        return out
+    for tile in geo.tiles():
+        images = padded(x[tile], padding, "padded")
+        t = images.shape[0]
+        for group in range(groups):
+            columns = geo.im2col(images, group)
+            if t == 1:
+                place = out[tile.start, group * geo.fg : (group + 1) * geo.fg].reshape(geo.fg, geo.pixels)
+                xp.dot(filters[group], columns, out=place)
+            else:
+                product = buffer("product", (geo.fg, t * geo.pixels), x.dtype)
+                xp.dot(filters[group], columns, out=product)
+                out[tile, group * geo.fg : (group + 1) * geo.fg] = product.reshape(geo.fg, t, *geo.size).swapaxes(0, 1)
+    return out
+
+
+@kernel(conv2d_input_grad)
+def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
+    geo = Geometry(shape, weight.shape, stride, padding, dilation, groups, grad.itemsize)
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    if not grad.size:
+        out.fill(0)
+        return out
+    if geo.depthwise:
+        return depthwise_input_grad(xp, geo, grad, weight, out)
+    filters = weight.reshape(groups, geo.fg, geo.depth)
+    if geo.plain and groups == 1 and geo.pixels >= SMALL:
+        xp.matmul(filters[0].T, grad.reshape(geo.n, geo.f, geo.pixels), out=out.reshape(shape[0], shape[1], geo.pixels))
+        return out
+    (ph, pw), (h, w) = padding, shape[2:]
+    for tile in geo.tiles():
+        t = min(tile.stop, geo.n) - tile.start
+        images = buffer("padded", (t, geo.c, h + 2 * ph, w + 2 * pw), grad.dtype)
+        images.fill(0)
+        for group in range(groups):
+            columns = buffer("im2col", (geo.depth, t * geo.pixels), grad.dtype)
+            xp.dot(filters[group].T, geo.joined(grad[tile], group, "cotangent"), out=columns)
+            geo.col2im(columns, images[:, group * geo.cg : (group + 1) * geo.cg])
+        out[tile] = images[:, :, ph : ph + h, pw : pw + w]
+    return out
+
+
+@kernel(conv2d_weight_grad)
+def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
+    geo = Geometry(x.shape, shape, stride, padding, dilation, groups, grad.itemsize)
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    if geo.depthwise:
+        return depthwise_weight_grad(xp, geo, grad, x, out)
+    out.fill(0)
+    sums = out.reshape(groups, geo.fg, geo.depth)
+    if not grad.size:
+        return out
+    part = buffer("product", (geo.fg, geo.depth), grad.dtype)
+    for tile in geo.tiles():
+        images = padded(x[tile], padding, "padded")
+        for group in range(groups):
+            columns = images.reshape(geo.c, geo.pixels) if geo.plain and groups == 1 and len(images) == 1 else geo.im2col(images, group)
+            xp.dot(geo.joined(grad[tile], group, "cotangent"), columns.T, out=part)
+            xp.add(sums[group], part, out=sums[group])
+    return out
+
+
+# ---- channel by channel ------------------------------------------------------------------------------------------
+
+
+def planes(geo: Geometry, bytes_per_image: int):
+    """Tiles of images so small that what is done to one stays in cache."""
+    step = max(1, (TILE // 2) // max(bytes_per_image, 1))
+    return [slice(i, min(i + step, geo.n)) for i in range(0, geo.n, step)]
+
+
+def depthwise(xp, geo: Geometry, x, weight, out):
+    many = geo.f // geo.c  # filters per channel
+    for tile in planes(geo, 3 * x[:1].nbytes):
+        images = padded(x[tile], geo.padding, "padded")
+        product = buffer("product", (len(images), geo.c, *geo.size), x.dtype)
+        for m in range(many):
+            place = out[tile, m::many] if many > 1 else out[tile]
+            first = True
+            for u in range(geo.kh):
+                for v in range(geo.kw):
+                    seen = shifted(images, u, v, geo.size, geo.stride, geo.dilation)
+                    w = weight[m::many, 0, u, v].reshape(1, geo.c, 1, 1)
+                    if first:
+                        xp.multiply(seen, w, out=place)
+                        first = False
+                    else:
+                        xp.multiply(seen, w, out=product)
+                        xp.add(place, product, out=place)
+    return out
+
+
+def depthwise_input_grad(xp, geo: Geometry, grad, weight, out):
+    many, (ph, pw) = geo.f // geo.c, geo.padding
+    for tile in planes(geo, 3 * out[:1].nbytes):
+        t = tile.stop - tile.start
+        images = buffer("padded", (t, geo.c, geo.h + 2 * ph, geo.w + 2 * pw), grad.dtype)
+        images.fill(0)
+        product = buffer("product", (t, geo.c, *geo.size), grad.dtype)
+        for m in range(many):
+            g = grad[tile, m::many] if many > 1 else grad[tile]
+            for u in range(geo.kh):
+                for v in range(geo.kw):
+                    xp.multiply(g, weight[m::many, 0, u, v].reshape(1, geo.c, 1, 1), out=product)
+                    place = shifted(images, u, v, geo.size, geo.stride, geo.dilation)
+                    xp.add(place, product, out=place)
+        out[tile] = images[:, :, ph : ph + geo.h, pw : pw + geo.w]
+    return out
+
+
+def depthwise_weight_grad(xp, geo: Geometry, grad, x, out):
+    many = geo.f // geo.c
+    out.fill(0)
+    for tile in planes(geo, 3 * x[:1].nbytes):
+        images = padded(x[tile], geo.padding, "padded")
+        for m in range(many):
+            g = grad[tile, m::many] if many > 1 else grad[tile]
+            for u in range(geo.kh):
+                for v in range(geo.kw):
+                    seen = shifted(images, u, v, geo.size, geo.stride, geo.dilation)
+                    out[m::many, 0, u, v] += xp.einsum("nchw,nchw->c", g, seen)
+    return out

@@ -1,0 +1,177 @@
+"""Batch normalization by the statistics of the batch, with its gradient as one op; layer_norm over the last axes.
+
+The gradient op gives all three gradients, which share two reductions. Kernels work on tiles of images that stay in cache.
+Sources: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3; Ba et al. 2016 (arXiv:1607.06450), section 3.
+"""
+
+from __future__ import annotations
+
+from ..errors import ShapeError
+from ..examples import case, floats, positive, strided
+from ..op import define, kernel
+from ..spec import Spec
+from .elementwise import rsqrt
+from .reduce import mean as average
+from .reduce import sum as total
+from .rules import need_floating
+from .scratch import buffer
+from .shape import reshape
+
+TILE = 1 << 19  # bytes of the images that are worked on at a time
+
+
+def channel_shape(ndim: int) -> tuple[int, ...]:
+    return (1, -1) + (1,) * (ndim - 2)
+
+
+def others(ndim: int) -> tuple[int, ...]:
+    """All axes but that of the channels."""
+    return (0, *range(2, ndim))
+
+
+def batch_spec(x: Spec, weight: Spec, bias: Spec, eps: float):
+    need_floating("batch_norm", x)
+    channels = x.shape[1] if x.ndim > 1 else 0
+    if x.ndim < 2 or weight.shape != (channels,):
+        raise ShapeError(
+            f"batch_norm: {{x}} has {channels} channels (axis 1), {{weight}} is for {weight.shape[0] if weight.ndim else 1}",
+            hint="num_features is the number of channels of what the layer gets, shape (N, C, ...)",
+        )
+    if x.size and x.size // channels == 1:
+        raise ShapeError(
+            "batch_norm: {x} has one number per channel, and one number has no variance",
+            hint="batches of two or more; model.eval() uses the running statistics",
+        )
+    return x, weight, weight
+
+
+def batch_norm_rule(g, x, weight, out1, out2, eps):
+    return batch_norm_grad(g[0], x, weight, out1, out2, eps=eps)
+
+
+batch_norm = define(
+    "batch_norm(x, weight, bias; eps) -> y, mean, var",
+    batch_spec,
+    {"x, weight, bias": batch_norm_rule},
+    examples=[case(floats(4, 3, 2, 2), positive(3), floats(3), eps=1e-5), case(floats(5, 3), positive(3), floats(3), eps=0.1),
+              case(strided(2, 3, 4), positive(3), floats(3), eps=1e-5)],
+    doc="(x - mean) / sqrt(var + eps) * weight + bias per channel (axis 1); also the batch's mean and biased variance.",
+)  # fmt: skip
+
+
+def tiles(x):
+    """Slices of images of about TILE bytes."""
+    step = max(1, TILE // max(x[:1].nbytes, 1))
+    return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
+
+
+def per_channel(xp, a, b):
+    """sum of a * b over all but the channels, for a tile (T, C, ...)."""
+    t, c = a.shape[:2]
+    return xp.einsum("tcp,tcp->c", a.reshape(t, c, -1), b.reshape(t, c, -1))
+
+
+def channel_sums(xp, x):
+    t, c = x.shape[:2]
+    return xp.add.reduce(xp.add.reduce(x.reshape(t, c, -1), 2), 0)
+
+
+@kernel(batch_norm)
+def _(xp, x, weight, bias, eps, out=None):
+    if out is None:
+        out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
+    y, mean, var = out
+    shape = channel_shape(x.ndim)
+    count = x.dtype.type(x.size // max(x.shape[1], 1))
+    mean.fill(0)
+    var.fill(0)
+    if not x.size:
+        return out
+    for tile in tiles(x):
+        mean += channel_sums(xp, x[tile])
+    mean /= count
+    centre = mean.reshape(shape)
+    for tile in tiles(x):
+        moved = xp.subtract(x[tile], centre, out=y[tile])
+        var += per_channel(xp, moved, moved)
+    var /= count
+    scale = (weight / xp.sqrt(var + x.dtype.type(eps))).reshape(shape)
+    shift = bias.reshape(shape)
+    for tile in tiles(x):
+        place = y[tile]
+        xp.multiply(place, scale, out=place)
+        xp.add(place, shift, out=place)
+    return out
+
+
+def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
+    """Second derivatives: the gradient of the three gradients, written out in ops."""
+    shape, axes = channel_shape(x.spec.ndim)[:1] + (x.spec.shape[1],) + (1,) * (x.spec.ndim - 2), others(x.spec.ndim)
+    wide = lambda v: reshape(v, shape=shape)  # noqa: E731
+    over = lambda v: average(v, axis=axes, keepdims=True)  # noqa: E731
+    inverse = wide(rsqrt(var + eps))
+    hat = (x - wide(mean)) * inverse
+    gx, gw, gb = g
+    count = x.spec.size // x.spec.shape[1]
+    to_grad = to_x = to_weight = None
+    if gx is not None:
+        scaled = inverse * wide(weight)
+        along = over(gx * hat)  # the part of gx along hat, per channel
+        to_grad = scaled * (gx - over(gx) - hat * along)
+        slope = over(grad * hat)
+        to_weight = total(to_grad * grad, axis=axes, keepdims=False) / weight
+        back = scaled * inverse
+        mixed = over(gx * grad) - over(gx) * over(grad) - 3.0 * along * slope
+        to_x = -back * (hat * mixed + along * (grad - over(grad)) + slope * (gx - over(gx)))
+    if gw is not None:
+        first = wide(gw) * hat
+        to_grad = first if to_grad is None else to_grad + first
+        slope = over(grad * hat)
+        second = wide(gw) * inverse * (grad - over(grad) - hat * slope)
+        to_x = second if to_x is None else to_x + second
+    if gb is not None:
+        first = wide(gb) + 0.0 * grad
+        to_grad = first if to_grad is None else to_grad + first
+    del count
+    return to_grad, to_x, to_weight
+
+
+batch_norm_grad = define(
+    "batch_norm_grad(grad, x, weight, mean, var; eps) -> gx, gweight, gbias",
+    lambda grad, x, weight, mean, var, eps: (x, weight, weight),
+    {"grad, x, weight": batch_norm_grad_rule},
+    examples=[case(floats(4, 3, 2, 2), floats(4, 3, 2, 2), positive(3), floats(3), positive(3), eps=1e-5)],
+    second_order=False,  # mean and var are functions of x: the rule takes them so, differences of this op alone do not
+    doc="The gradients of batch_norm with respect to x, weight and bias; mean and var are those of x.",
+)
+
+
+@kernel(batch_norm_grad)
+def _(xp, grad, x, weight, mean, var, eps, out=None):
+    if out is None:
+        out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
+    gx, gweight, gbias = out
+    gweight.fill(0)
+    gbias.fill(0)
+    if not x.size:
+        return out
+    shape = channel_shape(x.ndim)
+    centre = mean.reshape(shape)
+    inverse = 1 / xp.sqrt(var + x.dtype.type(eps))
+    for tile in tiles(x):
+        g = grad[tile]
+        moved = xp.subtract(x[tile], centre, out=buffer("moved", g.shape, x.dtype))
+        gbias += channel_sums(xp, g)
+        gweight += per_channel(xp, g, moved)
+    gweight *= inverse
+    count = x.dtype.type(x.size // x.shape[1])
+    scale = (weight * inverse).reshape(shape)
+    slope = (-weight * inverse * inverse * gweight / count).reshape(shape)
+    offset = (-weight * inverse * gbias / count).reshape(shape)
+    for tile in tiles(x):
+        moved = xp.subtract(x[tile], centre, out=buffer("moved", grad[tile].shape, x.dtype))
+        xp.multiply(moved, slope, out=moved)
+        place = xp.multiply(grad[tile], scale, out=gx[tile])
+        xp.add(place, moved, out=place)
+        xp.add(place, offset, out=place)
+    return out

@@ -1,0 +1,281 @@
+"""Pooling: the largest number, or the mean, of each window of an image, and what sends gradients back.
+
+Windows are visited as K*K shifted views of the whole array, never pixel by pixel. Read next: `conv.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..examples import case, distinct, floats
+from ..op import define, kernel
+from ..spec import Spec, int64
+from .conv import shifted
+from .rules import need_floating
+
+Pair = tuple[int, int]
+
+
+def extent(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows there are along one axis; in ceil mode the last may reach over the edge, but must begin inside."""
+    reach = size + 2 * padding - dilation * (kernel - 1) - 1
+    n = (-(-reach // stride) if ceil_mode else reach // stride) + 1
+    return n - 1 if ceil_mode and (n - 1) * stride >= size + padding else n
+
+
+def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool) -> Spec:
+    need_floating(op, x)
+    if x.ndim != 4:
+        raise ShapeError(f"{op}: {{x}} needs four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
+    for k, p in zip(kernel_size, padding):
+        if p > k // 2:
+            raise ShapeError(f"{op}: padding {p} is more than half of the window of {k}", hint="at most half: a window must see the image")
+    out = tuple([extent(*a, ceil_mode) for a in zip(x.shape[2:], kernel_size, stride, padding, dilation)])
+    if min(out) < 1:
+        raise ShapeError(
+            f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} does not fit in {{x}} with {x.shape[2]}x{x.shape[3]} pixels",
+            hint="a smaller window, or fewer poolings before this layer",
+        )
+    return x.but(shape=(*x.shape[:2], *out))
+
+
+def bordered(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, value):
+    """x with `value` around it, as far as the windows reach."""
+    need = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(size, stride, dilation, kernel_size)]
+    n, c, h, w = x.shape
+    if not any(padding) and need[0] <= h and need[1] <= w:
+        return x
+    shape = n, c, max(need[0], h + padding[0]), max(need[1], w + padding[1])
+    out = xp.full(shape, value, x.dtype)
+    out[:, :, padding[0] : padding[0] + h, padding[1] : padding[1] + w] = x
+    return out
+
+
+# ---- the largest -------------------------------------------------------------------------------------------------
+
+WINDOW = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
+MAX_CASES = [
+    ((2, 3, 4, 6), dict(kernel_size=(2, 2))),
+    ((1, 2, 5, 5), dict(kernel_size=(2, 2), ceil_mode=True)),
+    ((1, 2, 6, 7), dict(kernel_size=(3, 2), stride=(1, 2), padding=(1, 1))),
+    ((1, 1, 7, 7), dict(kernel_size=(2, 3), dilation=(2, 2), stride=(1, 1))),
+    ((0, 2, 4, 4), dict(kernel_size=(2, 2))),
+]
+
+max_pool2d = define(
+    "max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode) -> y, indices",
+    lambda x, **options: (lambda y: (y, y.but(dtype=int64)))(pooled("max_pool2d", x, **options)),
+    dict(x=lambda g, out1, x_spec: max_pool2d_grad(g[0], out1, shape=x_spec.shape)),
+    examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
+    doc="The largest number of each window (the first of equal ones; NaN wins), and where in H * W it stood.",
+)
+
+
+@kernel(max_pool2d)
+def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
+    size = tuple([extent(*a, ceil_mode) for a in zip(x.shape[2:], kernel_size, stride, padding, dilation)])
+    if out is None:
+        out = xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
+    y, indices = out
+    wide = bordered(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
+    width = x.shape[3]
+    top = xp.arange(size[0])[:, None] * stride[0] - padding[0]
+    left = xp.arange(size[1]) * stride[1] - padding[1]
+    origin = top * width + left
+    steps = [(u, v) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
+    where = xp.zeros(y.shape, "int32")
+    best = xp.empty(y.shape, bool)
+    y[...] = -xp.inf
+    for u, v in steps:
+        seen = shifted(wide, u, v, size, stride, dilation)
+        xp.greater(seen, y, out=best)
+        best |= seen != seen  # NaN wins
+        xp.copyto(y, seen, where=best)
+        xp.copyto(where, u * dilation[0] * width + v * dilation[1], where=best)
+    xp.add(where, origin, out=indices, casting="unsafe")
+    return out
+
+
+max_pool2d_grad = define(
+    "max_pool2d_grad(grad, indices; shape)",
+    lambda grad, indices, shape: grad.but(shape=shape),
+    dict(grad=lambda g, indices: picked(g, indices)),
+    examples=[],
+    doc="Each number of the cotangent added to where its window had the largest number.",
+)
+
+
+@kernel(max_pool2d_grad)
+def _(xp, grad, indices, shape, out=None):
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    pixels = shape[2] * shape[3]
+    if not out.size:
+        return out
+    offsets = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1) * pixels
+    flat = (indices + offsets).reshape(-1)
+    out[...] = xp.bincount(flat, weights=grad.reshape(-1), minlength=out.size).reshape(shape)
+    return out
+
+
+picked = define(
+    "max_pool2d_pick(x, indices)",
+    lambda x, indices: x.but(shape=indices.shape),
+    dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape)),
+    examples=[],
+    doc="The numbers of an image at given places in H * W.",
+)
+
+
+@kernel(picked)
+def _(xp, x, indices, out=None):
+    flat = x.reshape(*x.shape[:2], -1)
+    found = xp.take_along_axis(flat, indices.reshape(*indices.shape[:2], -1), 2).reshape(indices.shape)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+def places(*shape: int):
+    """Example indices: one place in a 4x4 image for each window."""
+    from ..examples import ints
+
+    return ints(*shape, high=16)
+
+
+max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), places(2, 3, 2, 2), shape=(2, 3, 4, 4)),)
+picked.examples = (case(floats(2, 3, 4, 4), places(2, 3, 2, 2)),)
+
+# ---- the mean ----------------------------------------------------------------------------------------------------
+
+MEAN = WINDOW | dict(count_include_pad=True, divisor_override=None)
+del MEAN["dilation"]
+AVG_CASES = [
+    ((2, 3, 4, 6), dict(kernel_size=(2, 2))),
+    ((1, 2, 5, 5), dict(kernel_size=(3, 3), ceil_mode=True, padding=(1, 1), count_include_pad=False)),
+    ((1, 2, 5, 6), dict(kernel_size=(3, 2), ceil_mode=True, padding=(1, 1), stride=(2, 3))),
+    ((1, 2, 5, 5), dict(kernel_size=(2, 2), stride=(1, 1), divisor_override=3)),
+    ((0, 2, 4, 4), dict(kernel_size=(2, 2))),
+]
+
+
+def mean_spec(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return pooled("avg_pool2d", x, kernel_size, stride, padding, (1, 1), ceil_mode)
+
+
+avg_pool2d = define(
+    "avg_pool2d(x; kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
+    mean_spec,
+    lambda g, x_spec, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d_grad(
+        g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad, divisor_override=divisor_override),
+    examples=[case(floats(*shape), **(MEAN | o)) for shape, o in AVG_CASES],
+    doc="The mean of each window.",
+)  # fmt: skip
+
+avg_pool2d_grad = define(
+    "avg_pool2d_grad(grad; shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
+    lambda grad, shape, **_: grad.but(shape=shape),
+    lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d(
+        g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        divisor_override=divisor_override),
+    examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN)],
+    doc="Each number of the cotangent shared among its window.",
+)  # fmt: skip
+
+
+def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, override, dtype):
+    """What the sum of each window is divided by: (OH, OW)."""
+    if override is not None:
+        return xp.full(size, override, dtype)
+    counts = []
+    for n, m, k, s, p in zip(shape[2:], size, kernel_size, stride, padding):
+        start = np.arange(m) * s - p
+        stop = np.minimum(start + k, n + p)
+        counts.append((stop - start) if include else (np.minimum(stop, n) - np.maximum(start, 0)))
+    return xp.asarray(np.outer(*counts), dtype)
+
+
+@kernel(avg_pool2d)
+def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
+    size = tuple([extent(*a, 1, ceil_mode) for a in zip(x.shape[2:], kernel_size, stride, padding)])
+    out = xp.empty((*x.shape[:2], *size), x.dtype) if out is None else out
+    wide = bordered(xp, x, size, kernel_size, stride, padding, (1, 1), 0)
+    out.fill(0)
+    for u in range(kernel_size[0]):
+        for v in range(kernel_size[1]):
+            xp.add(out, shifted(wide, u, v, size, stride, (1, 1)), out=out)
+    return xp.divide(out, divisors(xp, x.shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, x.dtype), out=out)
+
+
+@kernel(avg_pool2d_grad)
+def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    (ph, pw), (h, w) = padding, shape[2:]
+    size = grad.shape[2:]
+    need = [(n - 1) * s + k for n, s, k in zip(size, stride, kernel_size)]
+    wide = xp.zeros((*shape[:2], max(need[0], h + 2 * ph), max(need[1], w + 2 * pw)), grad.dtype)
+    shared = grad / divisors(xp, shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, grad.dtype)
+    for u in range(kernel_size[0]):
+        for v in range(kernel_size[1]):
+            place = shifted(wide, u, v, size, stride, (1, 1))
+            xp.add(place, shared, out=place)
+    out[...] = wide[:, :, ph : ph + h, pw : pw + w]
+    return out
+
+
+# ---- the mean of as many windows as wanted -----------------------------------------------------------------------
+
+
+def window_matrix(n: int, m: int, dtype) -> np.ndarray:
+    """(m, n): row i is the mean over [floor(i*n/m), ceil((i+1)*n/m))."""
+    matrix = np.zeros((m, n), dtype)
+    for i in range(m):
+        start, stop = i * n // m, -(-(i + 1) * n // m)
+        matrix[i, start:stop] = 1 / (stop - start)
+    return matrix
+
+
+def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
+    need_floating("adaptive_avg_pool2d", x)
+    if x.ndim != 4 or not all(x.shape[2:]):
+        raise ShapeError("adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel", hint="x.unsqueeze(0) for one image")
+    return x.but(shape=(*x.shape[:2], *output_size))
+
+
+adaptive_avg_pool2d = define(
+    "adaptive_avg_pool2d(x; output_size)",
+    adaptive_spec,
+    lambda g, x_spec: adaptive_avg_pool2d_grad(g, shape=x_spec.shape),
+    examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)), case(floats(1, 2, 2, 2), output_size=(3, 3)),
+              case(floats(0, 2, 4, 4), output_size=(2, 2))],
+    doc="The mean of windows that divide the image into output_size parts.",
+)  # fmt: skip
+
+adaptive_avg_pool2d_grad = define(
+    "adaptive_avg_pool2d_grad(grad; shape)",
+    lambda grad, shape: grad.but(shape=shape),
+    lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
+    examples=[case(floats(2, 3, 1, 1), shape=(2, 3, 4, 6)), case(floats(1, 2, 3, 2), shape=(1, 2, 5, 7))],
+    doc="Each number of the cotangent shared among its window.",
+)
+
+
+@kernel(adaptive_avg_pool2d)
+def _(xp, x, output_size, out=None):
+    out = xp.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
+    if output_size == (1, 1):
+        return xp.mean(x, (2, 3), keepdims=True, out=out)
+    rows, columns = (xp.asarray(window_matrix(n, m, x.dtype)) for n, m in zip(x.shape[2:], output_size))
+    return xp.matmul(xp.matmul(rows, x), columns.T, out=out)
+
+
+@kernel(adaptive_avg_pool2d_grad)
+def _(xp, grad, shape, out=None):
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    if grad.shape[2:] == (1, 1):
+        out[...] = grad * grad.dtype.type(1 / (shape[2] * shape[3]))
+        return out
+    rows, columns = (xp.asarray(window_matrix(n, m, grad.dtype)) for n, m in zip(shape[2:], grad.shape[2:]))
+    return xp.matmul(xp.matmul(rows.T, grad), columns, out=out)

@@ -1,0 +1,270 @@
+"""softmax, log_softmax, and the losses over classes that are fused with them.
+
+Classes lie along axis 1 (axis 0 of a single example). Labels that equal `ignore_index` count for nothing.
+Source: Goodfellow, Bengio & Courville 2016, section 6.2.2.3.
+"""
+
+from __future__ import annotations
+
+from ..examples import case, floats, ints, strided
+from ..op import define, kernel
+from ..spec import Spec
+from .compare import ne
+from .elementwise import exp
+from .reduce import sum as total
+from .rules import need_axis, need_floating
+from .shape import cast, full, reshape
+
+
+def along(op: str):
+    def infer(x: Spec, dim: int) -> Spec:
+        need_floating(op, x)
+        if x.ndim:
+            need_axis(op, x, dim)
+        return x
+
+    return infer
+
+
+SHAPES = [case(floats(3, 4), dim=1), case(floats(3, 4), dim=0), case(floats(2, 3, 4), dim=1), case(floats(5), dim=0),
+          case(floats(0, 3), dim=1), case(strided(4, 5), dim=1), case(floats(3, dtype="float32"), dim=0)]  # fmt: skip
+
+
+def kept_sum(x, dim: int):
+    return total(x, axis=(dim,), keepdims=True) if x.spec.ndim else x
+
+
+softmax = define(
+    "softmax(x; dim)",
+    along("softmax"),
+    lambda g, out, dim: out * (g - kept_sum(g * out, dim)),
+    examples=SHAPES,
+    doc="exp(x) / sum(exp(x)) along an axis.",
+)
+
+
+@kernel(softmax)
+def _(xp, x, dim, out=None):
+    out = xp.empty(x.shape, x.dtype) if out is None else out
+    if not x.ndim:
+        out.fill(1)
+        return out
+    with xp.errstate(all="ignore"):
+        xp.subtract(x, x.max(dim, keepdims=True, initial=-xp.inf), out=out)
+        xp.exp(out, out=out)
+        return xp.divide(out, out.sum(dim, keepdims=True), out=out)
+
+
+log_softmax = define(
+    "log_softmax(x; dim)",
+    along("log_softmax"),
+    lambda g, out, dim: g - exp(out) * kept_sum(g, dim),
+    examples=SHAPES,
+    doc="log(softmax(x)) along an axis, computed without overflow.",
+)
+
+
+@kernel(log_softmax)
+def _(xp, x, dim, out=None):
+    out = xp.empty(x.shape, x.dtype) if out is None else out
+    if not x.ndim:
+        out.fill(0)
+        return out
+    with xp.errstate(all="ignore"):
+        xp.subtract(x, x.max(dim, keepdims=True, initial=-xp.inf), out=out)
+        return xp.subtract(out, xp.log(xp.exp(out).sum(dim, keepdims=True)), out=out)
+
+
+# ---- what the losses share: scores as rows, and which labels count ------------------------------------------------
+
+
+def axis_of_classes(ndim: int) -> int:
+    return 1 if ndim > 1 else 0
+
+
+def rows(xp, x):
+    """(N, C, ...) or (C,) as (examples, C)."""
+    if x.ndim == 1:
+        return x[None]
+    return x if x.ndim == 2 else xp.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def unrow(xp, flat, shape, out):
+    """(examples, C) back in `shape`, written into out."""
+    if len(shape) > 2:
+        flat = xp.moveaxis(flat.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
+    out[...] = flat.reshape(shape)
+    return out
+
+
+def counted(xp, labels, ignore_index: int):
+    """(labels with the ignored ones as 0, which ones count or None for all, how many count)."""
+    labels = labels.reshape(-1)
+    if not (labels == ignore_index).any():
+        return labels, None, labels.size
+    keep = labels != ignore_index
+    return xp.where(keep, labels, 0), keep, int(keep.sum())
+
+
+def reduce_rows(xp, losses, n: int, reduction: str, out):
+    """One loss per example (0 where ignored) as the loss; the mean over none is NaN, as in PyTorch."""
+    if reduction == "none":
+        out[...] = losses.reshape(out.shape)
+    elif reduction == "sum":
+        out[...] = losses.sum()
+    else:
+        out[...] = losses.sum() / n if n else xp.nan
+    return out
+
+
+def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
+    return x.but(shape=labels.shape if reduction == "none" else ())
+
+
+def row_scale(xp, g, keep, n: int, reduction: str):
+    """What multiplies each example's gradient: a number, or one per example."""
+    scale = g.reshape(-1, 1) if reduction == "none" else g / g.dtype.type(n or 1) if reduction == "mean" else g
+    return scale if keep is None else scale * keep.reshape(-1, 1)
+
+
+OPTIONS = dict(ignore_index=-100, reduction="mean")
+LOSSES = [
+    case(floats(3, 4), ints(3, high=4), **OPTIONS),
+    case(floats(3, 4), ints(3, high=4), ignore_index=2, reduction="sum"),
+    case(floats(2, 3, 4), ints(2, 4, high=3), ignore_index=-100, reduction="none"),
+    case(floats(4), ints((), high=4), **OPTIONS),
+    case(strided(4, 5), ints(4, high=5, dtype="int32"), ignore_index=1, reduction="mean"),
+]
+
+# ---- negative log-likelihood -------------------------------------------------------------------------------------
+
+nll = define(
+    "nll(x, labels; ignore_index, reduction)",
+    lambda x, labels, ignore_index, reduction: loss_spec(x, labels, reduction),
+    dict(x=lambda g, labels, x_spec, ignore_index, reduction: nll_grad(
+        g, labels, shape=x_spec.shape, ignore_index=ignore_index, reduction=reduction)),
+    examples=LOSSES,
+    doc="-x[label] of each example: the loss of log-probabilities.",
+)  # fmt: skip
+
+
+@kernel(nll)
+def _(xp, x, labels, ignore_index, reduction, out=None):
+    out = xp.empty(labels.shape if reduction == "none" else (), x.dtype) if out is None else out
+    flat = rows(xp, x)
+    chosen, keep, n = counted(xp, labels, ignore_index)
+    losses = -flat[xp.arange(len(flat)), chosen]
+    return reduce_rows(xp, losses if keep is None else losses * keep, n, reduction, out)
+
+
+nll_grad = define(
+    "nll_grad(grad, labels; shape, ignore_index, reduction)",
+    lambda grad, labels, shape, ignore_index, reduction: grad.but(shape=shape),
+    dict(grad=lambda g, labels, ignore_index, reduction: nll(g, labels, ignore_index=ignore_index, reduction=reduction)),
+    examples=[case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
+              case(floats(2, 4), ints(2, 4, high=3), shape=(2, 3, 4), ignore_index=1, reduction="none")],
+    doc="The gradient of nll with respect to its scores.",
+)  # fmt: skip
+
+
+@kernel(nll_grad)
+def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    classes = shape[axis_of_classes(len(shape))]
+    chosen, keep, n = counted(xp, labels, ignore_index)
+    flat = xp.zeros((len(chosen), classes), grad.dtype)
+    flat[xp.arange(len(flat)), chosen] = -1
+    return unrow(xp, flat * row_scale(xp, grad, keep, n, reduction), shape, out)
+
+
+# ---- softmax and cross-entropy in one ----------------------------------------------------------------------------
+
+
+def cross_entropy_rule(g, out1, labels, ignore_index, reduction):
+    """Through the loss, and (in second derivatives) through the probabilities."""
+    loss_g, probs_g = g
+    found = None
+    if loss_g is not None:
+        found = softmax_cross_entropy_grad(out1, labels, loss_g, ignore_index=ignore_index, reduction=reduction)
+    if probs_g is not None:
+        through = out1 * (probs_g - kept_sum(probs_g * out1, axis_of_classes(out1.spec.ndim)))
+        found = through if found is None else found + through
+    return found
+
+
+softmax_cross_entropy = define(
+    "softmax_cross_entropy(x, labels; ignore_index, reduction) -> loss, probs",
+    lambda x, labels, ignore_index, reduction: (loss_spec(x, labels, reduction), x),
+    dict(x=cross_entropy_rule),
+    examples=LOSSES,
+    doc="-log softmax(x)[label]; the second result, softmax(x), is kept for the gradient.",
+)
+
+
+@kernel(softmax_cross_entropy)
+def _(xp, x, labels, ignore_index, reduction, out=None):
+    if out is None:
+        out = xp.empty(labels.shape if reduction == "none" else (), x.dtype), xp.empty(x.shape, x.dtype)
+    loss, probs = out
+    flat = rows(xp, x)
+    chosen, keep, n = counted(xp, labels, ignore_index)
+    with xp.errstate(all="ignore"):
+        shifted = flat - flat.max(1, keepdims=True, initial=-xp.inf)
+        at_label = shifted[xp.arange(len(flat)), chosen]
+        xp.exp(shifted, out=shifted)
+        sums = shifted.sum(1, keepdims=True)
+        xp.divide(shifted, sums, out=shifted)
+        losses = xp.log(sums[:, 0]) - at_label
+    unrow(xp, shifted, x.shape, probs)
+    reduce_rows(xp, losses if keep is None else xp.where(keep, losses, 0), n, reduction, loss)
+    return out
+
+
+def example_weights(grad, labels, shape, ignore_index: int, reduction: str):
+    """What the rule of the gradient op multiplies by, as a tensor that broadcasts against the scores."""
+    axis = axis_of_classes(len(shape))
+    keep = cast(ne(labels, ignore_index), dtype=grad.spec.dtype)
+    if reduction == "mean":
+        grad = grad / total(keep, axis=None, keepdims=False)
+    kept = reshape(keep, shape=(*shape[:axis], 1, *shape[axis + 1 :]))
+    return reshape(grad, shape=kept.spec.shape) * kept if reduction == "none" else grad * kept
+
+
+def scale_rule(g, probs, labels, grad_spec, ignore_index, reduction):
+    ones = full(shape=grad_spec.shape, value=1, dtype=grad_spec.dtype)
+    product = g * softmax_cross_entropy_grad(probs, labels, ones, ignore_index=ignore_index, reduction=reduction)
+    axis = axis_of_classes(product.spec.ndim)
+    return total(product, axis=(axis,) if reduction == "none" else None, keepdims=False)
+
+
+softmax_cross_entropy_grad = define(
+    "softmax_cross_entropy_grad(probs, labels, grad; ignore_index, reduction)",
+    lambda probs, labels, grad, ignore_index, reduction: probs,
+    dict(
+        probs=lambda g, labels, grad, probs_spec, ignore_index, reduction: g
+        * example_weights(grad, labels, probs_spec.shape, ignore_index, reduction),
+        grad=scale_rule,
+    ),
+    examples=[
+        case(floats(3, 4, low=0.1, high=0.9), ints(3, high=4), floats(()), **OPTIONS),
+        case(floats(2, 3, 4, low=0.1, high=0.9), ints(2, 4, high=3), floats(2, 4), ignore_index=1, reduction="none"),
+        case(floats(3, 4, low=0.1, high=0.9), ints(3, high=4), floats(()), ignore_index=2, reduction="mean"),
+    ],
+    doc="(softmax(x) - one_hot(label)) * grad: the gradient of softmax_cross_entropy with respect to its scores.",
+)
+
+
+@kernel(softmax_cross_entropy_grad)
+def _(xp, probs, labels, grad, ignore_index, reduction, out=None):
+    out = xp.empty(probs.shape, probs.dtype) if out is None else out
+    chosen, keep, n = counted(xp, labels, ignore_index)
+    scale = row_scale(xp, grad, keep, n, reduction)
+    if probs.ndim == 2:
+        xp.multiply(probs, scale, out=out)
+        index = xp.arange(len(probs)), chosen
+        out[index] -= xp.broadcast_to(scale, (len(probs), 1))[:, 0]
+        return out
+    flat = rows(xp, probs).copy()
+    flat[xp.arange(len(flat)), chosen] -= 1
+    return unrow(xp, flat * scale, probs.shape, out)
+

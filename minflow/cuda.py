@@ -1,0 +1,36 @@
+"""What a program asks about GPUs. Without a CUDA backend and a device every answer is "none", never an error."""
+
+from __future__ import annotations
+
+from .core.backend import BACKENDS, is_available as _available
+
+
+def is_available() -> bool:
+    """Can tensors live on a GPU here?"""
+    return _available("cuda")
+
+
+def device_count() -> int:
+    """How many GPUs minflow can use."""
+    return BACKENDS["cuda"].count() if is_available() else 0
+
+
+def current_device() -> int:
+    """Index of the GPU in use; 0."""
+    return 0
+
+
+def synchronize(device=None) -> None:
+    """Wait until the GPU has done its work; without one there is nothing to wait for."""
+
+
+def manual_seed(seed: int) -> None:
+    """The generators are the same on all devices: see `flow.manual_seed`."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """The generators are the same on all devices: see `flow.manual_seed`."""
+
+
+def empty_cache() -> None:
+    """Give unused GPU memory back; without a GPU there is none."""

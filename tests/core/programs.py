@@ -1,0 +1,57 @@
+"""Run a program eagerly and as a graph, and compare: shared by the tests of the engine."""
+
+import numpy as np
+
+import minflow as flow
+from minflow.compiler.executor import execute
+from minflow.core.trace import trace
+
+
+def param(*numbers):
+    return flow.tensor([float(n) for n in numbers], requires_grad=True)
+
+
+def f8(*shape, seed=0, requires_grad=True):
+    return flow.tensor(np.random.default_rng(seed).standard_normal(shape), requires_grad=requires_grad)
+
+
+class Compiled:
+    """fn as a graph: traced once, run by the reference executor at each call."""
+
+    def __init__(self, fn):
+        self.fn, self.graph = fn, None
+
+    def __call__(self, *inputs):
+        if self.graph is None:
+            self.graph, self.kept = trace(self.fn, inputs)
+        return execute(self.graph, [x.numpy() for x in inputs])
+
+
+def both(program, *make):
+    """The gradients of make()'s tensors under `program`, eagerly and as a graph: must agree bit for bit."""
+
+    def run(*inputs):
+        program(*inputs).backward()
+        return [x.grad for x in inputs]
+
+    eager = [g.numpy() for g in run(*[m() for m in make])]
+    params = [m() for m in make]
+    graph = Compiled(lambda: run(*params))
+    for _ in range(2):
+        traced = graph()
+        assert all(np.array_equal(a, b) for a, b in zip(eager, traced)), (eager, traced)
+    return [g.tolist() for g in eager]
+
+
+def check(function, *inputs, rtol=1e-5):
+    """Gradients in float64 against central differences, along a random direction."""
+    random = np.random.default_rng(1)
+    weights = [random.standard_normal(x.shape) for x in inputs]
+    found = flow.autograd.grad(function(*inputs), inputs)
+    analytic = sum((g.numpy() * w).sum() for g, w in zip(found, weights))
+
+    def moved(h):
+        return float(function(*[flow.tensor(x.numpy() + h * w, requires_grad=True) for x, w in zip(inputs, weights)]))
+
+    numeric = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    assert abs(analytic - numeric) <= rtol * max(1, abs(numeric)), (analytic, numeric)

@@ -1,0 +1,284 @@
+"""Writing in place by rebinding: the programs that the design names, eager and traced."""
+
+import numpy as np
+import pytest
+from programs import Compiled, both, check, f8, param
+
+import minflow as flow
+from minflow.core.errors import DTypeError, GradError, ShapeError, TraceError
+
+
+def scaled_view(x):
+    y = x * 2.0
+    y[0].mul_(3.0)
+    return y.sum()
+
+
+def chained_view(x):
+    y = x.reshape(2, 2) * 1.0
+    y[0][1] = 8.0
+    return (y * y).sum()
+
+
+def residual(x):
+    out = x * 3.0
+    out += x * x
+    return (out * out).sum()
+
+
+def relu_after_view(x):
+    y = x * 2.0
+    first = y[0]
+    y.relu_()
+    return first * 5.0 + (y * y).sum()
+
+
+def assigned(x, z):
+    y = x * 2.0
+    y[0] = z
+    return (y * y).sum()
+
+
+def column(x):
+    h = x.reshape(2, 2) * x.reshape(2, 2)
+    h[:, 0] = 0.0
+    h.T[1].mul_(3.0)
+    return h.exp().sum()
+
+
+def masked(x):
+    y = x * 2.0
+    y[y > 3.0] = 0.0
+    return (y * y).sum()
+
+
+def listed(x):
+    y = x * 1.0
+    y[[0, 2]] = x[1] * 5.0
+    return (y * y).sum()
+
+
+def test_gradients():
+    assert both(scaled_view, lambda: param(1, 2, 3)) == [[6, 2, 2]]
+    assert both(chained_view, lambda: param(1, 2, 3, 4)) == [[2, 0, 6, 8]]
+    assert both(residual, lambda: param(1, 2)) == [[40, 140]]
+    assert both(relu_after_view, lambda: param(1, -2)) == [[18, 0]]
+    assert both(relu_after_view, lambda: param(-1, 2)) == [[0, 16]]
+    assert both(assigned, lambda: param(1, 2), lambda: flow.tensor(5.0, requires_grad=True)) == [[0, 16], 10]
+    assert both(listed, lambda: param(1, 2, 3)) == [[0, 4 + 200, 0]]
+
+
+def test_a_mask_is_written_and_its_gradient_is_zero_there():
+    x = param(1, 2, 3)
+    masked(x).backward()
+    assert x.grad.tolist() == [8, 0, 0]
+
+
+@pytest.mark.parametrize("program", [scaled_view, residual, relu_after_view, column, listed])
+def test_gradients_against_differences(program):
+    check(program, f8(4))
+
+
+def test_a_view_sees_a_write_to_its_base():
+    x = param(1, 2)
+    y = x * 1.0
+    head = y[0]
+    y.mul_(7.0)
+    assert float(head) == 7
+    head.backward()
+    assert x.grad.tolist() == [7, 0]
+
+
+def test_the_seed_program_of_item_assignment():
+    x = flow.tensor([[1, 2, 3], [4, 5, 6]])
+    assert x[1][2].item() == 6
+    x[0][1] = 8
+    assert x.tolist() == [[1, 8, 3], [4, 5, 6]]
+
+
+def test_a_saved_value_that_was_changed_names_the_line():
+    def blame(x):
+        y = x.exp()
+        loss = y.sum()
+        y.mul_(2.0)
+        loss.backward()
+
+    with pytest.raises(GradError, match="exp: backward needs its result") as error:
+        blame(param(1, 2))
+    assert f"test_inplace.py:{blame.__code__.co_firstlineno + 3}" in str(error.value)
+    assert "float32[2]" in str(error.value)
+
+
+def test_a_leaf_is_protected():
+    x = param(1, 2)
+    for write in (lambda: x.mul_(2.0), lambda: x.__setitem__(0, 1.0), lambda: Compiled(lambda: x.mul_(2.0))()):
+        with pytest.raises(GradError, match=r"leaf  float32\[2\]"):
+            write()
+    with flow.no_grad():
+        x.mul_(2.0)
+    assert x.tolist() == [2, 4] and x.requires_grad
+
+
+def test_an_input_of_a_graph_is_not_written():
+    with pytest.raises(TraceError, match="input of a graph"):
+        Compiled(lambda x: x.add_(1.0))(flow.tensor([1.0]))
+
+
+def test_what_a_write_cannot_hold():
+    x = flow.tensor([1, 2])
+    with pytest.raises(DTypeError, match="float32, which int64 cannot hold"):
+        x.add_(0.5)
+    with pytest.raises(ShapeError, match=r"shape \(3, 2\), the tensor written has \(2,\)"):
+        flow.zeros(2).add_(flow.zeros(3, 2))
+    with pytest.raises(ShapeError, match="repeats or only lends"):
+        flow.zeros(1).expand(3)[0] = 1.0
+    assert x.tolist() == [1, 2]
+
+
+def test_overlapping_operands():
+    x = flow.arange(9).reshape(3, 3).float()
+    want = x.numpy() + x.numpy().T
+    x += x.T
+    assert np.array_equal(x.numpy(), want)
+
+
+def unrecorded_writes(x):
+    h = x * 2.0
+    with flow.no_grad():
+        h.mul_(3.0)
+    h.detach()[0] = 7.0
+    return (h * h).sum() + (x.data * x).sum()
+
+
+def test_writes_outside_the_tape():
+    assert both(unrecorded_writes, lambda: param(1, 2)) == [[29, 50]]
+
+
+def random_program(seed):
+    """Views, functional ops and writes in random order on a (3, 4) tensor."""
+
+    def program(x):
+        rng = np.random.default_rng(seed)
+        alive = [x.reshape(3, 4) * 1.0]
+        for _ in range(12):
+            t, other = (alive[i] for i in rng.integers(len(alive), size=2))
+            action = rng.integers(10)
+            if action == 0 and t.ndim and t.shape[0]:
+                alive.append(t[int(rng.integers(t.shape[0]))])
+            elif action == 1 and t.ndim:
+                alive.append(t[1:])
+            elif action == 2 and t.ndim > 1:
+                alive.append(t.T)
+            elif action == 3:
+                alive.append(t.reshape(-1))
+            elif action == 4:
+                alive.append(t * other.sum() * 0.1)
+            elif action == 5:
+                t.mul_(0.5)
+            elif action == 6:
+                t += other.sum() * 0.1
+            elif action == 7:
+                t.relu_()
+            elif action == 8 and t.ndim and t.shape[0] > 1:  # two different rows
+                t[[0, -1]] = other.sum() * 0.3
+            elif t.ndim and t.shape[0]:
+                t[0] = other.sum() * 0.2
+        return sum([(t * (t + 1.0)).sum() for t in alive], flow.tensor(0.0))
+
+    return program
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_writes_eager_traced_numeric(seed):
+    program = random_program(seed)
+    x = f8(12, seed=seed)
+    traced = Compiled(lambda: (flow.autograd.grad(program(x), [x])[0], program(x)))()
+    assert float(traced[1]) == float(program(x))
+    try:
+        (eager,) = flow.autograd.grad(program(x), [x])
+    except GradError as refusal:  # eager has storage that a write may overwrite; a trace has not
+        assert "changed in place" in str(refusal)
+    else:
+        assert np.array_equal(eager.numpy(), traced[0])
+    direction = np.random.default_rng(2).standard_normal(12)
+
+    def moved(h):
+        return float(program(flow.tensor(x.numpy() + h * direction)))
+
+    numeric = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    assert abs((traced[0] * direction).sum() - numeric) <= 1e-5 * max(1, abs(numeric))
+
+
+def test_bits_do_not_depend_on_strides_left_by_a_write():
+    x = flow.tensor(np.random.default_rng(0).standard_normal((300, 70)).astype("f4"))
+
+    def program():
+        y = x.T * 1.0
+        y.copy_((x * 3.0).T)
+        return y.sum(0), y.sum(1)
+
+    assert all(np.array_equal(a.numpy(), b) for a, b in zip(program(), Compiled(program)()))
+
+
+def test_states_that_swap():
+    a, b = flow.tensor([1.0, 2.0]), flow.tensor([3.0, 4.0])
+
+    def swap():
+        old = a.clone()
+        a.copy_(b * 1.0)
+        b.copy_(old)
+        return a, b
+
+    graph = Compiled(swap)
+    assert [x.tolist() for x in graph()] == [[3, 4], [1, 2]] == [a.tolist(), b.tolist()]
+    assert [x.tolist() for x in graph()] == [[1, 2], [3, 4]] == [a.tolist(), b.tolist()]
+
+
+def test_an_input_may_share_storage_with_a_state():
+    a = flow.tensor([1.0, 2.0])
+
+    def step(x):
+        a.mul_(2.0)
+        return x + a
+
+    assert Compiled(step)(a.data)[0].tolist() == [3, 6]
+
+
+def test_states_go_by_storage():
+    a = param(1, 2)
+    b, c = a.data, a
+
+    def step():
+        with flow.no_grad():
+            a.mul_(2.0)
+            b.add_(1.0)
+            c[0] = 9.0
+        return a + b * c
+
+    graph = Compiled(step)
+    assert graph()[0].tolist() == [90, 30] and a.tolist() == [9, 5] and len(graph.graph.states) == 1
+
+
+def test_two_tensors_that_overlap_otherwise_are_refused():
+    whole = np.zeros(4, "f4")
+    a, b = flow.from_numpy(whole[:3]), flow.from_numpy(whole[1:])
+    with pytest.raises(TraceError, match="overlap in memory"):
+        Compiled(lambda: a + b)()
+
+
+def test_captured_tensors_are_read_at_each_call():
+    c = flow.tensor([1.0, 2.0])
+    graph = Compiled(lambda x: (x * c, c[0] + x))
+    x = flow.tensor([1.0, 1.0])
+    first, _ = graph(x)
+    c.mul_(10.0)
+    second, _ = graph(x)
+    assert first.tolist() == [1, 2] and second.tolist() == [10, 20]
+
+
+def test_symbolic_tensors_have_no_numbers():
+    for program in (lambda x: 1 if x * 2.0 else 0, lambda x: (x * 2.0).item(), lambda x: float(x), lambda x: x.numpy()):
+        with pytest.raises(TraceError, match=r"symbolic[\s\S]*float32\[1\]"):
+            Compiled(program)(flow.tensor([1.0]))
+    with pytest.raises(TraceError, match="shape of the result would depend"):
+        Compiled(lambda x: x[x > 0])(flow.tensor([1.0]))

@@ -66,7 +66,7 @@ class BatchNorm(Module):
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
-                average = 1.0 / float(self.num_batches_tracked)
+                average = 1.0 / self.num_batches_tracked.to(input.dtype)
         from_batch = self.training or self.running_mean is None
         keep = not self.training or self.track_running_stats
         return F.batch_norm(

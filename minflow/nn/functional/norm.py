@@ -9,6 +9,8 @@ from ...core.grad_modes import no_grad
 from ...core.errors import ShapeError
 from ...core.op import fail
 from ...core.ops import elementwise as e
+from ...core.ops import norm
+from ...core.ops.shape import full
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype
 
@@ -20,7 +22,7 @@ def batch_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     training: bool = False,
-    momentum: float = 0.1,
+    momentum: float | Tensor = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
     """(input - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
@@ -35,21 +37,19 @@ def batch_norm(
         fail(ShapeError, f"batch_norm: the input has {x.ndim} axes, wanted (N, C, ...)", "x.unsqueeze(0)", input=input)
     if weight is not None and weight.spec.dtype is not x.dtype:
         input, weight = same_dtype("batch_norm", input, weight)
-    count = x.size // x.shape[1] if x.shape[1] else 0
-    if training and count == 1:
-        fail(
-            ShapeError,
-            "batch_norm: one number per channel has no variance, so it cannot be normalised in training",
-            "a batch of more than one example (drop_last=True in the DataLoader), or model.eval()",
-            input=input,
-        )
+    if not training and (running_mean is None or running_var is None):
+        fail(ShapeError, "batch_norm: there are no running statistics, and training is False", "training=True", input=input)
     if not training:
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
-    out, mean, var = by_batch(input, weight, bias, eps)
+    dtype, channels = input.spec.dtype, x.shape[1:2]
+    weight = full(shape=channels, value=1.0, dtype=dtype) if weight is None else weight
+    bias = full(shape=channels, value=0.0, dtype=dtype) if bias is None else bias
+    out, mean, var = norm.batch_norm(input, weight, bias, eps=float(eps))
     if running_mean is not None:
+        count = x.size // channels[0] if channels[0] else 0
         with no_grad():
-            running_mean.copy_(running_mean * (1 - momentum) + mean.detach() * momentum)
-            running_var.copy_(running_var * (1 - momentum) + var.detach() * (momentum * count / max(count - 1, 1)))
+            running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
+            running_var.mul_(1 - momentum).add_(var.detach() * (momentum * (count / max(count - 1, 1))))
     return out
 
 
@@ -59,18 +59,6 @@ def by_statistics(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, b
     scale = e.rsqrt(var + eps) if weight is None else e.rsqrt(var + eps) * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     return x * per_channel(scale, x) + per_channel(shift, x)
-
-
-@composite
-def by_batch(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    axes = tuple(i for i in range(x.spec.ndim) if i != 1)
-    mean = x.mean(axes, keepdim=True)
-    centered = x - mean
-    var = (centered * centered).mean(axes, keepdim=True)
-    out = centered * e.rsqrt(var + eps)
-    out = out if weight is None else out * per_channel(weight, x)
-    out = out if bias is None else out + per_channel(bias, x)
-    return out, mean.reshape(-1), var.reshape(-1)
 
 
 def per_channel(values: Tensor, x: Tensor) -> Tensor:

@@ -213,6 +213,12 @@ ORACLES = {
     "randperm": None,
     "bernoulli": None,
     "dropout": None,
+    # update: tests/optim/test_optim.py
+    "sgd": None,
+    "sgd_momentum": None,
+    "sgd_dampened": None,
+    "adam": None,
+    "adam_amsgrad": None,
 }
 
 TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6}

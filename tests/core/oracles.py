@@ -155,6 +155,8 @@ ORACLES = {
     "sigmoid": of(special.expit, True),
     "erf": of(erf_slow, True),
     "relu": of(lambda x: np.where(x > 0, x, 0)),
+    "relu6": of(lambda x: np.clip(x, 0, 6)),
+    "relu6_grad": of(lambda x, y: np.where((y > 0) & (y < 6), x, 0)),
     "relu_grad": of(lambda x, y: np.where(y > 0, x, 0)),
     "floor": of(np.floor),
     "ceil": of(np.ceil),

@@ -1,6 +1,6 @@
 """Activations: functions of one tensor, each number on its own, and the two softmaxes.
 
-The primitives among them (relu, sigmoid, tanh, softmax, log_softmax) are ops of core; the others are composites.
+The primitives among them (relu, relu6, sigmoid, tanh, softmax, log_softmax) are ops of core; the others are composites.
 Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 """
 
@@ -12,8 +12,10 @@ from collections.abc import Callable
 from ...core.errors import ShapeError
 from ...core.grad_modes import is_grad_enabled
 from ...core.op import fail, warn
+from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
+from ...core.rebind import in_place
 from ...core.spec import DType
 from ...core.tensor import Tensor
 from .arguments import axis_of, check_tensor, composite
@@ -33,11 +35,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)"""
     ready("relu6", input)
-    return overwrite(input, six) if inplace else six(input)
-
-
-def six(x: Tensor) -> Tensor:
-    return e.clamp(x, 0.0, 6.0)
+    return in_place(a.relu6, input) if inplace else a.relu6(input)
 
 
 def overwrite(input: Tensor, function: Callable, *options: float) -> Tensor:

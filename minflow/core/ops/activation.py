@@ -1,0 +1,41 @@
+"""Activations that are primitives: what mobile networks run after every convolution.
+
+The others are composites in `nn/functional/activation.py`; relu stands in `elementwise.py`.
+"""
+
+from __future__ import annotations
+
+from ..examples import case, floats, strided, unary
+from ..op import define, kernel
+from .rules import SPLIT_1, SPLIT_2, broadcast
+
+# A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this one asks for the result.
+relu6 = define(
+    "relu6(x)",
+    broadcast("relu6", "x", refuse_bool="x.int() first"),
+    lambda g, out: relu6_grad(g, out),
+    elementwise="same",
+    scalar="min(max(x, 0), 6)",
+    sbp=SPLIT_1,
+    examples=[*unary(), floats(4, 5, low=2.0, high=10.0)],
+    doc="min(max(x, 0), 6); slope 0 at 0 and at 6.",
+)
+kernel(relu6, lambda xp, x, out=None: xp.clip(x, 0, 6, out=out))
+
+relu6_grad = define(
+    "relu6_grad(x, y)",
+    broadcast("relu6_grad", "x", "y"),
+    dict(x=lambda g, y: relu6_grad(g, y)),
+    elementwise="same",
+    scalar="y > 0 && y < 6 ? x : 0",
+    sbp=(*SPLIT_2, ("P", "B", "P")),
+    examples=[case(floats(3, 4), floats(3, 4, high=8.0)), case(floats(()), floats(())), case(strided(4, 5), strided(4, 5, high=8.0))],
+    doc="x where 0 < y < 6, else 0.",
+)
+
+
+@kernel(relu6_grad)
+def _(xp, x, y, out=None):
+    inside = xp.greater(y, 0)
+    inside &= xp.less(y, 6)
+    return xp.multiply(x, inside, out=out)

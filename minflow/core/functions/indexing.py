@@ -92,7 +92,7 @@ def unmasked(x, mask, axis: int) -> list:
         at = next(d for d, (n, m) in enumerate(zip(found, mask.spec.shape)) if n != m)
         fail(
             OutOfRangeError,
-            f"indexing: a mask has the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) is not "
+            f"indexing: a mask has the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) not "
             f"{found[at]} (axis {axis + at} of the tensor)",
             "compare the tensor itself, as in x[x > 0]",
             x=x,

@@ -1,0 +1,190 @@
+"""x[index] and x[index] = value against numpy, for indices of every kind mixed."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minflow as flow
+from minflow.compiler.executor import execute
+from minflow.core.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
+from minflow.core.trace import trace
+
+
+@st.composite
+def shapes(draw):
+    return tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+
+
+@st.composite
+def indices(draw, shape):
+    """A tuple index for an array of this shape: ints, slices, None, Ellipsis, integer arrays that broadcast, masks."""
+    parts: list = []
+    common = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
+    seed = draw(st.integers(0, 10_000))
+    rng = np.random.default_rng(seed)
+    axis, dots = 0, False
+    while axis < len(shape):
+        kind = draw(st.sampled_from(["int", "slice", "none", "array", "array", "mask", "list", "dots", "stop"]))
+        n = shape[axis]
+        if kind == "stop":
+            break
+        if kind == "none":
+            parts.append(None)
+            continue
+        if kind == "dots":
+            if not dots:
+                parts.append(Ellipsis)
+                dots = True
+                axis = max(axis, len(shape) - draw(st.integers(0, len(shape) - axis)))
+            continue
+        if kind == "int":
+            parts.append(int(rng.integers(-n, n)))
+        elif kind == "slice":
+            start, stop = [draw(st.one_of(st.none(), st.integers(-n - 1, n + 1))) for _ in range(2)]
+            parts.append(slice(start, stop, draw(st.sampled_from([None, 1, 2]))))
+        elif kind == "array":
+            sizes = tuple([1 if rng.random() < 0.3 else k for k in common[rng.integers(0, len(common) + 1) :]])
+            parts.append(rng.integers(-n, n, sizes))
+        elif kind == "list":
+            parts.append([int(i) for i in rng.integers(-n, n, common[-1] if common else 1)])
+        else:
+            parts.append(rng.random(n) < 0.6)
+        axis += 1
+    return tuple(parts)
+
+
+def numpy_takes(x, index) -> bool:
+    try:
+        x[index]
+    except IndexError:
+        return False
+    return True
+
+
+def ours(index):
+    """Arrays as tensors every other time."""
+    return tuple([flow.from_numpy(p) if isinstance(p, np.ndarray) and p.size % 2 else p for p in index])
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.data())
+def test_getitem_is_numpys(data):
+    shape = data.draw(shapes())
+    index = data.draw(indices(shape))
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    if not numpy_takes(x, index):
+        with pytest.raises((IndexError, ShapeError)):
+            flow.from_numpy(x)[ours(index)]
+        return
+    for base in (x, x.T.copy().T):
+        t = flow.from_numpy(base.copy()) if base is x else flow.from_numpy(x.T.copy()).permute(*range(x.ndim)[::-1])
+        got = t[ours(index)]
+        assert got.shape == x[index].shape
+        np.testing.assert_array_equal(got.numpy(), x[index])
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_setitem_is_numpys(data):
+    shape = data.draw(shapes())
+    index = data.draw(indices(shape))
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    if not numpy_takes(x, index):
+        return
+    place = x[index].shape
+    kind = data.draw(st.sampled_from(["number", "full", "row"]))
+    rng = np.random.default_rng(3)
+    value = {"number": 7.5, "full": rng.random(place), "row": rng.random(place[-1:])}[kind]
+    if not isinstance(value, float):
+        value = value.astype("float32")
+    want, t = x.copy(), flow.from_numpy(x.copy())
+    want[index] = value
+    t[ours(index)] = flow.from_numpy(np.asarray(value)) if not isinstance(value, float) else value
+    np.testing.assert_array_equal(t.numpy(), want)
+
+
+def test_masks_of_any_number_of_axes():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    t = flow.from_numpy(x)
+    for mask in (x > 5, x[..., 0] > 4, x[:, 0, 0] > 3, np.array(True), np.array(False)):
+        np.testing.assert_array_equal(t[flow.from_numpy(mask.copy())].numpy(), x[mask])
+        np.testing.assert_array_equal(t[mask].numpy(), x[mask])
+    mask = x[0, 0] > 1
+    np.testing.assert_array_equal(t[:, [1, 0], :][..., mask].numpy(), x[:, [1, 0], :][..., mask])
+    np.testing.assert_array_equal(t[True].numpy(), x[True])
+    np.testing.assert_array_equal(t[0, x[0] > 5].numpy(), x[0, x[0] > 5])
+
+
+def test_ellipsis_that_stands_for_nothing_separates():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    t = flow.from_numpy(x)
+    for index in [(slice(None), [0, 1], Ellipsis, [1, 2]), ([0], Ellipsis, slice(None), [1]), ([0, 1], None, [1, 0]), (0, slice(None), [1, 2])]:
+        np.testing.assert_array_equal(t[index].numpy(), x[index])
+
+
+def test_gradient_of_advanced_indexing():
+    x = flow.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    (x[[0, 1, 0], [1, 1, 1]] * flow.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [[0, 101, 0], [0, 10, 0]]
+    x.grad = None
+    x[x > 2.5].sum().backward()
+    assert x.grad.tolist() == [[0, 0, 1], [1, 1, 1]]
+
+
+def test_gradient_through_assignment():
+    x = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = flow.tensor([10.0, 20.0], requires_grad=True)
+    y = x * 2
+    y[[0, 2]] = v * 3
+    (y * flow.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert y.tolist() == [30, 4, 60] and x.grad.tolist() == [0, 4, 0] and v.grad.tolist() == [3, 9]
+    z = x * 1
+    z[z > 1.5] = 0.0
+    assert z.tolist() == [1, 0, 0]
+
+
+def test_indexing_by_integers_is_the_same_in_a_graph():
+    x, i = flow.arange(12.0).reshape(3, 4), flow.tensor([2, 0, -1])
+
+    def program(x, i):
+        y = x * 1
+        y[i, 1] = 5.0
+        y[y > 9] = -1.0
+        return y[:, [0, 3]], x[i], y[None, i, 1:3]
+
+    graph, _ = trace(program, [x, i])
+    for got, want in zip(execute(graph, [x.numpy(), i.numpy()]), program(x, i)):
+        np.testing.assert_array_equal(got, want.numpy())
+
+
+def test_what_a_graph_cannot_know_names_the_alternative():
+    x = flow.arange(4.0)
+    for program in (lambda x: x[x > 1], lambda x: flow.nonzero(x), lambda x: flow.masked_select(x, x > 1)):
+        program(x)  # eager first: what it remembers must not let the trace pass
+        with pytest.raises(TraceError, match="flow.where"):
+            trace(program, [x])
+
+
+def test_mistakes_name_the_number_its_place_and_the_size():
+    x = flow.zeros(3, 4)
+    with pytest.raises(OutOfRangeError, match=r"index 4 .at position 1 .*axis 1, which has size 4"):
+        x[:, [0, 4]]
+    with pytest.raises(OutOfRangeError, match=r"-4 .at position \(0, 1\).*size 3"):
+        x[flow.tensor([[0, -4]])]
+    with pytest.raises(OutOfRangeError, match=r"5 is outside axis 0.*size 3"):
+        x[flow.tensor(5), [0, 1]]
+    with pytest.raises(DTypeError, match=r"float32"):
+        x[flow.tensor([0.0])]
+    with pytest.raises(DTypeError, match="str"):
+        x["a"]
+    with pytest.raises(ShapeError, match="3 axes are indexed, the tensor has 2"):
+        x[[0], [0], [0]]
+    with pytest.raises(OutOfRangeError, match=r"2 .axis 0 of the mask. not 3 .axis 0"):
+        x[flow.tensor([True, False])]
+    with pytest.raises(ShapeError, match="2.*3"):
+        x[[0, 1], [0, 1, 2]]
+    with pytest.raises(ShapeError, match=r"\(5,\).*\(2, 4\)"):
+        x[[0, 1]] = flow.zeros(5)
+    with pytest.raises(OutOfRangeError, match="step -1"):
+        x[::-1, [0]]

@@ -22,14 +22,15 @@ def pieces(xp, scratch: int, *arrays):
     The work arrays are made once and used again, so that the loop over the pieces allocates nothing.
     """
     first = arrays[0]
-    size, step = first.size, max(CHUNK // first.itemsize, 1)
-    if size <= step or xp.__name__ != "numpy" or not all([a.flags.c_contiguous for a in arrays]):
-        yield (*arrays, *[xp.empty_like(first) for _ in range(scratch)])
-        return
-    flat = [a.reshape(-1) for a in arrays]
-    work = [xp.empty(step, first.dtype) for _ in range(scratch)]
-    for start in range(0, size, step):
-        end = min(start + step, size)
+    if first.nbytes <= CHUNK or xp.__name__ != "numpy" or not all([a.flags.c_contiguous for a in arrays]):
+        return ((*arrays, *[xp.empty_like(first) for _ in range(scratch)]),)
+    return cut(xp, scratch, [a.reshape(-1) for a in arrays], max(CHUNK // first.itemsize, 1))
+
+
+def cut(xp, scratch: int, flat: list, step: int):
+    work = [xp.empty(step, flat[0].dtype) for _ in range(scratch)]
+    for start in range(0, flat[0].size, step):
+        end = min(start + step, flat[0].size)
         yield (*[a[start:end] for a in flat], *[w[: end - start] for w in work])
 
 

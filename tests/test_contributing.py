@@ -23,20 +23,32 @@ def python(*words, cwd, path=()):
                           env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
 
 
-def test_add_an_op(tmp_path):
-    op, oracle = blocks("Add an op", "python")
-    (tmp_path / "contributed.py").write_text(
+def tests_of_op(folder, op, oracle):
+    """Run the tests that are generated for hypot; its code is put into elementwise.py and oracles.py in memory."""
+    (folder / "contributed.py").write_text(
         f"import sys\nsys.path.insert(0, {str(TOP / 'tests/core')!r})\n"
         "import minflow.core.ops.elementwise as file, oracles\n"
         f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n")
     done = python("-m", "pytest", "-q", "-rA", "-p", "contributed", "-p", "no:cacheprovider",
-                  str(TOP / "tests/core/test_ops.py"), "-k", "hypot or wrong_sign", cwd=TOP, path=[tmp_path])
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    passed = re.findall(r"^PASSED .*::(\w+)", done.stdout, re.MULTILINE)
-    assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= set(passed)
+                  str(TOP / "tests/core/test_ops.py"), "-k", "hypot", cwd=TOP, path=[folder])
+    said = re.findall(r"^(PASSED|FAILED) .*::(\w+)", done.stdout, re.MULTILINE)
+    return done, {name for word, name in said if word == "PASSED"}, {name for word, name in said if word == "FAILED"}
+
+
+def test_add_an_op(tmp_path):
+    op, oracle = blocks("Add an op", "python")
+    done, passed, failed = tests_of_op(tmp_path, op, oracle)
+    assert done.returncode == 0 and not failed, done.stdout[-3000:] + done.stderr[-1000:]
+    assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= passed
     large = ("import contributed, minflow as flow; x = flow.tensor(3e38); "
              "print(round(float(contributed.file.hypot(x * 0.3, x * 0.4) / x), 6))")
     assert python("-c", large, cwd=tmp_path, path=[tmp_path]).stdout == "0.5\n"
+
+
+def test_a_wrong_op_is_noticed(tmp_path):
+    op, oracle = blocks("Add an op", "python")
+    assert "test_gradient" in tests_of_op(tmp_path, op.replace("g * (a / out)", "-g * (a / out)"), oracle)[2]
+    assert "test_forward" in tests_of_op(tmp_path, op.replace('ufunc="hypot"', 'ufunc="add"'), oracle)[2]
 
 
 def test_add_a_view(tmp_path):

@@ -23,7 +23,7 @@ def python(*words, cwd, path=()):
                           env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
 
 
-def tests_of_op(folder, op, oracle):
+def generated_tests(folder, op, oracle):
     """Run the tests that are generated for hypot; its code is put into elementwise.py and oracles.py in memory."""
     (folder / "contributed.py").write_text(
         f"import sys\nsys.path.insert(0, {str(TOP / 'tests/core')!r})\n"
@@ -37,7 +37,7 @@ def tests_of_op(folder, op, oracle):
 
 def test_add_an_op(tmp_path):
     op, oracle = blocks("Add an op", "python")
-    done, passed, failed = tests_of_op(tmp_path, op, oracle)
+    done, passed, failed = generated_tests(tmp_path, op, oracle)
     assert done.returncode == 0 and not failed, done.stdout[-3000:] + done.stderr[-1000:]
     assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= passed
     large = ("import contributed, minflow as flow; x = flow.tensor(3e38); "
@@ -47,8 +47,8 @@ def test_add_an_op(tmp_path):
 
 def test_a_wrong_op_is_noticed(tmp_path):
     op, oracle = blocks("Add an op", "python")
-    assert "test_gradient" in tests_of_op(tmp_path, op.replace("g * (a / out)", "-g * (a / out)"), oracle)[2]
-    assert "test_forward" in tests_of_op(tmp_path, op.replace('ufunc="hypot"', 'ufunc="add"'), oracle)[2]
+    assert "test_gradient" in generated_tests(tmp_path, op.replace("g * (a / out)", "-g * (a / out)"), oracle)[2]
+    assert "test_forward" in generated_tests(tmp_path, op.replace('ufunc="hypot"', 'ufunc="add"'), oracle)[2]
 
 
 def test_add_a_view(tmp_path):

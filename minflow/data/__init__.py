@@ -1,0 +1,11 @@
+"""Data to learn from: `digits` ships inside the package, `load_mnist` is found, or fetched once and checked.
+
+Gives plain numpy arrays in batches, as OneFlow's job functions take them; no file is ever unpickled.
+Knows no tensors and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
+"""
+
+from .cache import cache_dir
+from .digits import digits
+from .mnist import load_mnist
+
+__all__ = ["cache_dir", "digits", "load_mnist"]

@@ -1,0 +1,69 @@
+"""The 1,797 handwritten digits that ship with minflow: 8x8 pixels, 45 kB, no download.
+
+Source: Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI (doi 10.24432/C50P49); licence in NOTICE.
+Read next: `mnist.py`, whose shapes these are.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from ..core.errors import OutOfRangeError
+from ..core.op import fail
+from .files import read_npz
+
+FILE = Path(__file__).with_name("digits.npz")
+EXPECTED = {"images": ((1797, 8, 8), "uint8"), "labels": ((1797,), "uint8")}
+EVERY = 6  # each sixth image is for testing: 300 of them, 1,497 to train on
+
+
+def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"):
+    """The digits cut into batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist gives them.
+
+    images: `float32[n, batch_size, 1, image_size, image_size]` in [0, 1]; labels: `int32[n, batch_size]`.
+    1,497 images to train on and 300 to test; those that fill no batch are left out (DataLoader over
+    `vision.datasets.Digits` keeps them). image_size 28 gives LeNet's input: as in MNIST, a 20x20 digit in the middle.
+    The writers of both parts are the same people. Raises OutOfRangeError for another size.
+
+    >>> (images, labels), _ = digits(50)
+    >>> images.shape, labels.shape
+    ((29, 50, 1, 8, 8), (29, 50))
+    """
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or not 1 <= batch_size <= 300:
+        fail(OutOfRangeError, f"digits: batch_size is {batch_size}, and the test part has 300 images", "1 to 300, such as 50 or 100")
+    if data_format not in ("NCHW", "NHWC"):
+        fail(OutOfRangeError, f"digits: there is no data_format {data_format!r}", '"NCHW" or "NHWC"')
+    parts = []
+    for train in (True, False):
+        images, labels = digit_arrays(train, image_size)
+        count = len(images) // batch_size
+        shape = (1, image_size, image_size) if data_format == "NCHW" else (image_size, image_size, 1)
+        parts.append((images[: count * batch_size].reshape(count, batch_size, *shape).copy(),
+                      labels[: count * batch_size].reshape(count, batch_size).astype("int32")))  # fmt: skip
+    return parts[0], parts[1]
+
+
+@functools.lru_cache(maxsize=4)
+def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """images `float32[n, image_size, image_size]` in [0, 1] and labels `uint8[n]` of one part. Shared: read only."""
+    if image_size not in (8, 28):
+        fail(OutOfRangeError, f"digits: image_size is {image_size}", "8, as they were made, or 28, as MNIST's images are")
+    arrays = read_npz(FILE, EXPECTED)
+    chosen = (np.arange(1797) % EVERY == 0) != train
+    images, labels = arrays["images"][chosen].astype("float32") / 16, arrays["labels"][chosen]
+    if image_size == 28:
+        images = np.pad(enlarged(enlarged(images, 20, 1), 20, 2), ((0, 0), (4, 4), (4, 4)))
+    images.flags.writeable = labels.flags.writeable = False
+    return images, labels
+
+
+def enlarged(images: np.ndarray, size: int, axis: int) -> np.ndarray:
+    """One axis stretched to `size` by linear interpolation between pixel centres; the rim repeats the last pixel."""
+    old = images.shape[axis]
+    centre = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
+    low = np.minimum(centre.astype("int64"), old - 2)
+    share = (centre - low).astype("float32").reshape([-1 if a == axis else 1 for a in range(3)])
+    return np.take(images, low, axis) * (1 - share) + np.take(images, low + 1, axis) * share

@@ -1,0 +1,174 @@
+"""Fetch a file once: from the first mirror that answers, into `NAME.part`, checked by sha256, then renamed.
+
+A download that breaks off goes on where it stopped, at the next mirror or the next call; a file under its final name is
+therefore always whole and the right one. Knows nothing of what is in the file. Read next: `files.py`, which reads it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..core.errors import DataError
+from ..core.op import here
+
+BLOCK = 1 << 16
+TIMEOUT = 20.0  # seconds without a byte before the next mirror is tried
+MIRROR = (OSError, http.client.HTTPException, ValueError)  # what a mirror can do wrong: the next one is tried
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file, as 64 hex digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, instead: str = "") -> Path:
+    """Bring a file to `path` from the first of `urls` that has it.
+
+    sha256: 64 hex digits, or None for "whatever comes".  limit: the most bytes that are taken.
+    instead: what the error says one can do without this file. Raises DataError, naming each mirror and its reason.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part_of(path) as part:
+            reasons = {}
+            for url in urls:
+                try:
+                    continued = part.exists() and part.stat().st_size > 0
+                    bring(url, part, limit, path.name)
+                    if continued and sha256 and sha256_of(part) != sha256:  # the beginning was of another file
+                        part.unlink()
+                        bring(url, part, limit, path.name)
+                    check(part, sha256)
+                except MIRROR as error:
+                    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                        raise
+                    reasons[url] = reason(error)
+                else:
+                    os.replace(part, path)
+                    return path
+    except OSError as error:
+        raise DataError(
+            f"{path.name} cannot be written to the folder of fetched files",
+            values={"folder": path.parent, "reason": reason(error)},
+            where=here(),
+            hint="set the environment variable MINFLOW_DATA to a folder with room",
+        ) from None
+    raise DataError(
+        f"{path.name} is not here, and none of {len(reasons)} addresses gave it",
+        values=reasons | {"wanted": path} | ({"sha256": sha256} if sha256 else {}),
+        where=here(),
+        hint=f"copy {path.name} by hand to {path}" + (f", or {instead}" if instead else ""),
+    )
+
+
+def reason(error: BaseException) -> str:
+    """One line of why."""
+    error = error.reason if isinstance(error, urllib.error.URLError) and isinstance(error.reason, Exception) else error
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+@contextmanager
+def part_of(path: Path) -> Iterator[Path]:
+    """The unfinished file beside `path`. Two processes that fetch the same file do not write into one another's."""
+    part = path.with_name(f"{path.name}.part")
+    lock = None
+    try:
+        import fcntl
+
+        lock = open(part, "ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    except ImportError:  # no such locks on this system
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+    finally:
+        if lock is not None:
+            lock.close()
+        if part.exists() and (part.name != f"{path.name}.part" or not part.stat().st_size):
+            part.unlink()
+
+
+def bring(url: str, part: Path, limit: int, name: str) -> None:
+    """Append to `part` what is missing of `url`; start again where the server cannot continue."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": "minflow", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416 and have:  # nothing lies beyond what we have: whole, or of another file; check() decides
+            return
+        raise
+    with answer:
+        continues = have and answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        if not continues:
+            have = 0
+        length = answer.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdigit() else None
+        if total is not None and total > limit:
+            raise ValueError(f"it offers {total} bytes, more than the {limit} that {name} can have")
+        with open(part, "r+b" if part.exists() else "wb") as file, progress(name, total) as show:
+            file.truncate(have)
+            file.seek(have)
+            while block := answer.read(BLOCK):
+                have += len(block)
+                if have > limit:
+                    file.truncate(0)
+                    raise ValueError(f"it sends more than the {limit} bytes that {name} can have")
+                file.write(block)
+                show(have)
+            file.flush()
+            os.fsync(file.fileno())
+        if total is not None and have < total:
+            raise ValueError(f"it broke off after {have} of {total} bytes")
+
+
+def check(part: Path, sha256: str | None) -> None:
+    """Refuse, and forget, a file with another checksum than the one it must have."""
+    found = sha256_of(part)
+    if sha256 is not None and found != sha256.lower():
+        part.unlink()
+        raise ValueError(f"what it gave has the sha256 {found}")
+
+
+@contextmanager
+def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A line on stderr that moves at most ten times a second; where no terminal or notebook shows it, one line at the end."""
+    start = last = time.monotonic()
+    moving = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    have = 0
+
+    def text() -> str:
+        size = f"{have / 1e6:.1f} of {total / 1e6:.1f} MB, {have * 100 // max(total, 1)} %" if total else f"{have / 1e6:.1f} MB"
+        return f"{name}: {size}, {have / 1e6 / max(time.monotonic() - start, 1e-3):.1f} MB/s"
+
+    def show(done: int) -> None:
+        nonlocal last, have
+        have = done
+        if moving and time.monotonic() - last >= 0.1:
+            last = time.monotonic()
+            print(f"\r{text():<72}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if sys.stderr is not None:
+            print(f"\r{text():<72}" if moving else text(), file=sys.stderr, flush=True)

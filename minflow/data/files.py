@@ -1,0 +1,151 @@
+"""Read data files that may be damaged or not what they claim to be: npz, idx (MNIST's own format), the CIFAR-10 archive.
+
+Sizes are checked in the headers before anything is read into memory, nothing is written to disk, nothing is unpickled.
+What is wrong becomes one DataError that names the file and what was expected. Read next: `mnist.py`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ..core.errors import DataError
+from ..core.op import here
+
+# What the readers of zip, gzip, tar and npy raise on damaged input.
+DAMAGE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile,
+          tarfile.TarError, MemoryError, SyntaxError)  # fmt: skip
+
+
+def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
+    """The error of a file that cannot be used."""
+    path = Path(path)
+    if path.is_file():
+        values["size"] = f"{path.stat().st_size} bytes"
+    return DataError(
+        f"{path.name}: {what}",
+        values={"file": path, **values},
+        where=here(),
+        hint=hint or "delete the file: the next call fetches it again; or copy an undamaged one to its place",
+    )
+
+
+def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> dict[str, np.ndarray]:
+    """The arrays of an npz file. expected: name -> (shape, dtype), each of which must be there and exactly so."""
+    path = Path(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.removesuffix(".npy") for name in archive.namelist()}
+            if missing := [name for name in expected if name not in names]:
+                raise bad(path, f"has no array {', '.join(missing)}", found=", ".join(sorted(names)[:8]) or "nothing",
+                          expected=", ".join(expected))  # fmt: skip
+            for name, (shape, dtype) in expected.items():
+                info = archive.getinfo(f"{name}.npy")
+                with archive.open(info) as member:
+                    found = header(member)
+                if found != (shape, np.dtype(dtype)):
+                    raise bad(path, f"its array {name} is of another kind", found=f"{found[1]}{list(found[0])}",
+                              expected=f"{dtype}{list(shape)}")  # fmt: skip
+                if info.file_size > 4096 + np.dtype(dtype).itemsize * int(np.prod(shape)):
+                    raise bad(path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in expected}
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise bad(path, "there is no such file") from None
+    except DAMAGE as error:
+        raise bad(path, "is damaged, or no npz file", reason=str(error) or type(error).__name__) from None
+
+
+def header(member) -> tuple[tuple[int, ...], np.dtype]:
+    """(shape, dtype) that an npy file claims; an array of Python objects is refused later, by its dtype."""
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, dtype
+
+
+def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
+    """`uint8[...]` of an idx file, gzipped or not: two zero bytes, the type 8, the number of axes, the sizes, the bytes.
+
+    ndim: how many axes it must have (3 for images, 1 for labels).  limit: the most bytes it may unpack to.
+    """
+    path = Path(path)
+    try:
+        with open(path, "rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else open(path, "rb") as file:
+            head = file.read(4)
+            if len(head) < 4 or head[:3] != b"\0\0\x08" or head[3] != ndim:
+                raise bad(path, f"is no idx file of bytes with {ndim} axes", found=head.hex(" ") or "an empty file",
+                          expected=f"00 00 08 0{ndim}")  # fmt: skip
+            shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
+            size = int(np.prod([int(n) for n in shape], dtype=object))
+            if size > limit:
+                raise bad(path, f"claims the shape {list(shape)}: more than {limit} bytes")
+            data = file.read(size + 1)
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise bad(path, "there is no such file") from None
+    except DAMAGE as error:
+        raise bad(path, "is damaged", reason=str(error) or type(error).__name__) from None
+    if len(data) != size:
+        more = "more" if len(data) > size else f"{len(data)}"
+        raise bad(path, f"its header says {list(shape)}, {size} bytes, but there are {more}")
+    return np.frombuffer(bytearray(data), "uint8").reshape(shape)
+
+
+CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
+CIFAR_ROWS = 10_000
+
+
+def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` from `cifar-10-binary.tar.gz`, read without unpacking it to disk.
+
+    Only regular files of the six known names and of exactly the right size are read, whatever else the archive holds.
+    """
+    path = Path(path)
+    wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
+    parts: dict[str, bytes] = {}
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for number, member in enumerate(archive):
+                name = member.name.rpartition("/")[2]
+                if name in wanted and name not in parts:
+                    if not member.isreg() or member.size != CIFAR_ROWS * CIFAR_RECORD:
+                        raise bad(path, f"its member {name} is not a file of {CIFAR_ROWS * CIFAR_RECORD} bytes",
+                                  found=f"{member.size} bytes")  # fmt: skip
+                    file = archive.extractfile(member)
+                    parts[name] = file.read(member.size) if file else b""
+                    if len(parts[name]) != member.size:
+                        raise bad(path, f"breaks off inside {name}")
+                if len(parts) == len(wanted):
+                    break
+                if number >= 100 or member.size > 1 << 28:
+                    raise bad(path, "holds more than the CIFAR-10 archive does")
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise bad(path, "there is no such file") from None
+    except DAMAGE as error:
+        raise bad(path, "is damaged, or no tar.gz archive", reason=str(error) or type(error).__name__) from None
+    if missing := [name for name in wanted if name not in parts]:
+        hint = "minflow reads the binary version, cifar-10-binary.tar.gz: the Python version consists of pickles, which can run any program"
+        raise bad(path, f"has no member {', '.join(missing)}", hint)
+    rows = np.frombuffer(bytearray().join(parts[name] for name in wanted), "uint8").reshape(-1, CIFAR_RECORD)
+    check_labels(path, rows[:, 0], 10)
+    return rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0].copy()
+
+
+def check_labels(path: Path, labels: np.ndarray, classes: int) -> None:
+    """Refuse labels that name no class."""
+    if labels.size and labels.max() >= classes:
+        raise bad(path, f"has the label {labels.max()} at position {int(labels.argmax())}", expected=f"labels 0 to {classes - 1}")

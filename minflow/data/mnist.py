@@ -1,0 +1,94 @@
+"""MNIST in batches, as OneFlow's `load_mnist` gives it, from the file `mnist.npz`. Read next: `download.py`, `files.py`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from ..core.errors import DataError, ShapeError
+from ..core.op import fail, here
+from .cache import cache_dir, first_of
+from .download import fetch, sha256_of
+from .files import check_labels, read_npz
+
+SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
+URLS = [
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
+    "https://s3.amazonaws.com/img-datasets/mnist.npz",
+]
+EXPECTED = {
+    "x_train": ((60000, 28, 28), "uint8"),
+    "y_train": ((60000,), "uint8"),
+    "x_test": ((10000, 28, 28), "uint8"),
+    "y_test": ((10000,), "uint8"),
+}
+LIMIT = 60_000_000  # bytes: the arrays unpacked; the usual file has 11,490,434
+
+Batches = tuple[np.ndarray, np.ndarray]
+
+
+def load_mnist(
+    train_batch_size: int = 100,
+    test_batch_size: int = 100,
+    data_format: str = "NCHW",
+    url: str | None = None,
+    hash_check: str | None = SHA256,
+    out_dir: str | os.PathLike | None = None,
+) -> tuple[Batches, Batches]:
+    """MNIST cut into batches: `(train_images, train_labels), (test_images, test_labels)`.
+
+    images: `float32[60000 / B, B, 1, 28, 28]` in [0, 1], or `[60000 / B, B, 28, 28, 1]` with `data_format="NHWC"`;
+    labels: `int32[60000 / B, B]`. The test part has 10000 images. B must divide the number of images.
+    The file is `mnist.npz` in `out_dir` (by default the current folder), else in the cache; else it is fetched.
+    Raises ShapeError for a B that does not divide, DataError for a file that is missing or damaged.
+    """
+    check_batch("train_batch_size", train_batch_size, 60000)
+    check_batch("test_batch_size", test_batch_size, 10000)
+    if data_format not in ("NCHW", "NHWC"):
+        fail(ShapeError, f"load_mnist: there is no data_format {data_format!r}", '"NCHW" (channels first) or "NHWC" (channels last)')
+    arrays = mnist_arrays(url, hash_check, out_dir)
+    train = batched(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
+    return train, batched(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
+
+
+def mnist_arrays(url: str | None = None, sha256: str | None = SHA256, out_dir=None, say: bool = True) -> dict[str, np.ndarray]:
+    """The four arrays of `mnist.npz`, found or fetched. A file put there by hand only has to hold the right arrays."""
+    folders = [Path(".") if out_dir is None else Path(out_dir), cache_dir()]
+    path = first_of("mnist.npz", folders)
+    if path is None:
+        target = (cache_dir() if out_dir is None else Path(out_dir)) / "mnist.npz"
+        path = fetch([url] if url else URLS, target, sha256, LIMIT, "use flow.data.digits(), which needs no file")
+    elif say:
+        shown = path if path.is_absolute() else f".{os.sep}{path}"
+        print(f"File mnist.npz already exist, path: {shown}")
+        if sha256 is not None and (found := sha256_of(path)) != sha256:
+            print(f"{shown} has another checksum than the usual file (sha256 {found[:12]}..., not {sha256[:12]}...)")
+    arrays = read_npz(path, EXPECTED)
+    check_labels(path, arrays["y_train"], 10)
+    check_labels(path, arrays["y_test"], 10)
+    return arrays
+
+
+def check_batch(name: str, size: int, images: int) -> None:
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1 or images % size:
+        near = [n for n in range(1, images + 1) if images % n == 0]
+        below = max((n for n in near if isinstance(size, int | np.integer) and n <= size), default=1)
+        above = min((n for n in near if isinstance(size, int | np.integer) and n >= size), default=images)
+        raise ShapeError(
+            f"load_mnist: {name} is {size}, which does not divide {images} images into whole batches",
+            values={name: size, "images": images},
+            where=here(),
+            hint=f"{below} or {above}; a DataLoader over vision.datasets.MNIST takes any batch size",
+        )
+
+
+def batched(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
+    """uint8 images `[n, H, W]` and labels `[n]` in whole batches; the images that fill no batch are left out."""
+    count, (height, width) = len(images) // size, images.shape[1:]
+    if count == 0:
+        raise DataError(f"a batch of {size} is larger than the {len(images)} images", where=here(), hint="a smaller batch_size")
+    scaled = np.divide(images[: count * size], np.float32(255), dtype="float32")
+    shape = (1, height, width) if data_format == "NCHW" else (height, width, 1)
+    return scaled.reshape(count, size, *shape), labels[: count * size].reshape(count, size).astype("int32")

@@ -1,0 +1,16 @@
+"""Datasets, samplers and the DataLoader that makes batches of them, with PyTorch's names.
+
+Whatever the number and kind of workers, a loader gives the same batches in the same order, bit for bit: a sample draws
+its random numbers from (seed, "loader", epoch, sample index). Knows tensors, but no files and no models.
+Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
+"""
+
+from .collate import default_collate, default_convert
+from .dataset import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from .fetch import WorkerInfo, get_worker_info
+from .loader import DataLoader
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
+
+__all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
+           "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo",
+           "default_collate", "default_convert", "get_worker_info", "random_split"]  # fmt: skip

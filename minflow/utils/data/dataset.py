@@ -1,0 +1,139 @@
+"""Datasets: what can be asked for sample number i, or walked through.
+
+`__getitems__(indices)` may give many samples at once, as in PyTorch; `whole_batch(indices)` may give what default_collate
+would make of them, at once. Both are shortcuts for the same numbers. Read next: `fetch.py`, which uses them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.creation import from_numpy
+from ...core.errors import LoaderError, OutOfRangeError, ShapeError
+from ...core.op import fail
+from ...core.tensor import Tensor
+from .sampler import permutation
+
+
+class Dataset:
+    """Something with samples that have numbers: a subclass writes `__getitem__(index)` and `__len__()`."""
+
+    def __getitem__(self, index) -> Any:
+        fail(LoaderError, f"{type(self).__name__} has no __getitem__", "def __getitem__(self, index): return image, label")
+
+    def __add__(self, other: Dataset) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """Something whose samples come one after the other: a subclass writes `__iter__()`."""
+
+    def __iter__(self) -> Iterator:
+        fail(LoaderError, f"{type(self).__name__} has no __iter__", "def __iter__(self): yield image, label")
+
+    def __getitem__(self, index) -> Any:
+        fail(LoaderError, f"{type(self).__name__} is an IterableDataset: its samples have no numbers", "for sample in dataset: ...")
+
+
+class TensorDataset(Dataset):
+    """Tensors (or arrays) of the same length: sample i is the tuple of their rows i."""
+
+    def __init__(self, *tensors: Tensor):
+        self.tensors = tuple(from_numpy(t) if isinstance(t, np.ndarray) else t for t in tensors)
+        if not tensors:
+            fail(LoaderError, "TensorDataset needs at least one tensor", "TensorDataset(images, labels)")
+        for i, t in enumerate(self.tensors):
+            if not isinstance(t, Tensor) or t.ndim == 0:
+                fail(LoaderError, f"TensorDataset: argument {i} is no tensor with rows", "flow.tensor(...)", argument=t)
+        if len({len(t) for t in self.tensors}) > 1:
+            named = {f"tensor {i}": t for i, t in enumerate(self.tensors)}
+            fail(ShapeError, f"TensorDataset: the tensors have {', '.join(str(len(t)) for t in self.tensors)} rows: not the same number",
+                 "one row per sample in each of them", **named)  # fmt: skip
+
+    def __getitem__(self, index):
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __repr__(self) -> str:
+        return f"TensorDataset({', '.join(str(t.spec) for t in self.tensors)})"
+
+    def whole_batch(self, indices: Sequence[int]) -> list[Tensor]:
+        """The rows `indices` of each tensor: one gather instead of as many slices and a stack."""
+        where = checked(indices, len(self))
+        return [t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0)) for t in self.tensors]
+
+
+def checked(indices: Sequence[int], length: int) -> np.ndarray:
+    """`int64[n]`: sample numbers inside the dataset, counted from its start."""
+    where = np.asarray(indices, "int64")
+    if where.size and (where.min() < -length or where.max() >= length):
+        wrong = next(int(i) for i in where if not -length <= i < length)
+        fail(OutOfRangeError, f"there is no sample {wrong} in a dataset of {length}", "a sampler gives numbers below len(dataset)")
+    return where % length if where.size and where.min() < 0 else where
+
+
+class ConcatDataset(Dataset):
+    """Several datasets one after the other."""
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
+            fail(LoaderError, "ConcatDataset takes at least one dataset, and none that is iterable only", "ConcatDataset([first, second])")
+        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            fail(OutOfRangeError, f"there is no sample {index} in a dataset of {len(self)}", "a number below len(dataset)")
+        part = bisect.bisect_right(self.cumulative_sizes, number)
+        return self.datasets[part][number - (self.cumulative_sizes[part - 1] if part else 0)]
+
+
+class Subset(Dataset):
+    """The samples of a dataset that `indices` names, in that order."""
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]):
+        self.dataset, self.indices = dataset, indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index):
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getattr__(self, name: str):
+        # Only what the dataset itself can do at once: a Subset promises neither by itself.
+        if name in ("__getitems__", "whole_batch") and "dataset" in self.__dict__:
+            many = getattr(self.dataset, name)
+            return lambda indices: many([self.indices[i] for i in indices])
+        raise AttributeError(f"'Subset' object has no attribute '{name}'")
+
+
+def random_split(dataset: Dataset, lengths: Sequence[int | float], generator=None) -> list[Subset]:
+    """Cut a dataset into random parts without overlap. lengths: numbers of samples, or shares that add up to 1.
+
+    Takes one counter of the generator. Raises LoaderError where the lengths do not add up to the whole.
+    """
+    count, sizes = len(dataset), list(lengths)
+    if all(0 <= n <= 1 for n in sizes) and abs(sum(sizes) - 1) < 1e-6:
+        sizes = [int(count * share) for share in sizes]
+        for i in range(count - sum(sizes)):  # what rounding left over goes to the first parts, one each
+            sizes[i % len(sizes)] += 1
+    if sum(sizes) != count or any(n < 0 for n in sizes):
+        fail(LoaderError, f"random_split: the lengths {list(lengths)} add up to {sum(sizes)}, and the dataset has {count} samples",
+             "lengths that add up to len(dataset), or shares that add up to 1, such as [0.8, 0.2]")  # fmt: skip
+    order = permutation(count, generator).tolist()
+    ends = list(itertools.accumulate(sizes))
+    return [Subset(dataset, order[end - n : end]) for n, end in zip(sizes, ends)]

@@ -1,0 +1,77 @@
+"""A few random numbers at once, in plain Python: the bits of `core.random.bits`, without its arrays.
+
+A transform draws one or two numbers for each image: for so few, numpy's fixed costs are twenty times the work.
+Read next: `../../core/random.py`, the same Philox for whole arrays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.random import Generator, bits, derive_key, source
+
+MASK = 0xFFFFFFFF
+
+
+def four_words(key: int, counter: int) -> tuple[int, int, int, int]:
+    """The first four 32-bit words of (key, counter): equal to `bits(numpy, key, counter, 4)`."""
+    c0 = c1 = 0
+    c2, c3 = counter & MASK, counter >> 32
+    k0, k1 = key & MASK, key >> 32
+    for _ in range(10):
+        a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = (b >> 32) ^ c1 ^ k0, b & MASK, (a >> 32) ^ c3 ^ k1, a & MASK
+        k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
+    return c0, c1, c2, c3
+
+
+def words(generator: Generator | None = None) -> tuple[int, int, int, int]:
+    """Four random 32-bit words, for one counter of the Generator (by default that of the sample being loaded)."""
+    generator = source(generator)
+    return four_words(generator.key, generator.take(1))
+
+
+def below(n: int, word: int) -> int:
+    """A 32-bit word as an integer in [0, n): the high half of word times n (Lemire 2019)."""
+    return word * n >> 32
+
+
+def chance(p: float, word: int) -> bool:
+    """True with probability p."""
+    return word < p * 2.0**32
+
+
+def long_words(n: int, generator: Generator | None = None) -> np.ndarray:
+    """`uint64[n]` random words, for one counter."""
+    generator = source(generator)
+    pair = bits(np, generator.key, generator.take(1), 2 * n).reshape(-1, 2).astype("uint64")
+    return (pair[:, 0] << np.uint64(32)) | pair[:, 1]
+
+
+class SampleGenerator(Generator):
+    """The Generator of one sample: its key is worked out only if something is drawn. One thread uses it."""
+
+    def __init__(self, *words: object):
+        self.words, self.counter, self.found, self.device = words, 0, None, "cpu"
+
+    @property
+    def key(self) -> int:
+        if self.found is None:
+            self.found = derive_key(*self.words)
+        return self.found
+
+    @key.setter
+    def key(self, value: int) -> None:
+        self.found = value
+
+    @property
+    def seed_(self) -> int:
+        return self.key
+
+    @seed_.setter
+    def seed_(self, value: int) -> None:
+        pass
+
+    def take(self, n: int = 1) -> int:
+        self.counter += n
+        return self.counter - n

@@ -1,0 +1,132 @@
+"""How one batch is made, the same in the caller's thread, in a worker thread and in a worker process.
+
+A Recipe holds what a worker needs: dataset, collate_fn, and the words from which each sample's random numbers are drawn.
+Read next: `workers.py`, which runs recipes elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from ...core.errors import LoaderError, MinflowError
+from ...core.op import here
+from ...core.random import SAMPLE, derive_key
+from .collate import default_collate
+from .dataset import IterableDataset
+from .draw import SampleGenerator
+
+
+class WorkerInfo(NamedTuple):
+    """The worker that we are in. seed: of this worker, this epoch."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+WORKER: ContextVar[WorkerInfo | None] = ContextVar("worker", default=None)
+
+
+class End:
+    """What an IterableDataset's recipe gives when there are no more samples; the same object in every process."""
+
+    def __reduce__(self):
+        return "END"
+
+
+END = End()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """Which worker of which DataLoader runs this code; None outside workers. An IterableDataset has one worker."""
+    return WORKER.get()
+
+
+@contextmanager
+def drawing_from(*words: object):
+    """Random numbers inside the block come from these words alone."""
+    token = SAMPLE.set(SampleGenerator(*words))
+    try:
+        yield
+    finally:
+        SAMPLE.reset(token)
+
+
+class Recipe:
+    """Makes batch `number` from the sample numbers `indices`.
+
+    batched: indices is a list and collate_fn gets a list of samples; otherwise both are single.
+    batch_size: for an IterableDataset, whose samples have no numbers (`indices` is then None).
+    """
+
+    def __init__(self, dataset, collate_fn: Callable, batched: bool, key: int, epoch: int, batch_size: int | None, drop_last: bool):
+        self.dataset, self.collate_fn, self.batched = dataset, collate_fn, batched
+        self.key, self.epoch, self.batch_size, self.drop_last = key, epoch, batch_size, drop_last
+        self.walk, self.position = None, 0
+        self.iterable = isinstance(dataset, IterableDataset)
+
+    def make(self, number: int, indices: Any) -> Any:
+        """The batch; END where an IterableDataset has no more samples."""
+        if self.iterable:
+            samples = list(itertools.islice(self.further(), self.batch_size if self.batched else 1))
+            if not samples or (self.batched and self.drop_last and len(samples) < self.batch_size):
+                return END
+        elif not self.batched:
+            samples = [self.sample(indices)]
+        else:
+            with drawing_from(self.key, "loader", self.epoch, "batch", number):
+                if self.collate_fn is default_collate and hasattr(self.dataset, "whole_batch"):
+                    return self.dataset.whole_batch(indices)
+                many = getattr(self.dataset, "__getitems__", None)
+                samples = many(indices) if many else None
+            if samples is None:
+                samples = [self.sample(index) for index in indices]
+            elif len(samples) != len(indices):
+                raise LoaderError(f"{type(self.dataset).__name__}.__getitems__ gave {len(samples)} samples for {len(indices)} numbers",
+                                  hint="one sample for each number, in the same order")  # fmt: skip
+        with drawing_from(self.key, "loader", self.epoch, "batch", number):
+            return self.collate_fn(samples if self.batched else samples[0])
+
+    def sample(self, index: Any) -> Any:
+        try:
+            name = operator.index(index)
+        except TypeError:  # a sampler may give anything that the dataset understands
+            name = index
+        with drawing_from(self.key, "loader", self.epoch, name):
+            return self.dataset[index]
+
+    def further(self):
+        """The next samples of an IterableDataset, the position being the sample's number."""
+        while True:
+            with drawing_from(self.key, "loader", self.epoch, self.position):
+                try:
+                    if self.walk is None:
+                        self.walk = iter(self.dataset)
+                    sample = next(self.walk)
+                except StopIteration:
+                    return
+            self.position += 1
+            yield sample
+
+    def seed(self, *words: object) -> int:
+        """For generators that are not ours, such as `random` and `numpy.random` in a worker process."""
+        return derive_key(self.key, "loader", self.epoch, *words)
+
+
+def noted(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
+    """The error of a worker or of the dataset, with a note that says which batch was being made, and by whom."""
+    if isinstance(indices, Sequence) and not isinstance(indices, str):
+        few = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
+        samples = f", samples [{few}]"
+    else:
+        samples = "" if indices is None else f", sample {indices}"
+    if isinstance(error, MinflowError) and (not error.where or "threading.py:" in error.where or "process.py:" in error.where):
+        error.where = here()  # there was no line of the learner's in the worker: the loop's line is the nearest
+    error.add_note(f"while {maker} was making batch {number}{samples}")
+    return error

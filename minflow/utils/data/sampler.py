@@ -1,0 +1,136 @@
+"""Samplers: in which order the samples of a dataset come, and how they are grouped into batches.
+
+A sampler that draws takes the next counter of its generator each time it is walked through: at `iter(sampler)`, on the
+caller's thread. Read next: `loader.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from ...core.errors import LoaderError
+from ...core.op import fail
+from .draw import long_words
+
+
+def permutation(n: int, generator=None) -> np.ndarray:
+    """0 to n - 1 in random order, `int64[n]`: sorted by random words of 64 bits."""
+    return np.argsort(long_words(n, generator), kind="stable")
+
+
+class Sampler:
+    """Gives the numbers of samples, one after the other: a subclass writes `__iter__()` and `__len__()`."""
+
+    def __init__(self, data_source=None):
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator:
+        fail(LoaderError, f"{type(self).__name__} has no __iter__", "def __iter__(self): return iter([3, 1, 2])")
+
+
+class SequentialSampler(Sampler):
+    """0, 1, 2, ..., in order."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """The samples in random order, each once; with `replacement` each drawn anew, and then any number of them."""
+
+    def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
+        super().__init__(data_source)
+        self.replacement, self.wanted, self.generator = replacement, num_samples, generator
+        if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
+            fail(LoaderError, f"RandomSampler: num_samples is {num_samples}", "a positive number of samples")
+
+    @property
+    def num_samples(self) -> int:
+        return len(self.data_source) if self.wanted is None else self.wanted
+
+    def __iter__(self) -> Iterator[int]:
+        n, count = len(self.data_source), self.num_samples
+        if count and not n:
+            fail(LoaderError, "RandomSampler: the dataset is empty", "a dataset with samples")
+        if self.replacement:
+            return iter((long_words(count, self.generator) % np.uint64(n)).tolist())
+        rounds = [permutation(n, self.generator) for _ in range(-(-count // n))] if n else []
+        return iter(np.concatenate(rounds)[:count].tolist() if rounds else [])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """The given sample numbers in random order."""
+
+    def __init__(self, indices: Sequence[int], generator=None):
+        super().__init__()
+        self.indices, self.generator = indices, generator
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([self.indices[i] for i in permutation(len(self.indices), self.generator).tolist()])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """`num_samples` numbers, i with a probability proportional to `weights[i]`, with or without replacement."""
+
+    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator=None):
+        super().__init__()
+        self.weights = np.asarray(weights, "float64")
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+        if self.weights.ndim != 1 or not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
+            fail(LoaderError, "WeightedRandomSampler: weights are finite numbers, none negative and not all 0", "one weight per sample")
+        if not replacement and num_samples > np.count_nonzero(self.weights):
+            fail(LoaderError, f"WeightedRandomSampler: {num_samples} samples without replacement, but "
+                 f"{np.count_nonzero(self.weights)} have a weight above 0", "replacement=True")  # fmt: skip
+
+    def __iter__(self) -> Iterator[int]:
+        if self.replacement:
+            unit = (long_words(self.num_samples, self.generator) >> np.uint64(11)) * 2.0**-53
+            ends = np.cumsum(self.weights)
+            last = int(np.flatnonzero(self.weights)[-1])  # rounding may carry a draw past the end
+            return iter(np.minimum(np.searchsorted(ends, unit * ends[-1], side="right"), last).tolist())
+        # The first to arrive of independent exponential times with these rates (Efraimidis & Spirakis 2006).
+        unit = ((long_words(len(self.weights), self.generator) >> np.uint64(11)) + 0.5) * 2.0**-53
+        with np.errstate(divide="ignore"):
+            times = -np.log(unit) / self.weights
+        return iter(np.argsort(times, kind="stable")[: self.num_samples].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Lists of `batch_size` numbers of another sampler; the last, shorter one is left out with `drop_last`."""
+
+    def __init__(self, sampler: Iterable, batch_size: int, drop_last: bool = False):
+        super().__init__()
+        if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size <= 0:
+            fail(LoaderError, f"batch_size is {batch_size!r}", "a positive whole number, such as 64")
+        self.sampler, self.batch_size, self.drop_last = sampler, int(batch_size), drop_last
+
+    def __iter__(self) -> Iterator[list]:
+        return self.batches(iter(self.sampler))  # the inner sampler draws now, not at the first batch
+
+    def batches(self, numbers: Iterator) -> Iterator[list]:
+        batch = []
+        for number in numbers:
+            batch.append(number)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)

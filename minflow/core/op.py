@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
 
 from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, TraceError
 from .ir import Where, where_text
@@ -304,7 +304,7 @@ def explain(error: MinflowError, op: Op, inputs: Sequence) -> MinflowError:
     return error
 
 
-def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> None:
+def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> NoReturn:
     """Raise a four-part error: the values are told by name, the module and the line are those of the learner."""
     raise kind(what, values={name_of(x, name): describe(x) for name, x in values.items()}, where=here(), hint=hint)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import CheckpointError
-from ..core.op import fail
+from ..core.op import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
 from . import atomic, container, foreign
@@ -64,6 +64,7 @@ def save(obj: Any, path: str | os.PathLike) -> None:
                 "size": f"{size:,} bytes",
                 "old file": "unchanged" if file.is_file() else "there is none",
             },
+            where=here(),
             hint=advice(path),
         ) from error
 
@@ -112,6 +113,7 @@ def load(path: str | os.PathLike, map_location: Any = None) -> Any:
         raise CheckpointError(
             f"load: {file} cannot be read: {error.strerror or error}",
             values={"file": file},
+            where=here(),
             hint="look at its permissions, and whether it is a file",
         ) from error
     found = (
@@ -189,5 +191,6 @@ def refuse_missing(path: Path) -> None:
     raise CheckpointError(
         f"load: there is no file {path}",
         values={"folder": path.parent.resolve(), **({"there": ", ".join(near)} if near else {})},
+        where=here(),
         hint=f'flow.load("{path.with_name(near[0])}")' if near else "os.getcwd() says where a relative path begins",
     )

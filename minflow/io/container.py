@@ -8,6 +8,7 @@ Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoin
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import struct
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from ..core.errors import CheckpointError, need
+from ..core.op import here
 
 LONGEST = 100_000_000  # bytes of a header: the library's own limit
 PIECE = 1 << 20  # bytes read, hashed and written at a time
@@ -65,6 +67,7 @@ def refuse(path: Path, what: str, hint: str = "", **values: object) -> NoReturn:
     raise CheckpointError(
         f"{path.name}: {what}",
         values={"file": path, **{name.replace("_", " "): shorten(value) for name, value in values.items()}},
+        where=here(),
         hint=hint or "save or download the file again; flow.save never leaves half a file, so it was damaged later",
     )
 
@@ -287,7 +290,7 @@ def structure_of(path: Path, metadata: Any) -> str | None:
     return metadata.get(STRUCTURE)
 
 
-def read_array(path: Path, file: BinaryIO, e: Entry, checksum: Checksum | None) -> np.ndarray:
+def read_array(path: Path, file: io.BufferedReader, e: Entry, checksum: Checksum | None) -> np.ndarray:
     stored, wanted = STORED[e.dtype]
     if checksum is not None:
         checksum.begin(e)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import CheckpointError
+from ..core.op import here
 from ..core.spec import DType
 from .container import refuse
 
@@ -56,6 +57,7 @@ def refuse_pickle(path: Path) -> None:
     raise CheckpointError(
         f"{path.name} is a pickle (or a zip of pickles), which can run any program while it is read",
         values={"file": path},
+        where=here(),
         hint=MSG_PICKLE.format(name=path.name, stem=path.stem),
     )
 

@@ -7,6 +7,7 @@ one array, and do so again when loaded. Knows no files. Read next: `checkpoint.p
 
 from __future__ import annotations
 
+import json
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -89,7 +90,7 @@ class Writer:
         self.inside.append(id(x))
         if isinstance(x, Mapping):
             kind = "OrderedDict" if isinstance(x, OrderedDict) else "dict"
-            entries = [[self.key(k, shown), self.encode(v, (*path, k), f"{shown}[{k!r}]")] for k, v in x.items()]
+            entries = [[self.key(k, shown), self.encode(v, (*path, k), f"{shown}[{quoted(k)}]")] for k, v in x.items()]
         else:
             kind = "list" if type(x) is list else "tuple"
             entries = [self.encode(v, (*path, i), f"{shown}[{i}]") for i, v in enumerate(x)]
@@ -110,7 +111,7 @@ class Writer:
 
     def tensor(self, x: Tensor, path: tuple, shown: str) -> list:
         array = x.numbers("save")
-        options = {}
+        options: dict[str, Any] = {}
         if isinstance(x, Parameter):
             options["parameter"] = True
         if x.requires_grad and x.is_leaf:
@@ -153,6 +154,10 @@ class Writer:
         else:
             hint = "tensors, numpy arrays, numbers, texts, bools, None, and dicts, lists and tuples of them"
         return fail(CheckpointError, f"save: {shown} is a {kind}, which is not saved", hint, value=x)
+
+
+def quoted(key: Any) -> str:
+    return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)
 
 
 class Reader:

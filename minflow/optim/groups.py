@@ -33,7 +33,7 @@ class Group(dict):
         for key, value in dict(*others, **values).items():
             self[key] = value
 
-    def __ior__(self, other: Any) -> Group:
+    def __ior__(self, other: Any) -> Group:  # type: ignore[misc]
         self.update(other)
         return self
 

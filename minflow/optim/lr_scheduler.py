@@ -137,7 +137,7 @@ class LambdaLR(LRScheduler):
         last_step: int | None = None,
     ):
         groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * groups
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, Sequence) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups and groups:
             fail(
                 OptimError,
@@ -377,8 +377,8 @@ class SequentialLR(LRScheduler):
                     "make every scheduler with the optimizer given here",
                     entry=type(scheduler).__name__,
                 )
-        many = isinstance(interval_rescaling, list | tuple)
-        self.anew = list(interval_rescaling) if many else [interval_rescaling is not False] * len(schedulers)
+        given = interval_rescaling
+        self.anew = list(given) if isinstance(given, Sequence) else [given is not False] * len(schedulers)
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False
         self.schedulers, self.milestones, self.count = schedulers, milestones, 1
         self.last_epoch = (last_epoch if last_step is None else last_step) + 1

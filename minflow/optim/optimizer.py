@@ -261,7 +261,7 @@ class Optimizer:
             if value is None:
                 continue
             array = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-            wanted = () if name in self.numbers else p.spec.shape
+            wanted = () if name in self.numbers else tuple(p.shape)
             if array.shape != wanted:
                 fail(
                     OptimError,

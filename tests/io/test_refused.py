@@ -36,19 +36,19 @@ def deep(n):
 @pytest.mark.parametrize(
     ("x", "texts"),
     [
-        (lambda: STATE, ['state["opt"]["fn"]'.replace('"', "'"), "builtin_function_or_method"]),
-        (lambda: {"a": [1, {2}]}, ["state['a'][1]", "sorted"]),
+        (lambda: STATE, ['state["opt"]["fn"]', "builtin_function_or_method"]),
+        (lambda: {"a": [1, {2}]}, ['state["a"][1]', "sorted"]),
         (lambda: [Pair(1, 2)], ["state[0]", "Pair", "_asdict"]),
-        (lambda: {"m": nn.Linear(2, 2)}, ["state['m']", "Linear", "state_dict()"]),
+        (lambda: {"m": nn.Linear(2, 2)}, ['state["m"]', "Linear", "state_dict()"]),
         (lambda: nn.Linear(2, 2), ["Linear", "model.state_dict()"]),
-        (lambda: {"c": 1j}, ["state['c']", "complex"]),
-        (lambda: {"c": np.array(["text"])}, ["state['c']", "<U4"]),
-        (lambda: {"c": np.array([1], "c8")}, ["state['c']", "complex64"]),
+        (lambda: {"c": 1j}, ['state["c"]', "complex"]),
+        (lambda: {"c": np.array(["text"])}, ['state["c"]', "<U4"]),
+        (lambda: {"c": np.array([1], "c8")}, ['state["c"]', "complex64"]),
         (lambda: {b"k": 1}, ["a key of state", "bytes"]),
-        (lambda: {"k": b"raw"}, ["state['k']", "bytes"]),
+        (lambda: {"k": b"raw"}, ['state["k"]', "bytes"]),
         (lambda: ["\ud800"], ["state[0]", "surrogate"]),
         (lambda: [1 << 20000], ["state[0]", "4000 digits"]),
-        (itself, ["state['a'][0]", "contains itself"]),
+        (itself, ['state["a"][0]', "contains itself"]),
         (lambda: deep(101), ["100 levels"]),
     ],
 )
@@ -152,7 +152,7 @@ def test_every_truncation_is_found(saved):
         with pytest.raises(CheckpointError, match="x.safetensors"):
             flow.load(saved)
     saved.write_bytes(whole + b"\0")
-    with pytest.raises(CheckpointError, match="belong to no array"):
+    with pytest.raises(CheckpointError, match="(?s)belong to no array.*test_refused.py"):
         flow.load(saved)
 
 

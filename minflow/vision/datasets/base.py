@@ -1,0 +1,81 @@
+"""What the datasets of images share: an array of images, their labels, and a transform for each of both.
+
+A transform is given a PIL image, as users of torchvision expect; those of minflow also take the bare array, which saves making
+one; and a batch goes through them at once where that gives the same bits. Read next: `mnist.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.creation import from_numpy
+from ...core.errors import LoaderError
+from ...core.op import fail
+from ...data.cache import cache_dir, first_of
+from ...data.download import fetch
+from ...utils.data.dataset import Dataset, checked
+from ..transforms.functional import to_pil_image
+from ..transforms.transforms import takes_arrays
+
+
+class ImageDataset(Dataset):
+    """Images `uint8[n, H, W]` or `uint8[n, H, W, C]` with integer labels; sample i is (image, label).
+
+    data, targets: the arrays.  classes: their names.  Without a transform the image is a PIL image.
+    """
+
+    classes: Sequence[str] = ()
+
+    def __init__(self, data: np.ndarray, targets: np.ndarray, transform: Callable | None = None, target_transform: Callable | None = None):
+        for name, t in (("transform", transform), ("target_transform", target_transform)):
+            if t is not None and (not callable(t) or isinstance(t, type)):
+                fail(LoaderError, f"{type(self).__name__}: {name} cannot be called with an image",
+                     f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()", **{name: t})  # fmt: skip
+        self.data, self.targets, self.transform, self.target_transform = data, targets, transform, target_transform
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        image, label = self.data[index], int(self.targets[index])
+        if not takes_arrays(self.transform):
+            image = to_pil_image(image)
+        if self.transform is not None:
+            image = self.transform(image)
+        return image, label if self.target_transform is None else self.target_transform(label)
+
+    @property
+    def whole_batch(self) -> Callable:
+        """A batch at once, for transforms that can; an AttributeError otherwise, which sends the loader another way."""
+        many = getattr(self.transform, "many", None)
+        if many is None or self.target_transform is not None:
+            raise AttributeError("whole_batch")
+
+        def make(indices: Sequence[int]) -> list:
+            where = checked(indices, len(self))
+            return [many(self.data[where]), from_numpy(self.targets[where].astype("int64"))]
+
+        return make
+
+    def __repr__(self) -> str:
+        return f"Dataset {type(self).__name__}\n    Number of datapoints: {len(self)}\n    Transform: {self.transform}"
+
+
+def found_or_fetched(name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool) -> Path:
+    """The file `name` in one of the folders; else it is fetched to the first of them, if `download` allows it."""
+    path = first_of(name, list(folders))
+    if path is not None:
+        return path
+    return fetch(urls if download else (), folders[0] / name, sha256, limit,
+                 "download=True" if not download else "use vision.datasets.Digits, which needs no file")  # fmt: skip
+
+
+def roots(root: str | os.PathLike | None, *below: str) -> list[Path]:
+    """Where a dataset's files may lie: under `root` as torchvision lays them out, in `root`, in the cache."""
+    given = [] if root is None else [Path(root).expanduser().joinpath(*below), Path(root).expanduser()]
+    return [*given, cache_dir().joinpath(*below), cache_dir()]

@@ -1,0 +1,57 @@
+"""Random images, for trying a program out without any file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.errors import OutOfRangeError
+from ...core.op import fail
+from ...core.random import bits, derive_key
+from ...utils.data.dataset import Dataset
+from ...utils.data.draw import below
+from ..transforms.functional import to_pil_image
+from ..transforms.transforms import takes_arrays
+
+
+class FakeData(Dataset):
+    """`size` images of random bytes with random labels, the same each time.
+
+    image_size: (channels, height, width), with 1 or 3 channels.  random_offset: other images. Without a transform an image
+    is a PIL image.
+    """
+
+    def __init__(
+        self,
+        size: int = 1000,
+        image_size: tuple[int, int, int] = (3, 224, 224),
+        num_classes: int = 10,
+        transform: Callable | None = None,
+        target_transform: Callable | None = None,
+        random_offset: int = 0,
+    ):
+        self.size, self.image_size, self.num_classes = size, tuple(image_size), num_classes
+        self.transform, self.target_transform, self.random_offset = transform, target_transform, random_offset
+        self.key = derive_key(random_offset, "FakeData")
+        if len(self.image_size) != 3 or self.image_size[0] not in (1, 3) or size < 0 or num_classes < 1:
+            fail(OutOfRangeError, f"FakeData: {size} images of {image_size} in {num_classes} classes", "image_size=(3, 32, 32)")
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int):
+        number = index + self.size if index < 0 else index
+        if not 0 <= number < self.size:
+            fail(OutOfRangeError, f"there is no sample {index} in a dataset of {self.size}", "a number below len(dataset)")
+        channels, height, width = self.image_size
+        count = math.prod(self.image_size)
+        words = bits(np, self.key, int(number), 1 + -(-count // 4))
+        image = words[1:].view("uint8")[:count].reshape(height, width, channels)
+        label = below(self.num_classes, int(words[0]))
+        if not takes_arrays(self.transform):
+            image = to_pil_image(image)
+        if self.transform is not None:
+            image = self.transform(image)
+        return image, label if self.target_transform is None else self.target_transform(label)

@@ -1,0 +1,82 @@
+"""MNIST and FashionMNIST, from their own idx files. Read next: `../../data/files.py`, which reads them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ...data.cache import first_of
+from ...data.files import bad, check_labels, read_idx
+from ...data.mnist import mnist_arrays
+from .base import ImageDataset, found_or_fetched, roots
+
+PARTS = {True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),
+         False: ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", 10000)}  # fmt: skip
+LIMIT = 60_000_000  # bytes of one file, packed or not
+
+
+class MNIST(ImageDataset):
+    """60,000 handwritten digits to train on, 10,000 to test: `uint8[28, 28]` and labels 0 to 9.
+
+    root: the folder of the files, as torchvision lays it out (`root/MNIST/raw`); the cache by default.  download: fetch
+    what is not there. A file `mnist.npz` in the current folder or the cache serves as well.
+    Source: LeCun, Cortes & Burges, "The MNIST database of handwritten digits".
+    """
+
+    classes = ["0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven", "8 - eight", "9 - nine"]
+    mirrors = ["https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"]
+    checksums = {
+        "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    }
+
+    def __init__(
+        self,
+        root: str | os.PathLike | None = None,
+        train: bool = True,
+        transform: Callable | None = None,
+        target_transform: Callable | None = None,
+        download: bool = False,
+    ):
+        self.root, self.train = root, train
+        super().__init__(*self.arrays(download), transform, target_transform)
+
+    def arrays(self, download: bool):
+        images, labels, count = PARTS[bool(self.train)]
+        folders = roots(self.root, type(self).__name__, "raw")
+        if type(self) is MNIST and self.root is None and first_of(images, folders) is None:
+            from pathlib import Path
+
+            if first_of("mnist.npz", [Path("."), folders[-1]]):
+                found = mnist_arrays(say=False)
+                return (found["x_train"], found["y_train"]) if self.train else (found["x_test"], found["y_test"])
+        paths = []
+        for name in (images, labels):
+            plain = first_of(name.removesuffix(".gz"), folders)  # unpacked by hand or by torchvision
+            paths.append(plain if plain is not None and first_of(name, folders) is None else found_or_fetched(
+                name, folders, [mirror + name for mirror in self.mirrors], self.checksums[name], LIMIT, download))  # fmt: skip
+        data, targets = read_idx(paths[0], 3), read_idx(paths[1], 1)
+        for path, array, shape in ((paths[0], data, (count, 28, 28)), (paths[1], targets, (count,))):
+            if array.shape != shape:
+                raise bad(path, "is not the file that its name says", found=f"uint8{list(array.shape)}", expected=f"uint8{list(shape)}")
+        check_labels(paths[1], targets, 10)
+        return data, targets
+
+
+class FashionMNIST(MNIST):
+    """60,000 pictures of clothes to train on, 10,000 to test: `uint8[28, 28]` and labels 0 to 9.
+
+    Source: Xiao, Rasul & Vollgraf 2017 (arXiv:1708.07747).
+    """
+
+    classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
+    mirrors = ["http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+               "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"]  # fmt: skip
+    checksums = {
+        "train-images-idx3-ubyte.gz": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        "train-labels-idx1-ubyte.gz": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        "t10k-images-idx3-ubyte.gz": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        "t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    }

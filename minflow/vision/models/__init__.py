@@ -1,0 +1,6 @@
+"""Models for images, with torchvision's parameter names: weights trained there load by name. Read next: `mobilenet_v2.py`."""
+
+from .lenet import LeNet, lenet
+from .mobilenet_v2 import MobileNetV2, mobilenet_v2
+
+__all__ = ["LeNet", "MobileNetV2", "lenet", "mobilenet_v2"]

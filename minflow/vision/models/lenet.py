@@ -1,0 +1,40 @@
+"""LeNet for images of 28x28 pixels, as OneFlow's first tutorials train it on MNIST."""
+
+from __future__ import annotations
+
+from ... import nn
+from ...core.tensor import Tensor
+from .weights import refuse_pretrained
+
+
+class LeNet(nn.Module):
+    """Two convolutions with ReLU and max pooling, a hidden layer with dropout, and one output per class.
+
+    x: float (N, in_channels, 28, 28). Returns the logits (N, num_classes). Parameters: conv1, conv2, fc1, fc2, each with
+    weight and bias; 1,663,370 numbers. After LeCun et al. 1998, "Gradient-based learning applied to document recognition",
+    section II, with the sizes of OneFlow's tutorial.
+    """
+
+    def __init__(self, num_classes: int = 10, in_channels: int = 1, dropout: float = 0.5):
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, 32, 5, padding=2)
+        self.pool1 = nn.MaxPool2d(2)
+        self.conv2 = nn.Conv2d(32, 64, 5, padding=2)
+        self.pool2 = nn.MaxPool2d(2)
+        self.fc1 = nn.Linear(64 * 7 * 7, 512)
+        self.dropout = nn.Dropout(dropout)
+        self.fc2 = nn.Linear(512, num_classes)
+        self.relu = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.pool1(self.relu(self.conv1(x)))
+        x = self.pool2(self.relu(self.conv2(x)))
+        x = self.dropout(self.relu(self.fc1(x.flatten(1))))
+        return self.fc2(x)
+
+
+def lenet(pretrained: bool = False, progress: bool = True, **kwargs) -> LeNet:
+    """A LeNet with fresh weights. Raises DataError for pretrained=True."""
+    if pretrained:
+        refuse_pretrained("lenet")
+    return LeNet(**kwargs)

@@ -1,0 +1,134 @@
+"""MobileNetV2, with the parameter names and the results of torchvision's.
+
+Source: Sandler et al. 2018 (arXiv:1801.04381), table 2 and figure 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ... import nn
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.tensor import Tensor
+from .weights import refuse_pretrained
+
+# Of each stage: how much the blocks widen inside (t), channels (c), number of blocks (n), stride of the first one (s).
+STAGES = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3, 1], [6, 160, 3, 2], [6, 320, 1, 1]]
+
+
+def make_divisible(v: float, divisor: int = 8, min_value: int | None = None) -> int:
+    """The multiple of `divisor` nearest to v, at least `min_value` and not more than 10 % below v."""
+    new = max(divisor if min_value is None else min_value, int(v + divisor / 2) // divisor * divisor)
+    return new + divisor if new < 0.9 * v else new
+
+
+class ConvBNActivation(nn.Sequential):
+    """Convolution without bias, batch norm, ReLU6."""
+
+    def __init__(
+        self,
+        in_planes: int,
+        out_planes: int,
+        kernel_size: int = 3,
+        stride: int = 1,
+        groups: int = 1,
+        norm_layer: Callable[[int], nn.Module] | None = None,
+        activation_layer: Callable[..., nn.Module] | None = None,
+        dilation: int = 1,
+    ):
+        padding = (kernel_size - 1) // 2 * dilation
+        super().__init__(
+            nn.Conv2d(in_planes, out_planes, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=False),
+            (norm_layer or nn.BatchNorm2d)(out_planes),
+            (activation_layer or nn.ReLU6)(inplace=True),
+        )
+        self.out_channels = out_planes
+
+
+ConvBNReLU = ConvBNActivation  # the older name
+
+
+class InvertedResidual(nn.Module):
+    """Widen by 1x1, filter each channel by 3x3, narrow by 1x1; the input is added where shapes allow it."""
+
+    def __init__(self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Callable[[int], nn.Module] | None = None):
+        super().__init__()
+        if stride not in (1, 2):
+            fail(ShapeError, f"InvertedResidual: stride is {stride}", "1 or 2")
+        norm_layer = norm_layer or nn.BatchNorm2d
+        self.stride, self.use_res_connect = stride, stride == 1 and inp == oup
+        hidden = round(inp * expand_ratio)
+        layers: list[nn.Module] = []
+        if expand_ratio != 1:
+            layers.append(ConvBNReLU(inp, hidden, kernel_size=1, norm_layer=norm_layer))
+        layers += [
+            ConvBNReLU(hidden, hidden, stride=stride, groups=hidden, norm_layer=norm_layer),
+            nn.Conv2d(hidden, oup, 1, bias=False),
+            norm_layer(oup),
+        ]
+        self.conv = nn.Sequential(*layers)
+        self.out_channels = oup
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.conv(x) if self.use_res_connect else self.conv(x)
+
+
+class MobileNetV2(nn.Module):
+    """x: float (N, 3, H, W). Returns the logits (N, num_classes).
+
+    width_mult: factor of all channel numbers.  inverted_residual_setting: stages as in STAGES.  last_channel: features that
+    the classifier sees.
+    """
+
+    def __init__(
+        self,
+        num_classes: int = 1000,
+        width_mult: float = 1.0,
+        inverted_residual_setting: Sequence[Sequence[int]] | None = None,
+        round_nearest: int = 8,
+        block: Callable[..., nn.Module] | None = None,
+        norm_layer: Callable[[int], nn.Module] | None = None,
+        dropout: float = 0.2,
+    ):
+        super().__init__()
+        block, norm_layer, stages = block or InvertedResidual, norm_layer or nn.BatchNorm2d, inverted_residual_setting or STAGES
+        if any(len(stage) != 4 for stage in stages):
+            fail(ShapeError, "MobileNetV2: each stage of inverted_residual_setting has four numbers", "[t, c, n, s], as in STAGES")
+        channels = make_divisible(32 * width_mult, round_nearest)
+        self.last_channel = make_divisible(1280 * max(1.0, width_mult), round_nearest)
+        features: list[nn.Module] = [ConvBNReLU(3, channels, stride=2, norm_layer=norm_layer)]
+        for t, c, n, s in stages:
+            out = make_divisible(c * width_mult, round_nearest)
+            for i in range(n):
+                features.append(block(channels, out, s if i == 0 else 1, expand_ratio=t, norm_layer=norm_layer))
+                channels = out
+        features.append(ConvBNReLU(channels, self.last_channel, kernel_size=1, norm_layer=norm_layer))
+        self.features = nn.Sequential(*features)
+        self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(self.last_channel, num_classes))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, as the paper's authors did."""
+        for m in self.modules():
+            if isinstance(m, nn.Conv2d):
+                nn.init.kaiming_normal_(m.weight, mode="fan_out")
+                if m.bias is not None:
+                    nn.init.zeros_(m.bias)
+            elif isinstance(m, nn.BatchNorm2d):
+                nn.init.ones_(m.weight)
+                nn.init.zeros_(m.bias)
+            elif isinstance(m, nn.Linear):
+                nn.init.normal_(m.weight, 0, 0.01)
+                nn.init.zeros_(m.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.features(x)
+        return self.classifier(x.mean((2, 3)))
+
+
+def mobilenet_v2(pretrained: bool = False, progress: bool = True, **kwargs) -> MobileNetV2:
+    """A MobileNetV2 with fresh weights. Raises DataError for pretrained=True."""
+    if pretrained:
+        refuse_pretrained("mobilenet_v2")
+    return MobileNetV2(**kwargs)

@@ -1,0 +1,18 @@
+"""What is done to one image on its way into a batch. Read next: `transforms.py`."""
+
+from . import functional
+from .transforms import (
+    CenterCrop,
+    Compose,
+    Lambda,
+    Normalize,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomVerticalFlip,
+    Resize,
+    ToPILImage,
+    ToTensor,
+)
+
+__all__ = ["CenterCrop", "Compose", "Lambda", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Resize",
+           "ToPILImage", "ToTensor", "functional"]  # fmt: skip

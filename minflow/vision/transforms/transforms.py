@@ -1,0 +1,217 @@
+"""Transforms: small objects that are called with an image and give an image or a tensor.
+
+Random ones draw from the sample's own generator: inside a DataLoader the same sample of the same epoch is treated in
+the same way, whoever loads it; elsewhere from flow's default generator. Read next: `functional.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.creation import from_numpy
+from ...core.errors import DTypeError, LoaderError, OutOfRangeError, ShapeError
+from ...core.op import fail
+from ...core.tensor import Tensor
+from ...utils.data.draw import below, chance, words
+from . import functional as F
+
+
+class Transform:
+    """What the transforms share.
+
+    takes_arrays: works on a plain array as on a PIL image, so that datasets need not make one.
+    many: None, or a function that treats a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or what another
+    `many` gave) at once, with the very bits of one by one.
+    """
+
+    takes_arrays = True
+    many: Callable | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text()})"
+
+    def text(self) -> str:
+        return ""
+
+
+def takes_arrays(transform: Any) -> bool:
+    return getattr(transform, "takes_arrays", False)
+
+
+class Compose(Transform):
+    """Transforms one after the other: `Compose([Resize(32), ToTensor(), Normalize(0.5, 0.5)])`."""
+
+    def __init__(self, transforms: Sequence[Callable]):
+        self.transforms = list(transforms)
+        for t in self.transforms:
+            if not callable(t) or isinstance(t, type):
+                name = getattr(t, "__name__", repr(t))
+                fail(LoaderError, f"Compose: {name} is no transform", f"{name}()" if isinstance(t, type) else "functions and transforms")
+
+    def __call__(self, image: Any) -> Any:
+        for t in self.transforms:
+            image = t(image)
+        return image
+
+    @property
+    def takes_arrays(self) -> bool:
+        return all(takes_arrays(t) for t in self.transforms)
+
+    @property
+    def many(self) -> Callable | None:
+        steps = [getattr(t, "many", None) for t in self.transforms]
+        if not steps or None in steps:
+            return None
+
+        def all_steps(images):
+            for step in steps:
+                images = step(images)
+            return images
+
+        return all_steps
+
+    def __repr__(self) -> str:
+        return "Compose(\n" + "".join(f"    {t}\n" for t in self.transforms) + ")"
+
+
+class ToTensor(Transform):
+    """A PIL image or uint8 array `[H, W]` or `[H, W, C]` as a tensor `float32[C, H, W]` in [0, 1]."""
+
+    def __call__(self, image: Any) -> Tensor:
+        return F.to_tensor(image)
+
+    def many(self, images: np.ndarray) -> Tensor:
+        planes = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
+        return from_numpy(np.divide(planes, np.float32(255), dtype="float32", order="C"))
+
+
+class ToPILImage(Transform):
+    """A tensor or array as a PIL image."""
+
+    def __init__(self, mode: str | None = None):
+        self.mode = mode
+
+    def __call__(self, image: Any) -> Any:
+        return F.to_pil_image(image, self.mode)
+
+
+class Normalize(Transform):
+    """(image - mean) / std for each channel of a floating tensor. mean, std: one number, or one per channel."""
+
+    def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False):
+        self.mean, self.std = ([float(v)] if isinstance(v, int | float) else [float(n) for n in v] for v in (mean, std))
+        self.inplace = inplace
+        if len(self.mean) != len(self.std):
+            fail(ShapeError, f"Normalize: {len(self.mean)} means and {len(self.std)} standard deviations", "one of each per channel")
+        if any(s <= 0 for s in self.std):
+            fail(OutOfRangeError, f"Normalize: std is {self.std}, and images are divided by it", "positive numbers")
+
+    def __call__(self, image: Tensor) -> Tensor:
+        return F.normalize(image, self.mean, self.std, self.inplace)
+
+    def many(self, images: Tensor) -> Tensor:
+        return F.normalize(images, self.mean, self.std, self.inplace)
+
+    def text(self) -> str:
+        return f"mean={self.mean}, std={self.std}"
+
+
+class Resize(Transform):
+    """Another size: (height, width), or one number for the shorter side."""
+
+    def __init__(self, size: int | Sequence[int], interpolation: int | str = "bilinear", max_size: int | None = None, antialias: bool = True):
+        self.size, self.interpolation = size, interpolation
+        F.two("Resize", size)
+        if max_size is not None:
+            fail(OutOfRangeError, "Resize: max_size is not supported", "Resize((height, width))")
+
+    def __call__(self, image: Any) -> Any:
+        return F.resize(image, self.size, self.interpolation)
+
+    def text(self) -> str:
+        return f"size={self.size}, interpolation={self.interpolation}"
+
+
+class CenterCrop(Transform):
+    """The middle of an image, with a black border where the image is smaller."""
+
+    def __init__(self, size: int | Sequence[int]):
+        self.size = F.two("CenterCrop", size)
+
+    def __call__(self, image: Any) -> Any:
+        return F.center_crop(image, self.size)
+
+    def text(self) -> str:
+        return f"size={self.size}"
+
+
+class RandomCrop(Transform):
+    """A part of the given size, at a random place. padding: a border put around the image first.
+
+    pad_if_needed: enlarge an image that is smaller than the part. Raises ShapeError for a smaller one otherwise.
+    """
+
+    def __init__(self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"):
+        self.size, self.padding, self.pad_if_needed = F.two("RandomCrop", size), padding, pad_if_needed
+        self.fill, self.padding_mode = fill, padding_mode
+        if padding is not None:
+            F.four(padding)
+
+    def __call__(self, image: Any) -> Any:
+        F.check_image("RandomCrop", image)
+        if self.padding is not None:
+            image = F.pad(image, self.padding, self.fill, self.padding_mode)
+        height, width = self.size
+        h, w = F.image_size(image)
+        if self.pad_if_needed and (h < height or w < width):
+            image = F.pad(image, (max(width - w, 0), max(height - h, 0)), self.fill, self.padding_mode)
+            h, w = F.image_size(image)
+        if h < height or w < width:
+            fail(ShapeError, f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}",
+                 "padding=..., or pad_if_needed=True")  # fmt: skip
+        first, second, _, _ = words()
+        return F.crop(image, below(h - height + 1, first), below(w - width + 1, second), height, width)
+
+    def text(self) -> str:
+        return f"size={self.size}, padding={self.padding}"
+
+
+class RandomHorizontalFlip(Transform):
+    """Left and right exchanged, with probability p."""
+
+    flip = staticmethod(F.hflip)
+
+    def __init__(self, p: float = 0.5):
+        self.p = p
+        if not 0 <= p <= 1:
+            fail(OutOfRangeError, f"{type(self).__name__}: p is {p}, a probability lies in [0, 1]", "p=0.5")
+
+    def __call__(self, image: Any) -> Any:
+        F.check_image(type(self).__name__, image)
+        return self.flip(image) if chance(self.p, words()[0]) else image
+
+    def text(self) -> str:
+        return f"p={self.p}"
+
+
+class RandomVerticalFlip(RandomHorizontalFlip):
+    """Top and bottom exchanged, with probability p."""
+
+    flip = staticmethod(F.vflip)
+
+
+class Lambda(Transform):
+    """A function of one's own."""
+
+    takes_arrays = False
+
+    def __init__(self, lambd: Callable):
+        self.lambd = lambd
+        if not callable(lambd):
+            fail(DTypeError, f"Lambda: {lambd!r} cannot be called", "Lambda(lambda image: ...)")
+
+    def __call__(self, image: Any) -> Any:
+        return self.lambd(image)

@@ -1,4 +1,4 @@
-"""nn: layers, containers, losses, initialisation. The public face; each name comes from the file named after its family.
+"""nn: layers, containers, losses, initialisation. The public face; a name comes from the file of its family.
 
 Read next: `module.py`, then `linear.py`.
 """

@@ -125,7 +125,11 @@ class ModuleList(Indexed):
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
         if isinstance(modules, Module) and not isinstance(modules, Indexed):
-            fail(ModuleError, f"ModuleList takes one list of modules, not a {type(modules).__name__}", "nn.ModuleList([layer1, layer2])")
+            fail(
+                ModuleError,
+                f"ModuleList takes one list of modules, not a {type(modules).__name__}",
+                "nn.ModuleList([layer1, layer2])",
+            )
         self.extend(modules or ())
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
@@ -239,7 +243,11 @@ class ParameterList(Module):
     def key(self, index: int) -> str:
         position = operator.index(index)
         if not -self.size <= position < self.size:
-            fail(OutOfRangeError, f"ParameterList: there is no entry {position} among {self.size}", f"0 to {self.size - 1}")
+            fail(
+                OutOfRangeError,
+                f"ParameterList: there is no entry {position} among {self.size}",
+                f"0 to {self.size - 1}",
+            )
         return str(position % self.size)
 
     def __len__(self) -> int:
@@ -265,7 +273,12 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add tensors at the end."""
         if isinstance(values, Tensor):
-            fail(ModuleError, "ParameterList takes a list of tensors, not one tensor", "nn.ParameterList([tensor])", values=values)
+            fail(
+                ModuleError,
+                "ParameterList takes a list of tensors, not one tensor",
+                "nn.ParameterList([tensor])",
+                values=values,
+            )
         for value in list(values):
             self.append(value)
         return self

@@ -46,10 +46,17 @@ class Conv2d(Module):
             check_size("Conv2d", name, value, 1)
         for name, value in (("in_channels", in_channels), ("out_channels", out_channels)):
             if value % groups:
-                fail(ShapeError, f"Conv2d: {name} is {value}, which groups={groups} does not divide",
-                     f"a multiple of {groups} for {name}, or another groups")  # fmt: skip
+                fail(
+                    ShapeError,
+                    f"Conv2d: {name} is {value}, which groups={groups} does not divide",
+                    f"a multiple of {groups} for {name}, or another groups",
+                )
         if padding_mode != "zeros":
-            fail(ShapeError, f"Conv2d: padding_mode is {padding_mode!r}, and only 'zeros' is there", "F.pad before the convolution")
+            fail(
+                ShapeError,
+                f"Conv2d: padding_mode is {padding_mode!r}, and only 'zeros' is there",
+                "F.pad before the convolution",
+            )
         if isinstance(padding, str) and padding not in ("same", "valid"):
             fail(ShapeError, f"Conv2d: padding is {padding!r}", 'a number of pixels, a pair, "same" or "valid"')
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
@@ -58,7 +65,9 @@ class Conv2d(Module):
         self.dilation = pair("Conv2d", "dilation", dilation, 1)
         self.padding = padding if isinstance(padding, str) else pair("Conv2d", "padding", padding, 0)
         self.padding_mode = padding_mode
-        self.weight = Parameter(empty(out_channels, in_channels // groups, *self.kernel_size, dtype=dtype, device=device))
+        self.weight = Parameter(
+            empty(out_channels, in_channels // groups, *self.kernel_size, dtype=dtype, device=device)
+        )
         self.bias: Parameter | None
         self.register_parameter("bias", Parameter(empty(out_channels, dtype=dtype, device=device)) if bias else None)
         self.reset_parameters()

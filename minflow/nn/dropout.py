@@ -21,7 +21,11 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
-            fail(OutOfRangeError, f"Dropout: p is {p!r}, where a probability between 0 and 1 is wanted", "nn.Dropout(0.5)")
+            fail(
+                OutOfRangeError,
+                f"Dropout: p is {p!r}, where a probability between 0 and 1 is wanted",
+                "nn.Dropout(0.5)",
+            )
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:

@@ -39,8 +39,11 @@ class Embedding(Module):
         check_size("Embedding", "embedding_dim", embedding_dim)
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                fail(OutOfRangeError, f"Embedding: padding_idx is {padding_idx}, there are {num_embeddings} rows",
-                     f"0 to {num_embeddings - 1}")  # fmt: skip
+                fail(
+                    OutOfRangeError,
+                    f"Embedding: padding_idx is {padding_idx}, there are {num_embeddings} rows",
+                    f"0 to {num_embeddings - 1}",
+                )
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         if _weight is None:
@@ -53,8 +56,12 @@ class Embedding(Module):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
         """A layer with the given rows (num_embeddings, embedding_dim), which stay as they are if `freeze`."""
         if embeddings.spec.ndim != 2:
-            fail(ShapeError, f"from_pretrained: embeddings have {embeddings.spec.ndim} axes, wanted 2", "embeddings=embeddings",
-                 embeddings=embeddings)  # fmt: skip
+            fail(
+                ShapeError,
+                f"from_pretrained: embeddings have {embeddings.spec.ndim} axes, wanted 2",
+                "embeddings=embeddings",
+                embeddings=embeddings,
+            )
         layer = cls(*embeddings.spec.shape, padding_idx=padding_idx, _weight=embeddings)
         layer.weight.requires_grad_(not freeze)
         return layer

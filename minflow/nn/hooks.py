@@ -1,7 +1,7 @@
 """Hooks: functions that run around a module's forward and backward.
 
-Forward hooks are plain calls. Backward hooks hang on two gates, identities through which all inputs and all outputs pass:
-the backward of a gate sees all their gradients at once. Read next: `../core/autograd.py`, Function.
+Forward hooks are plain calls. Backward hooks hang on two gates, identities through which all inputs and outputs pass:
+the backward of a gate sees all their gradients at once. Read next: `../core/function.py`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,16 @@ class Hooks:
         self.before, self.after = OrderedDict(), OrderedDict()
         self.backward_before, self.backward_after = OrderedDict(), OrderedDict()
 
-    def add(self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False) -> Handle:
+    def add(
+        self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
         if not callable(hook):
-            fail(ModuleError, f"a hook is a function, not a {type(hook).__name__}", "def hook(module, args, output): ...", hook=hook)
+            fail(
+                ModuleError,
+                f"a hook is a function, not a {type(hook).__name__}",
+                "def hook(module, args, output): ...",
+                hook=hook,
+            )
         hooks = getattr(self, kind)
         handle = Handle(hooks)
         hooks[handle.number] = hook, with_kwargs, always_call
@@ -71,7 +78,12 @@ class Hooks:
 
     def pair(self, changed: Any) -> tuple[tuple, dict]:
         if not isinstance(changed, tuple) or len(changed) != 2:
-            fail(ModuleError, "a forward pre-hook with with_kwargs=True returns (args, kwargs) or None", "return args, kwargs", returned=changed)
+            fail(
+                ModuleError,
+                "a forward pre-hook with with_kwargs=True returns (args, kwargs) or None",
+                "return args, kwargs",
+                returned=changed,
+            )
         return changed
 
 
@@ -153,5 +165,9 @@ class Gates:
             return old
         changed = changed if isinstance(changed, tuple) else (changed,)
         if len(changed) != len(old):
-            fail(ModuleError, f"a backward hook returned {len(changed)} gradients for {len(old)}", "return a tuple of as many, or None")
+            fail(
+                ModuleError,
+                f"a backward hook returned {len(changed)} gradients for {len(old)}",
+                "return a tuple of as many, or None",
+            )
         return changed

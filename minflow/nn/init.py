@@ -14,9 +14,18 @@ from ..core.creation import eye, normal, rand, zeros
 from ..core.tensor import Tensor
 
 GAINS = {
-    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
-    "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4,
-}  # fmt: skip
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 3.0 / 4,
+}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -27,7 +36,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in GAINS:
-        fail(ShapeError, f"calculate_gain: there is no nonlinearity {nonlinearity!r}", f"leaky_relu, {', '.join(GAINS)}")
+        fail(
+            ShapeError, f"calculate_gain: there is no nonlinearity {nonlinearity!r}", f"leaky_relu, {', '.join(GAINS)}"
+        )
     return GAINS[nonlinearity]
 
 
@@ -67,8 +78,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
     return filled(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None) -> Tensor:
-    """Numbers drawn from N(mean, std**2) on the condition that they lie in [a, b], by inverting the distribution function."""
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
+) -> Tensor:
+    """Numbers drawn from N(mean, std**2), given that they lie in [a, b]: the distribution function inverted."""
 
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
@@ -80,7 +93,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 
 def erfinv(y: Tensor) -> Tensor:
-    """The inverse of erf, to float64's precision: Winitzki's approximation, then Newton steps (erf' = 2/sqrt(pi) exp(-x^2))."""
+    """The inverse of erf in float64: Winitzki's approximation, then Newton steps (erf' = 2/sqrt(pi) exp(-x^2))."""
     y = y.clamp(-1 + 1e-15, 1 - 1e-15)
     log, c = (1 - y * y).log(), 0.147
     half = log / 2 + 2 / (math.pi * c)
@@ -107,7 +120,12 @@ def zeros_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """1 on the diagonal, else 0. tensor: (n, m)."""
     if tensor.spec.ndim != 2:
-        fail(ShapeError, f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.dirac_ is for filters", tensor=tensor)
+        fail(
+            ShapeError,
+            f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}",
+            "init.dirac_ is for filters",
+            tensor=tensor,
+        )
     return filled(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype))
 
 
@@ -115,7 +133,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Filters (F, C, ...) that pass their input on: 1 in the middle of channel f of filter f, in each group."""
     shape = tensor.spec.shape
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
-        fail(ShapeError, f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}", "init.eye_ for matrices", tensor=tensor)
+        fail(
+            ShapeError,
+            f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}",
+            "init.eye_ for matrices",
+            tensor=tensor,
+        )
     new = zeros(*shape, dtype=tensor.spec.dtype)
     per_group = shape[0] // groups
     middle = tuple(n // 2 for n in shape[2:])
@@ -138,18 +161,26 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
 
 def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode.lower() not in ("fan_in", "fan_out"):
-        fail(ShapeError, f"kaiming: mode is {mode!r}", 'mode="fan_in" keeps the size of activations, "fan_out" that of gradients')
+        fail(
+            ShapeError,
+            f"kaiming: mode is {mode!r}",
+            'mode="fan_in" keeps the size of activations, "fan_out" that of gradients',
+        )
     fan = fans(tensor)[mode.lower() == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None) -> Tensor:
-    """U(-b, b) with b = gain * sqrt(3 / fan). a: negative slope of the leaky ReLU after it. He et al. 2015, eq. 10 and 14."""
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+) -> Tensor:
+    """U(-b, b) with b = gain * sqrt(3 / fan). a: slope of the leaky ReLU after it. He et al. 2015, eq. 10 and 14."""
     bound = math.sqrt(3.0) * kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None) -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+) -> Tensor:
     """N(0, std**2) with std = gain / sqrt(fan). He et al. 2015, eq. 10 and 14."""
     return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
 
@@ -161,7 +192,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     from ..core.creation import from_numpy
 
     if tensor.spec.ndim < 2:
-        fail(ShapeError, f"orthogonal_ needs at least 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
+        fail(
+            ShapeError,
+            f"orthogonal_ needs at least 2 axes, this tensor has {tensor.spec.ndim}",
+            "init.normal_",
+            tensor=tensor,
+        )
     rows = tensor.spec.shape[0]
     columns = math.prod(tensor.spec.shape[1:])
     draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)
@@ -187,4 +223,9 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
 
 def check_floating(tensor: Tensor, name: str) -> None:
     if not tensor.spec.floating:
-        fail(DTypeError, f"{name} fills floating tensors, this one is {tensor.spec.dtype.name}", "dtype=flow.float32", tensor=tensor)
+        fail(
+            DTypeError,
+            f"{name} fills floating tensors, this one is {tensor.spec.dtype.name}",
+            "dtype=flow.float32",
+            tensor=tensor,
+        )

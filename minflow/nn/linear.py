@@ -37,7 +37,12 @@ class Linear(Module):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Device | str | None = None, dtype: DType | None = None
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         for name, value in (("in_features", in_features), ("out_features", out_features)):

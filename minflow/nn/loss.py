@@ -56,7 +56,11 @@ class CrossEntropyLoss(Weighted):
     """-log softmax(input)[target], of logits (N, C, ...) and class numbers (N, ...) or probabilities (N, C, ...)."""
 
     def __init__(
-        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
     ):
         super().__init__(weight, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing

@@ -14,7 +14,18 @@ from typing import Any, NoReturn
 from ..core.errors import ModuleError
 from ..core.op import fail, here, warn
 
-FORWARD_LIKE = ("Forward", "foward", "forwad", "fowrard", "forwards", "_forward", "build", "call", "__forward__", "predict")
+FORWARD_LIKE = (
+    "Forward",
+    "foward",
+    "forwad",
+    "fowrard",
+    "forwards",
+    "_forward",
+    "build",
+    "call",
+    "__forward__",
+    "predict",
+)
 
 
 class NoAttribute(ModuleError, AttributeError):
@@ -35,17 +46,28 @@ def missing_forward(module: Any, base: type) -> NoReturn:
     name = type(module).__name__
     if module.forward_hint:
         fail(ModuleError, f"{name} holds modules and is not called itself", module.forward_hint)
-    own = [n for kind in type(module).__mro__ if kind not in base.__mro__ for n, v in vars(kind).items() if inspect.isfunction(v)]
+    own = [
+        n
+        for kind in type(module).__mro__
+        if kind not in base.__mro__
+        for n, v in vars(kind).items()
+        if inspect.isfunction(v)
+    ]
     near = [n for n in own if n in FORWARD_LIKE] or difflib.get_close_matches("forward", own, 1, 0.7)
     if near:
-        line = getattr(type(module), near[0]).__code__.co_firstlineno
+        method = getattr(type(module), near[0])
+        arguments = ", ".join(list(inspect.signature(method).parameters)[1:])
         fail(
             ModuleError,
-            f"{name} has no method forward, but one called {near[0]} (line {line} of its source)",
-            f"rename it: def forward(self, {', '.join(list(inspect.signature(getattr(type(module), near[0])).parameters)[1:])})",
+            f"{name} has no method forward, "
+            f"but one called {near[0]} (line {method.__code__.co_firstlineno} of its source)",
+            f"rename it: def forward(self, {arguments})",
         )
-    fail(ModuleError, f"{name} has no method forward, so it cannot be called",
-         f"def forward(self, x): ... inside class {name}, at the indentation of __init__")  # fmt: skip
+    fail(
+        ModuleError,
+        f"{name} has no method forward, so it cannot be called",
+        f"def forward(self, x): ... inside class {name}, at the indentation of __init__",
+    )
 
 
 def no_attribute(module: Any, name: str, what: str = "") -> NoAttribute:
@@ -77,14 +99,24 @@ def not_a_module(owner: Any, name: str, value: Any) -> NoReturn:
             f"nn.{value.__name__}() with brackets (and its arguments, if it takes any)",
         )
     if isinstance(value, list | tuple) and any(hasattr(x, "_modules") for x in value):
-        fail(ModuleError, f"{kind}: entry {name!r} is a {type(value).__name__} of modules, where one module is wanted",
-             "a star in front of the list: nn.Sequential(*layers)")  # fmt: skip
+        fail(
+            ModuleError,
+            f"{kind}: entry {name!r} is a {type(value).__name__} of modules, where one module is wanted",
+            "a star in front of the list: nn.Sequential(*layers)",
+        )
     if callable(value):
         label = getattr(value, "__name__", type(value).__name__)
-        fail(ModuleError, f"{kind}: entry {name!r} is the function {label}, where a module is wanted",
-             f"the layer of that name, such as nn.ReLU() for F.relu, or call {label} in forward")  # fmt: skip
-    fail(ModuleError, f"{kind}: entry {name!r} is a {type(value).__name__}, where a module is wanted",
-         "a layer such as nn.Linear(4, 2); del it first to use the name for something else", value=value)  # fmt: skip
+        fail(
+            ModuleError,
+            f"{kind}: entry {name!r} is the function {label}, where a module is wanted",
+            f"the layer of that name, such as nn.ReLU() for F.relu, or call {label} in forward",
+        )
+    fail(
+        ModuleError,
+        f"{kind}: entry {name!r} is a {type(value).__name__}, where a module is wanted",
+        "a layer such as nn.Linear(4, 2); del it first to use the name for something else",
+        value=value,
+    )
 
 
 def not_a_parameter(owner: Any, name: str, value: Any) -> NoReturn:
@@ -123,7 +155,7 @@ def check_made_before_called(cls: type, args: tuple) -> None:
 
 
 def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
-    """(attribute, "list" or "dict", what it holds) for Python containers that hide modules or parameters from the tree."""
+    """(attribute, "list" or "dict", what it holds) for Python containers that hide layers from the tree."""
     known = {id(m) for m in module.modules()}
     found = []
     for path, part in module.named_modules():
@@ -143,7 +175,7 @@ def has_parameters(module: Any) -> bool:
 
 
 def check_hidden_layers(module: Any, found: int) -> None:
-    """Called when all parameters (`found` of them) were listed: none, or some missing, because layers hide in a list?"""
+    """Called when all parameters (`found` of them) were listed: are some missing, hidden in a list?"""
     hidden = hidden_layers(module)
     if not hidden:
         return
@@ -154,5 +186,7 @@ def check_hidden_layers(module: Any, found: int) -> None:
     hint = f"self.{name} = nn.{wanted}(...) around the {container}"
     if not found:
         fail(ModuleError, f"{type(module).__name__} has no parameters: {what}", hint)
-    warn(f"{type(module).__name__}: parameters() leaves layers out: {what}", f"{hint}; a name with a leading underscore "
-         f"keeps a container out of this check")  # fmt: skip
+    warn(
+        f"{type(module).__name__}: parameters() leaves layers out: {what}",
+        f"{hint}; a name with a leading underscore keeps a container out of this check",
+    )

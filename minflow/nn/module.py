@@ -2,7 +2,7 @@
 
 Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), found again by `__getattr__`, as
 PyTorch users expect. Every write that changes something a compiled plan may depend on moves the global epoch.
-Knows nothing of particular layers. Read next: `state.py` (state_dict), `mistakes.py` (what the errors say), `linear.py`.
+Knows nothing of particular layers. Read next: `state.py` (state_dict), `mistakes.py` (what errors say), `linear.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Module(Display):
         return super().__new__(cls)
 
     def __init__(self) -> None:
-        self.__dict__.update(training=True, _parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
+        self.__dict__.update(
+            training=True, _parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name=""
+        )
 
     # ---- the call ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +172,7 @@ class Module(Display):
             param.label = name
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but not trained, such as a running mean. Not persistent: left out of state_dict."""
+        """Add a tensor that is state but not trained, such as a running mean. Not persistent: not in state_dict."""
         self.registries(name)
         self.check_name(name, "_buffers", "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -194,13 +196,21 @@ class Module(Display):
 
     def check_name(self, name: str, registry: str, kind: str) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            fail(ModuleError, f"{type(self).__name__}: {name!r} cannot be the name of a {kind}", 'a text without dots, such as "scale"')
+            fail(
+                ModuleError,
+                f"{type(self).__name__}: {name!r} cannot be the name of a {kind}",
+                'a text without dots, such as "scale"',
+            )
         if hasattr(self, name) and name not in self.__dict__[registry]:
-            fail(ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}")
+            fail(
+                ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}"
+            )
 
     # ---- walking the tree -------------------------------------------------------------------------------------------
 
-    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """(dotted path, module) of this module and all below it, parents first."""
         if "_modules" not in self.__dict__:
             mistakes.missing_init(self, "used")
@@ -231,7 +241,9 @@ class Module(Display):
         for _, module in self.named_children():
             yield module
 
-    def named_tensors(self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+    def named_tensors(
+        self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
         pairs = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in pairs:
@@ -257,7 +269,9 @@ class Module(Display):
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         return self.named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -270,7 +284,9 @@ class Module(Display):
         for part in target.split(".") if target else ():
             module = getattr(module, part)
             if not isinstance(module, Module):
-                raise mistakes.no_attribute(self, target, f"{part!r} of {target!r} is a {type(module).__name__}, not a Module")
+                raise mistakes.no_attribute(
+                    self, target, f"{part!r} of {target!r} is a {type(module).__name__}, not a Module"
+                )
         return module
 
     def get_parameter(self, target: str) -> Parameter:
@@ -302,7 +318,11 @@ class Module(Display):
     def train(self, mode: bool = True) -> Module:
         """Set training mode: dropout drops, batch norm uses and updates its batch statistics."""
         if not isinstance(mode, bool):
-            fail(ModuleError, f"train(mode) takes a bool, not {mode!r}", "model.train() before training, model.eval() before testing")
+            fail(
+                ModuleError,
+                f"train(mode) takes a bool, not {mode!r}",
+                "model.train() before training, model.eval() before testing",
+            )
         for module in self.modules():
             module.training = mode
         return self
@@ -326,7 +346,7 @@ class Module(Display):
                 parameter.grad = parameter.grad.new_zeros(parameter.grad.shape)
 
     def convert(self, fn: Callable[[Tensor], Tensor]) -> Module:
-        """Replace the numbers of every parameter, gradient and buffer by `fn` of them; Parameters keep their identity."""
+        """Replace the numbers of parameters, gradients and buffers by `fn` of them; Parameters stay the same objects."""
         for module in self.modules():
             for tensor in module._parameters.values():
                 if tensor is not None:
@@ -350,8 +370,11 @@ class Module(Display):
         to(device, dtype), to(tensor). Changes this module and returns it."""
         dtypes = [x for x in (*args, kwargs.get("dtype")) if isinstance(x, DType)]
         if dtypes and not dtypes[0].floating:
-            fail(ModuleError, f"a module's parameters are floating; to({dtypes[0].name}) would make them integers",
-                 "model.to(flow.float64), or x.long() for the labels")  # fmt: skip
+            fail(
+                ModuleError,
+                f"a module's parameters are floating; to({dtypes[0].name}) would make them integers",
+                "model.to(flow.float64), or x.long() for the labels",
+            )
         rest = [x for x in args if not isinstance(x, DType)]
         other = {k: v for k, v in kwargs.items() if k != "dtype"}
 
@@ -382,7 +405,9 @@ class Module(Display):
 
     # ---- state ------------------------------------------------------------------------------------------------------
 
-    def state_dict(self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
+    def state_dict(
+        self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> OrderedDict[str, Tensor]:
         """dotted name -> tensor, for every parameter and persistent buffer. The tensors share the module's storage and
         are outside the tape (with keep_vars they are the module's own)."""
         return state_of(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
@@ -405,7 +430,10 @@ class Module(Display):
         return self.__dict__["_hooks"]
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
-        """`hook(module, args)` before forward; what it returns replaces args. with_kwargs: `hook(module, args, kwargs)`."""
+        """`hook(module, args)` before forward; what it returns replaces args.
+
+        with_kwargs: `hook(module, args, kwargs)`.
+        """
         return self.hooks().add("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(

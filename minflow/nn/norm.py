@@ -20,8 +20,8 @@ from .parameter import Parameter
 class BatchNorm(Module):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken for each channel over all other axes.
 
-    In training mode they come from the batch, and running_mean, running_var move towards them by `momentum` (None: their
-    plain average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    In training mode they come from the batch, and running_mean, running_var move towards them by `momentum` (None:
+    their plain average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
     """
 
     axes: tuple[int, ...] = ()
@@ -98,10 +98,13 @@ class BatchNorm(Module):
             fail(
                 ShapeError,
                 f"{name}: the input has {shape[1]} channels (axis 1), num_features is {self.num_features}",
-                "x.permute(0, 3, 1, 2): channels come second" if last and len(shape) == 4 else
-                "x.transpose(1, 2): channels come second" if last else f"nn.{name}({shape[1]})",
+                "x.permute(0, 3, 1, 2): channels come second"
+                if last and len(shape) == 4
+                else "x.transpose(1, 2): channels come second"
+                if last
+                else f"nn.{name}({shape[1]})",
                 input=input,
-            )  # fmt: skip
+            )
 
     def extra_repr(self) -> str:
         return (
@@ -121,7 +124,7 @@ class BatchNorm2d(BatchNorm):
 
 
 class LayerNorm(Module):
-    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken over the last axes, given by normalized_shape.
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken over the axes of normalized_shape.
 
     x: float (..., *normalized_shape). weight, bias: normalized_shape. Ba, Kiros & Hinton 2016, eq. 4.
     """
@@ -139,7 +142,9 @@ class LayerNorm(Module):
         shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         has_bias = elementwise_affine and bias
-        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype, device=device)) if elementwise_affine else None)
+        self.register_parameter(
+            "weight", Parameter(ones(*shape, dtype=dtype, device=device)) if elementwise_affine else None
+        )
         self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype, device=device)) if has_bias else None)
 
     def reset_parameters(self) -> None:

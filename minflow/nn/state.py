@@ -50,10 +50,11 @@ def load_into(module: Any, given: Mapping[str, Any], strict: bool, assign: bool)
         fail(
             ModuleError,
             f"load_state_dict takes a dict of name -> tensor, not a {type(given).__name__}",
-            "model.load_state_dict(flow.load(path)), not the path itself" if isinstance(given, str) else
-            "model.load_state_dict(other.state_dict())",
+            "model.load_state_dict(flow.load(path)), not the path itself"
+            if isinstance(given, str)
+            else "model.load_state_dict(other.state_dict())",
             state_dict=given,
-        )  # fmt: skip
+        )
     wanted = module.state_dict(keep_vars=True)
     missing = [name for name in wanted if name not in given]
     unexpected = [name for name in given if name not in wanted]
@@ -67,14 +68,20 @@ def load_into(module: Any, given: Mapping[str, Any], strict: bool, assign: bool)
                 continue
             shape = tuple(new.shape)
             if shape != old.spec.shape:
-                wrong.append(f"{name}: {list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}")
+                wrong.append(
+                    f"{name}: {list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}"
+                )
                 continue
             ready[name] = new if isinstance(new, Tensor) else as_tensor(np.ascontiguousarray(new))
     if wrong or (strict and (missing or unexpected)):
         values = {"missing": missing if strict else [], "unexpected": unexpected if strict else [], "wrong": wrong}
         count = ", ".join(f"{len(names)} {kind}" for kind, names in values.items() if names)
-        raise_all(module, f"load_state_dict: {count} of {len(wanted)} entries of {type(module).__name__}; nothing was loaded",
-                  values, name_hint(missing, unexpected))  # fmt: skip
+        raise_all(
+            module,
+            f"load_state_dict: {count} of {len(wanted)} entries of {type(module).__name__}; nothing was loaded",
+            values,
+            name_hint(missing, unexpected),
+        )
     with no_grad():
         for name, new in ready.items():
             (hold if assign else copy)(module, name, wanted[name], new)
@@ -141,6 +148,9 @@ def name_hint(missing: list[str], unexpected: list[str]) -> str:
         if near:
             return f"{near[0]!r} may be meant as {name!r}: rename it in the dict"
     if missing or unexpected:
-        return "strict=False loads what fits by name and passes over the rest" if not missing or not unexpected else (
-            "was this state saved from a model of another class or size? strict=False loads what fits by name")  # fmt: skip
+        return (
+            "strict=False loads what fits by name and passes over the rest"
+            if not missing or not unexpected
+            else ("was this state saved from a model of another class or size? strict=False loads what fits by name")
+        )
     return "make the model with the sizes that the state was saved from"

@@ -49,8 +49,12 @@ def test_scaled(shape):
     bound = math.sqrt(6 / (fan_in + fan_out))
     assert np.abs(array(init.xavier_uniform_(x))).max() == pytest.approx(bound, rel=0.01)
     assert array(init.xavier_normal_(x, gain=2.0)).std() == pytest.approx(2 * bound / math.sqrt(3), rel=0.03)
-    assert np.abs(array(init.kaiming_uniform_(x, nonlinearity="relu"))).max() == pytest.approx(math.sqrt(6 / fan_in), rel=0.01)
-    assert array(init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu")).std() == pytest.approx(math.sqrt(2 / fan_out), rel=0.03)
+    assert np.abs(array(init.kaiming_uniform_(x, nonlinearity="relu"))).max() == pytest.approx(
+        math.sqrt(6 / fan_in), rel=0.01
+    )
+    assert array(init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu")).std() == pytest.approx(
+        math.sqrt(2 / fan_out), rel=0.03
+    )
 
 
 @pytest.mark.parametrize("shape", [(5, 8), (8, 5), (6, 2, 2)])
@@ -83,7 +87,9 @@ def test_layers_start_as_promised():
     embedding = nn.Embedding(100, 50, padding_idx=-1)
     assert array(embedding.weight)[:-1].std() == pytest.approx(1, rel=0.05) and (array(embedding.weight)[-1] == 0).all()
     norm = nn.BatchNorm2d(3)
-    assert norm.weight.tolist() == [1, 1, 1] and norm.bias.tolist() == [0, 0, 0] and norm.running_var.tolist() == [1, 1, 1]
+    assert (
+        norm.weight.tolist() == [1, 1, 1] and norm.bias.tolist() == [0, 0, 0] and norm.running_var.tolist() == [1, 1, 1]
+    )
     flow.manual_seed(1)
     a = nn.Linear(3, 3)
     flow.manual_seed(1)

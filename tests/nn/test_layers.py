@@ -22,19 +22,23 @@ def tensor(array):
     return flow.tensor(array)
 
 
-@pytest.mark.parametrize(("layer", "function"), [
-    (nn.ReLU(), lambda x: np.maximum(x, 0)),
-    (nn.ReLU6(), lambda x: np.clip(x, 0, 6)),
-    (nn.LeakyReLU(0.1), lambda x: np.where(x > 0, x, 0.1 * x)),
-    (nn.Sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
-    (nn.Tanh(), np.tanh),
-    (nn.SiLU(), lambda x: x / (1 + np.exp(-x))),
-    (nn.GELU(), lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
-    (nn.GELU("tanh"), lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
-    (nn.Softmax(1), lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True)),
-    (nn.LogSoftmax(0), lambda x: x - np.log(np.exp(x).sum(0))),
-    (nn.Identity(3, "anything", key=1), lambda x: x),
-], ids=lambda p: repr(p) if isinstance(p, nn.Module) else "")  # fmt: skip
+@pytest.mark.parametrize(
+    ("layer", "function"),
+    [
+        (nn.ReLU(), lambda x: np.maximum(x, 0)),
+        (nn.ReLU6(), lambda x: np.clip(x, 0, 6)),
+        (nn.LeakyReLU(0.1), lambda x: np.where(x > 0, x, 0.1 * x)),
+        (nn.Sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
+        (nn.Tanh(), np.tanh),
+        (nn.SiLU(), lambda x: x / (1 + np.exp(-x))),
+        (nn.GELU(), lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
+        (nn.GELU("tanh"), lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        (nn.Softmax(1), lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+        (nn.LogSoftmax(0), lambda x: x - np.log(np.exp(x).sum(0))),
+        (nn.Identity(3, "anything", key=1), lambda x: x),
+    ],
+    ids=lambda p: repr(p) if isinstance(p, nn.Module) else "",
+)
 def test_activation(layer, function):
     close(layer(tensor(X)), function(X), atol=1e-7)
     x = flow.tensor(X, requires_grad=True)
@@ -71,7 +75,9 @@ def conv(x, w, stride, padding, dilation, groups):
     return out
 
 
-@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 1), (1, 1, 1, 3)])
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 1), (1, 1, 1, 3)]
+)
 def test_conv2d(stride, padding, dilation, groups):
     layer = nn.Conv2d(3, 6, 3, stride, padding, dilation, groups).double()
     want = conv(IMAGES, layer.weight.detach().numpy(), stride, padding, dilation, groups)
@@ -95,7 +101,9 @@ def test_batch_norm():
     assert layer.num_batches_tracked.item() == 1
     layer.eval()
     held = layer.running_mean.numpy().copy()
-    close(layer(tensor(IMAGES)), (IMAGES - held[:, None, None]) / np.sqrt(layer.running_var.numpy() + 1e-5)[:, None, None])
+    close(
+        layer(tensor(IMAGES)), (IMAGES - held[:, None, None]) / np.sqrt(layer.running_var.numpy() + 1e-5)[:, None, None]
+    )
     close(layer.running_mean, held)
     assert layer.num_batches_tracked.item() == 1
     layer.reset_running_stats()
@@ -142,9 +150,15 @@ def test_losses():
     weight = np.array([1.0, 2.0, 0.5, 1.0])
     close(nn.CrossEntropyLoss()(tensor(logits), tensor(labels)), chosen.mean())
     close(nn.CrossEntropyLoss(reduction="none")(tensor(logits), tensor(labels)), chosen)
-    close(nn.CrossEntropyLoss(tensor(weight))(tensor(logits), tensor(labels)), (chosen * weight[labels]).sum() / weight[labels].sum())
+    close(
+        nn.CrossEntropyLoss(tensor(weight))(tensor(logits), tensor(labels)),
+        (chosen * weight[labels]).sum() / weight[labels].sum(),
+    )
     close(nn.CrossEntropyLoss(ignore_index=1)(tensor(logits), tensor(labels)), chosen[labels != 1].mean())
-    close(nn.CrossEntropyLoss(label_smoothing=0.1)(tensor(logits), tensor(labels)), 0.9 * chosen.mean() - 0.1 * logs.mean())
+    close(
+        nn.CrossEntropyLoss(label_smoothing=0.1)(tensor(logits), tensor(labels)),
+        0.9 * chosen.mean() - 0.1 * logs.mean(),
+    )
     close(nn.NLLLoss(reduction="sum")(tensor(logs), tensor(labels)), chosen.sum())
     close(nn.MSELoss()(tensor(X), tensor(X * 2)), (X**2).mean())
     close(nn.L1Loss()(tensor(X), tensor(X * 2)), np.abs(X).mean())

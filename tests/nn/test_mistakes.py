@@ -61,7 +61,9 @@ def test_class_for_instance():
         def forward(self, x):
             return self.act(x)
 
-    with pytest.raises(ModuleError, match=rf"(?s)class nn\.ReLU was called with a tensor.*float32\[2\].*in Net, called at .*{HERE}"):
+    with pytest.raises(
+        ModuleError, match=rf"(?s)class nn\.ReLU was called with a tensor.*float32\[2\].*in Net, called at .*{HERE}"
+    ):
         Net()(flow.ones(2))
     with pytest.raises(ModuleError, match=r"(?s)nn\.CrossEntropyLoss\(\.\.\.\)\(logits, labels\)"):
         nn.CrossEntropyLoss(flow.ones(2, 2), flow.ones(2))
@@ -83,7 +85,9 @@ def test_layers_hidden_in_a_list():
             super().__init__()
             self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
 
-    with pytest.raises(ModuleError, match=r"(?s)Net has no parameters.*self\.layers.*2 layers \(Linear\).*nn\.ModuleList"):
+    with pytest.raises(
+        ModuleError, match=r"(?s)Net has no parameters.*self\.layers.*2 layers \(Linear\).*nn\.ModuleList"
+    ):
         list(Net().parameters())
 
     class Partly(nn.Module):
@@ -141,8 +145,15 @@ def test_linear_shapes():
     with pytest.raises(ShapeError) as error:
         net(flow.ones(64, 1, 28, 28))
     text = str(error.value)
-    for part in ("28 features", "fc1.weight takes 784", "float32[64, 1, 28, 28]", "float32[512, 784]", "in Net.fc1, called at",
-                 "nn.Flatten()", "1 * 28 * 28 = 784"):  # fmt: skip
+    for part in (
+        "28 features",
+        "fc1.weight takes 784",
+        "float32[64, 1, 28, 28]",
+        "float32[512, 784]",
+        "in Net.fc1, called at",
+        "nn.Flatten()",
+        "1 * 28 * 28 = 784",
+    ):
         assert part in text, text
     assert re.search(HERE, text)
     with pytest.raises(ShapeError, match=r"nn\.Linear\(100, 512\)"):
@@ -255,7 +266,13 @@ def test_load_state_dict_tells_all_at_once():
     with pytest.raises(ModuleError) as error:
         net.load_state_dict(state)
     text = str(error.value)
-    for part in ("1.bias", "2.weight", "0.weight: [4, 3] given, [3, 4] wanted (transposed: .T)", "0.bias: str", "nothing was loaded"):
+    for part in (
+        "1.bias",
+        "2.weight",
+        "0.weight: [4, 3] given, [3, 4] wanted (transposed: .T)",
+        "0.bias: str",
+        "nothing was loaded",
+    ):
         assert part in text, text
     assert net[1].weight.tolist() == before
     wrapped = {"module." + k: v for k, v in net.state_dict().items()}

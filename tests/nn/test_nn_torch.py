@@ -13,27 +13,64 @@ T = torch.nn
 
 X2, X3, X4 = (4, 6), (3, 6, 5), (2, 6, 9, 8)
 LAYERS = [
-    ("Linear", (6, 3), {}, X2), ("Linear", (5, 3), {"bias": False}, X3), ("Linear", (8, 3), {}, X4), ("Linear", (6, 3), {}, (6,)),
-    ("Identity", (), {}, X2), ("Flatten", (), {}, X4), ("Flatten", (2,), {}, X4), ("Unflatten", (1, (2, 3)), {}, X4),
-    ("Conv2d", (6, 4, 3), {}, X4), ("Conv2d", (6, 4, (3, 2)), {"stride": (2, 1), "padding": (1, 2)}, X4),
-    ("Conv2d", (6, 4, 3), {"dilation": 2, "bias": False}, X4), ("Conv2d", (6, 6, 3), {"groups": 6, "padding": 1}, X4),
-    ("Conv2d", (6, 12, 3), {"groups": 3, "stride": 2}, X4), ("Conv2d", (6, 4, 1), {}, X4), ("Conv2d", (6, 4, 3), {"padding": "same"}, X4),
-    ("Conv2d", (6, 4, (2, 4)), {"padding": "same"}, X4), ("Conv2d", (6, 4, 3), {"padding": "valid"}, X4), ("Conv2d", (6, 4, 3), {}, X4[1:]),
-    ("MaxPool2d", (2,), {}, X4), ("MaxPool2d", (3, 2, 1), {}, X4), ("MaxPool2d", (3, 2), {"ceil_mode": True}, X4),
-    ("MaxPool2d", (2,), {"dilation": 2, "stride": 1}, X4), ("MaxPool2d", (2,), {}, X4[1:]),
-    ("AvgPool2d", (2,), {}, X4), ("AvgPool2d", (3, 2, 1), {}, X4), ("AvgPool2d", (3, 2, 1), {"count_include_pad": False}, X4),
-    ("AvgPool2d", (3, 2), {"ceil_mode": True}, X4), ("AvgPool2d", (2,), {"divisor_override": 3}, X4),
-    ("AdaptiveAvgPool2d", (1,), {}, X4), ("AdaptiveAvgPool2d", ((3, 5),), {}, X4), ("AdaptiveAvgPool2d", ((None, 4),), {}, X4),
-    ("BatchNorm1d", (6,), {}, X2), ("BatchNorm1d", (6,), {}, X3), ("BatchNorm2d", (6,), {}, X4),
-    ("BatchNorm2d", (6,), {"affine": False, "eps": 1e-3}, X4), ("BatchNorm2d", (6,), {"track_running_stats": False}, X4),
+    ("Linear", (6, 3), {}, X2),
+    ("Linear", (5, 3), {"bias": False}, X3),
+    ("Linear", (8, 3), {}, X4),
+    ("Linear", (6, 3), {}, (6,)),
+    ("Identity", (), {}, X2),
+    ("Flatten", (), {}, X4),
+    ("Flatten", (2,), {}, X4),
+    ("Unflatten", (1, (2, 3)), {}, X4),
+    ("Conv2d", (6, 4, 3), {}, X4),
+    ("Conv2d", (6, 4, (3, 2)), {"stride": (2, 1), "padding": (1, 2)}, X4),
+    ("Conv2d", (6, 4, 3), {"dilation": 2, "bias": False}, X4),
+    ("Conv2d", (6, 6, 3), {"groups": 6, "padding": 1}, X4),
+    ("Conv2d", (6, 12, 3), {"groups": 3, "stride": 2}, X4),
+    ("Conv2d", (6, 4, 1), {}, X4),
+    ("Conv2d", (6, 4, 3), {"padding": "same"}, X4),
+    ("Conv2d", (6, 4, (2, 4)), {"padding": "same"}, X4),
+    ("Conv2d", (6, 4, 3), {"padding": "valid"}, X4),
+    ("Conv2d", (6, 4, 3), {}, X4[1:]),
+    ("MaxPool2d", (2,), {}, X4),
+    ("MaxPool2d", (3, 2, 1), {}, X4),
+    ("MaxPool2d", (3, 2), {"ceil_mode": True}, X4),
+    ("MaxPool2d", (2,), {"dilation": 2, "stride": 1}, X4),
+    ("MaxPool2d", (2,), {}, X4[1:]),
+    ("AvgPool2d", (2,), {}, X4),
+    ("AvgPool2d", (3, 2, 1), {}, X4),
+    ("AvgPool2d", (3, 2, 1), {"count_include_pad": False}, X4),
+    ("AvgPool2d", (3, 2), {"ceil_mode": True}, X4),
+    ("AvgPool2d", (2,), {"divisor_override": 3}, X4),
+    ("AdaptiveAvgPool2d", (1,), {}, X4),
+    ("AdaptiveAvgPool2d", ((3, 5),), {}, X4),
+    ("AdaptiveAvgPool2d", ((None, 4),), {}, X4),
+    ("BatchNorm1d", (6,), {}, X2),
+    ("BatchNorm1d", (6,), {}, X3),
+    ("BatchNorm2d", (6,), {}, X4),
+    ("BatchNorm2d", (6,), {"affine": False, "eps": 1e-3}, X4),
+    ("BatchNorm2d", (6,), {"track_running_stats": False}, X4),
     ("BatchNorm2d", (6,), {"momentum": None}, X4),
-    ("LayerNorm", (6,), {}, X2), ("LayerNorm", ((6, 5),), {"eps": 1e-3}, X3), ("LayerNorm", (5,), {"elementwise_affine": False}, X3),
+    ("LayerNorm", (6,), {}, X2),
+    ("LayerNorm", ((6, 5),), {"eps": 1e-3}, X3),
+    ("LayerNorm", (5,), {"elementwise_affine": False}, X3),
     ("LayerNorm", (5,), {"bias": False}, X3),
-    ("Dropout", (0.0,), {}, X2), ("ReLU", (), {}, X2), ("ReLU6", (), {}, X2), ("LeakyReLU", (), {}, X2), ("LeakyReLU", (0.2,), {}, X2),
-    ("LeakyReLU", (-0.5,), {}, X2), ("GELU", (), {}, X2), ("GELU", (), {"approximate": "tanh"}, X2), ("SiLU", (), {}, X2), ("Sigmoid", (), {}, X2),
-    ("Tanh", (), {}, X2), ("Softmax", (1,), {}, X3), ("Softmax", (-1,), {}, X4), ("LogSoftmax", (1,), {}, X2), ("LogSoftmax", (0,), {}, X3),
+    ("Dropout", (0.0,), {}, X2),
+    ("ReLU", (), {}, X2),
+    ("ReLU6", (), {}, X2),
+    ("LeakyReLU", (), {}, X2),
+    ("LeakyReLU", (0.2,), {}, X2),
+    ("LeakyReLU", (-0.5,), {}, X2),
+    ("GELU", (), {}, X2),
+    ("GELU", (), {"approximate": "tanh"}, X2),
+    ("SiLU", (), {}, X2),
+    ("Sigmoid", (), {}, X2),
+    ("Tanh", (), {}, X2),
+    ("Softmax", (1,), {}, X3),
+    ("Softmax", (-1,), {}, X4),
+    ("LogSoftmax", (1,), {}, X2),
+    ("LogSoftmax", (0,), {}, X3),
     ("Sequential", (), {}, X2),
-]  # fmt: skip
+]
 NAMES = [f"{name}-{args}-{list(options.values())}-{len(shape)}d" for name, args, options, shape in LAYERS]
 
 
@@ -63,7 +100,9 @@ def test_layer(name, args, options, shape):
     if "Norm" in name:  # recent versions add `bias=`; books and older ones do not have it
         text = re.sub(", bias=(True|False)", "", text)
     assert repr(mine) == text
-    assert [(k, tuple(v.shape)) for k, v in mine.state_dict().items()] == [(k, tuple(v.shape)) for k, v in theirs.state_dict().items()]
+    assert [(k, tuple(v.shape)) for k, v in mine.state_dict().items()] == [
+        (k, tuple(v.shape)) for k, v in theirs.state_dict().items()
+    ]
     for training in (True, True, False):  # twice, so that running statistics add up
         mine.train(training), theirs.train(training)
         array = numbers(shape)
@@ -109,10 +148,22 @@ PROBABILITIES = np.random.default_rng(6).dirichlet(np.ones(4), 5)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("options", [{}, {"weight": WEIGHT}, {"ignore_index": 1}, {"label_smoothing": 0.1},
-                                     {"weight": WEIGHT, "ignore_index": 1, "label_smoothing": 0.2}], ids=str)  # fmt: skip
-@pytest.mark.parametrize(("shape", "target"), [(LOGITS, LABELS), (IMAGES, PIXELS), (LOGITS, PROBABILITIES), ((4,), np.array(2))],
-                         ids=["labels", "pixels", "probabilities", "single"])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weight": WEIGHT},
+        {"ignore_index": 1},
+        {"label_smoothing": 0.1},
+        {"weight": WEIGHT, "ignore_index": 1, "label_smoothing": 0.2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("shape", "target"),
+    [(LOGITS, LABELS), (IMAGES, PIXELS), (LOGITS, PROBABILITIES), ((4,), np.array(2))],
+    ids=["labels", "pixels", "probabilities", "single"],
+)
 def test_cross_entropy(shape, target, options, reduction):
     if target.dtype.kind == "f" and "ignore_index" in options:
         pytest.skip("probabilities have no ignore_index")
@@ -122,10 +173,20 @@ def test_cross_entropy(shape, target, options, reduction):
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize(("name", "options"), [
-    ("MSELoss", {}), ("L1Loss", {}), ("BCELoss", {}), ("BCELoss", {"weight": WEIGHT}), ("BCEWithLogitsLoss", {}),
-    ("BCEWithLogitsLoss", {"weight": WEIGHT}), ("BCEWithLogitsLoss", {"pos_weight": WEIGHT}),
-    ("BCEWithLogitsLoss", {"weight": WEIGHT, "pos_weight": WEIGHT[::-1].copy()})], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("MSELoss", {}),
+        ("L1Loss", {}),
+        ("BCELoss", {}),
+        ("BCELoss", {"weight": WEIGHT}),
+        ("BCEWithLogitsLoss", {}),
+        ("BCEWithLogitsLoss", {"weight": WEIGHT}),
+        ("BCEWithLogitsLoss", {"pos_weight": WEIGHT}),
+        ("BCEWithLogitsLoss", {"weight": WEIGHT, "pos_weight": WEIGHT[::-1].copy()}),
+    ],
+    ids=str,
+)
 def test_numbers_loss(name, options, reduction):
     target = np.random.default_rng(2).random((5, 4))
     target[0] = [0, 1, 0, 1]
@@ -171,16 +232,23 @@ def test_functions_of_nan_and_large_numbers():
         close(getattr(nn.functional, name)(flow.tensor(array)), getattr(T.functional, name)(torch.tensor(array)))
     logits = np.array([[1e4, -1e4, 0.0]])
     for target in ([0], [1]):
-        close(nn.functional.cross_entropy(flow.tensor(logits), flow.tensor(target)),
-              T.functional.cross_entropy(torch.tensor(logits), torch.tensor(target)))  # fmt: skip
-    close(nn.functional.binary_cross_entropy_with_logits(flow.tensor(logits), flow.tensor([[0.0, 0.0, 1.0]]).double()),
-          T.functional.binary_cross_entropy_with_logits(torch.tensor(logits), torch.tensor([[0.0, 0.0, 1.0]]).double()))  # fmt: skip
+        close(
+            nn.functional.cross_entropy(flow.tensor(logits), flow.tensor(target)),
+            T.functional.cross_entropy(torch.tensor(logits), torch.tensor(target)),
+        )
+    close(
+        nn.functional.binary_cross_entropy_with_logits(flow.tensor(logits), flow.tensor([[0.0, 0.0, 1.0]]).double()),
+        T.functional.binary_cross_entropy_with_logits(torch.tensor(logits), torch.tensor([[0.0, 0.0, 1.0]]).double()),
+    )
 
 
 def test_clip_grad():
     grads = [numbers((3, 4)), numbers((5,))]
     for norm_type in (2.0, 1.0, float("inf"), 3.0):
-        mine, theirs = [nn.Parameter(flow.tensor(g * 0)) for g in grads], [T.Parameter(torch.tensor(g * 0)) for g in grads]
+        mine, theirs = (
+            [nn.Parameter(flow.tensor(g * 0)) for g in grads],
+            [T.Parameter(torch.tensor(g * 0)) for g in grads],
+        )
         for p, q, g in zip(mine, theirs, grads):
             p.grad, q.grad = flow.tensor(g), torch.tensor(g)
         a, b = nn.utils.clip_grad_norm_(mine, 1.5, norm_type), T.utils.clip_grad_norm_(theirs, 1.5, norm_type)
@@ -191,7 +259,13 @@ def test_clip_grad():
 
 def test_model_with_the_names_of_torch_loads_its_state():
     def make(library):
-        return library.Sequential(library.Conv2d(1, 4, 3), library.BatchNorm2d(4), library.ReLU(), library.Flatten(), library.Linear(4 * 36, 10))
+        return library.Sequential(
+            library.Conv2d(1, 4, 3),
+            library.BatchNorm2d(4),
+            library.ReLU(),
+            library.Flatten(),
+            library.Linear(4 * 36, 10),
+        )
 
     mine, theirs = make(nn), make(T)
     mine.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})

@@ -1,4 +1,4 @@
-"""Layers in a trace: a training step as a graph gives the bits that eager gives, gradients and running statistics too."""
+"""Layers in a trace: a training step as a graph gives the bits that eager gives, running statistics too."""
 
 import copy
 
@@ -12,14 +12,44 @@ from minflow.core.trace import trace
 
 IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
 LAYERS = [
-    (nn.Linear(6, 3), ROWS), (nn.Linear(8, 3), IMAGES), (nn.Conv2d(6, 4, 3), IMAGES), (nn.Conv2d(6, 6, 3, 2, 1, groups=6), IMAGES),
-    (nn.Conv2d(6, 4, (2, 3), padding="same"), IMAGES), (nn.MaxPool2d(2), IMAGES), (nn.AvgPool2d(3, 2, 1), IMAGES),
-    (nn.AdaptiveAvgPool2d(3), IMAGES), (nn.BatchNorm2d(6), IMAGES), (nn.BatchNorm1d(6), ROWS), (nn.BatchNorm2d(6, momentum=None), IMAGES),
-    (nn.BatchNorm2d(6, affine=False), IMAGES), (nn.BatchNorm2d(6).eval(), IMAGES), (nn.LayerNorm(8), IMAGES), (nn.Dropout(0.4), IMAGES),
-    (nn.Dropout(0.4).eval(), IMAGES), (nn.Flatten(), IMAGES), (nn.ReLU(), ROWS), (nn.ReLU6(inplace=True), ROWS), (nn.LeakyReLU(inplace=True), ROWS),
-    (nn.GELU(), ROWS), (nn.GELU("tanh"), ROWS), (nn.SiLU(), ROWS), (nn.Softmax(1), ROWS), (nn.LogSoftmax(-1), IMAGES), (nn.Sigmoid(), ROWS),
-    (nn.Sequential(nn.Conv2d(6, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Dropout(0.1), nn.Flatten(), nn.Linear(144, 2)), IMAGES),
-]  # fmt: skip
+    (nn.Linear(6, 3), ROWS),
+    (nn.Linear(8, 3), IMAGES),
+    (nn.Conv2d(6, 4, 3), IMAGES),
+    (nn.Conv2d(6, 6, 3, 2, 1, groups=6), IMAGES),
+    (nn.Conv2d(6, 4, (2, 3), padding="same"), IMAGES),
+    (nn.MaxPool2d(2), IMAGES),
+    (nn.AvgPool2d(3, 2, 1), IMAGES),
+    (nn.AdaptiveAvgPool2d(3), IMAGES),
+    (nn.BatchNorm2d(6), IMAGES),
+    (nn.BatchNorm1d(6), ROWS),
+    (nn.BatchNorm2d(6, momentum=None), IMAGES),
+    (nn.BatchNorm2d(6, affine=False), IMAGES),
+    (nn.BatchNorm2d(6).eval(), IMAGES),
+    (nn.LayerNorm(8), IMAGES),
+    (nn.Dropout(0.4), IMAGES),
+    (nn.Dropout(0.4).eval(), IMAGES),
+    (nn.Flatten(), IMAGES),
+    (nn.ReLU(), ROWS),
+    (nn.ReLU6(inplace=True), ROWS),
+    (nn.LeakyReLU(inplace=True), ROWS),
+    (nn.GELU(), ROWS),
+    (nn.GELU("tanh"), ROWS),
+    (nn.SiLU(), ROWS),
+    (nn.Softmax(1), ROWS),
+    (nn.LogSoftmax(-1), IMAGES),
+    (nn.Sigmoid(), ROWS),
+    (
+        nn.Sequential(
+            nn.Conv2d(6, 4, 3),
+            nn.BatchNorm2d(4),
+            nn.ReLU(inplace=True),
+            nn.Dropout(0.1),
+            nn.Flatten(),
+            nn.Linear(144, 2),
+        ),
+        IMAGES,
+    ),
+]
 LABELS = np.array([0, 2, 1, 1])
 
 
@@ -55,9 +85,16 @@ def test_traced_is_eager(model, shape):
     assert all(p.grad is None for p in traced.parameters())
 
 
-@pytest.mark.parametrize("loss", [
-    nn.CrossEntropyLoss(), nn.CrossEntropyLoss(flow.tensor([1.0, 2.0, 0.5]), ignore_index=1, label_smoothing=0.1), nn.NLLLoss(),
-    nn.CrossEntropyLoss(reduction="none")], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.CrossEntropyLoss(),
+        nn.CrossEntropyLoss(flow.tensor([1.0, 2.0, 0.5]), ignore_index=1, label_smoothing=0.1),
+        nn.NLLLoss(),
+        nn.CrossEntropyLoss(reduction="none"),
+    ],
+    ids=repr,
+)
 def test_losses(loss):
     array = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
     inputs = [flow.tensor(array), flow.tensor(LABELS)]
@@ -82,7 +119,13 @@ def test_numbers_losses_and_embedding():
         losses = [kind()(x, y) for kind in (nn.MSELoss, nn.L1Loss, nn.BCELoss, nn.BCEWithLogitsLoss)]
         rows = table(index)
         (rows * rows).sum().backward()
-        found = [*losses, rows, table.weight.grad, nn.functional.one_hot(index, 5), nn.functional.pad(x, (1, 0), value=2.0)]
+        found = [
+            *losses,
+            rows,
+            table.weight.grad,
+            nn.functional.one_hot(index, 5),
+            nn.functional.pad(x, (1, 0), value=2.0),
+        ]
         return found
 
     inputs = [x, y, index]
@@ -134,4 +177,7 @@ def test_mistakes_are_found_in_a_trace_too():
         trace(nn.Linear(3, 2), [flow.ones(1, 4)])
     with pytest.warns(flow.MinflowWarning, match="softmax"):
         weight = nn.Parameter(flow.ones(3))
-        trace(lambda x, y: nn.CrossEntropyLoss()(nn.functional.softmax(x * weight, 1), y), [flow.ones(4, 3), flow.tensor(LABELS)])
+        trace(
+            lambda x, y: nn.CrossEntropyLoss()(nn.functional.softmax(x * weight, 1), y),
+            [flow.ones(4, 3), flow.tensor(LABELS)],
+        )

@@ -9,7 +9,7 @@ from ..examples import case, floats, strided, unary
 from ..op import define, kernel
 from .rules import SPLIT_1, SPLIT_2, broadcast
 
-# A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this one asks for the result.
+# A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this asks for the result.
 relu6 = define(
     "relu6(x)",
     broadcast("relu6", "x", refuse_bool="x.int() first"),
@@ -29,7 +29,11 @@ relu6_grad = define(
     elementwise="same",
     scalar="y > 0 && y < 6 ? x : 0",
     sbp=(*SPLIT_2, ("P", "B", "P")),
-    examples=[case(floats(3, 4), floats(3, 4, high=8.0)), case(floats(()), floats(())), case(strided(4, 5), strided(4, 5, high=8.0))],
+    examples=[
+        case(floats(3, 4), floats(3, 4, high=8.0)),
+        case(floats(()), floats(())),
+        case(strided(4, 5), strided(4, 5, high=8.0)),
+    ],
     doc="x where 0 < y < 6, else 0.",
 )
 

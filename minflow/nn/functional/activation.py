@@ -118,5 +118,9 @@ def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
     if dim is None:
         dim = 0 if ndim in (0, 1, 3) else 1
         if ndim > 1:
-            warn(f"{name}: no dim is given, so axis {dim} was taken", f"{name}(x, dim={dim}), or dim=-1 for the last axis", input=input)
+            warn(
+                f"{name}: no dim is given, so axis {dim} was taken",
+                f"{name}(x, dim={dim}), or dim=-1 for the last axis",
+                input=input,
+            )
     return axis_of(name, dim, ndim)

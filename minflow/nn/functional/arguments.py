@@ -27,7 +27,11 @@ def check_tensor(name: str, input: Any, argument: str = "input") -> None:
             f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)",
         )
     if hasattr(input, "__array__") or isinstance(input, list | tuple):
-        fail(DTypeError, f"{name}: the {argument} is a {kind}, not a tensor", "flow.tensor(...) around it, flow.from_numpy(...) for an array")
+        fail(
+            DTypeError,
+            f"{name}: the {argument} is a {kind}, not a tensor",
+            "flow.tensor(...) around it, flow.from_numpy(...) for an array",
+        )
     fail(DTypeError, f"{name}: the {argument} is {kind}, not a tensor", "flow.tensor(...)", **{argument: input})
 
 

@@ -29,7 +29,7 @@ def conv2d(
 
     input: float (N, C, H, W) or (C, H, W).  weight: (F, C / groups, KH, KW).  bias: (F,) or None.
     stride s, padding p, dilation d: int or pair, in pixels; padding also "same" (stride 1 only) or "valid".
-    Returns (N, F, (H + 2p - d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs, or if nothing is left.
+    Returns (N, F, (H + 2p - d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs or nothing is left.
     Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
     """
     check_tensor("conv2d", input)
@@ -41,7 +41,9 @@ def conv2d(
     if x.dtype is not w.dtype:
         input, weight = same_dtype("conv2d", input, weight)
     single = x.ndim == 3
-    out = convolve(input.unsqueeze(0) if single else input, weight, stride=strides, padding=pads, dilation=dilations, groups=groups)
+    out = convolve(
+        input.unsqueeze(0) if single else input, weight, stride=strides, padding=pads, dilation=dilations, groups=groups
+    )
     if bias is not None:
         out = out + bias.reshape(1, -1, 1, 1)
     return out.squeeze(0) if single else out
@@ -54,7 +56,12 @@ def padded(input: Tensor, padding, strides: tuple[int, int], dilations: tuple[in
     if padding != "same":
         return input, pair("conv2d", "padding", padding, 0)
     if strides != (1, 1):
-        fail(ShapeError, f'conv2d: padding "same" with stride {strides}', "a number of pixels: padding=1 for a kernel of 3", input=input)
+        fail(
+            ShapeError,
+            f'conv2d: padding "same" with stride {strides}',
+            "a number of pixels: padding=1 for a kernel of 3",
+            input=input,
+        )
     total = [d * (k - 1) for d, k in zip(dilations, kernel)]
     if total[0] % 2 or total[1] % 2:
         from .shape import pad
@@ -66,14 +73,31 @@ def padded(input: Tensor, padding, strides: tuple[int, int], dilations: tuple[in
 def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     x, w, name = input.spec, weight.spec, name_of(weight, "weight")
     if w.ndim != 4:
-        fail(ShapeError, f"conv2d: {name} has {w.ndim} axes, wanted (F, C, KH, KW)", "filters with four axes", input=input, weight=weight)
+        fail(
+            ShapeError,
+            f"conv2d: {name} has {w.ndim} axes, wanted (F, C, KH, KW)",
+            "filters with four axes",
+            input=input,
+            weight=weight,
+        )
     if w.shape[0] % groups:
-        fail(ShapeError, f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide", f"a multiple of {groups}",
-             input=input, weight=weight)  # fmt: skip
+        fail(
+            ShapeError,
+            f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide",
+            f"a multiple of {groups}",
+            input=input,
+            weight=weight,
+        )
     channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
     if x.ndim not in (3, 4):
         hint = "x.unsqueeze(1) adds the axis of channels" if x.ndim == 2 else "x.reshape(-1, C, H, W)"
-        fail(ShapeError, f"conv2d: the input has {x.ndim} axes, wanted (N, C, H, W) or (C, H, W)", hint, input=input, weight=weight)
+        fail(
+            ShapeError,
+            f"conv2d: the input has {x.ndim} axes, wanted (N, C, H, W) or (C, H, W)",
+            hint,
+            input=input,
+            weight=weight,
+        )
     what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
     if x.shape[-1] == channels:
         order = "0, 3, 1, 2" if x.ndim == 4 else "2, 0, 1"

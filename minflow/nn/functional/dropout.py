@@ -17,7 +17,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """
     check_tensor("dropout", input)
     if not 0 <= p <= 1:
-        fail(OutOfRangeError, f"dropout: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5", input=input)
+        fail(
+            OutOfRangeError, f"dropout: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5", input=input
+        )
     if not training or p == 0:
         return input
     counter, offset = MODE.get().draw(default_generator)

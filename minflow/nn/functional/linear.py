@@ -1,4 +1,4 @@
-"""linear: x @ weight.T + bias, and what to say where shapes do not fit. Read next: `../../core/ops/linalg.py`, matmul."""
+"""linear: x @ weight.T + bias, and what to say where shapes do not fit. Read next: `../../core/ops/linalg.py`."""
 
 from __future__ import annotations
 
@@ -28,19 +28,31 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.ndim == 2:
         out = matmul(input, weight, ta=False, tb=True)
         return out if bias is None else out + bias
-    flat = matmul(input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True)  # one large product, forward and backward
+    flat = matmul(
+        input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True
+    )  # one large product, forward and backward
     return (flat if bias is None else flat + bias).reshape(*x.shape[:-1], w.shape[0])
 
 
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     x, w, name = input.spec, weight.spec, name_of(weight, "weight")
     if w.ndim != 2:
-        fail(ShapeError, f"linear: {name} has {w.ndim} axes, wanted (out_features, in_features)",
-             "weight.unsqueeze(0) makes a row of a vector", input=input, weight=weight)  # fmt: skip
+        fail(
+            ShapeError,
+            f"linear: {name} has {w.ndim} axes, wanted (out_features, in_features)",
+            "weight.unsqueeze(0) makes a row of a vector",
+            input=input,
+            weight=weight,
+        )
     out_features, in_features = w.shape
     if not x.ndim:
-        fail(ShapeError, f"linear: the input is one number, {name} takes {in_features} features",
-             "x.reshape(1, -1) for a batch of one example", input=input, weight=weight)  # fmt: skip
+        fail(
+            ShapeError,
+            f"linear: the input is one number, {name} takes {in_features} features",
+            "x.reshape(1, -1) for a batch of one example",
+            input=input,
+            weight=weight,
+        )
     what = f"linear: the input has {x.shape[-1]} features (its last axis), {name} takes {in_features}"
     flat = next((k for k in range(x.ndim - 1) if math.prod(x.shape[k:]) == in_features), None)
     is_layer = bool(getattr(weight, "label", ""))
@@ -51,7 +63,10 @@ def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     elif x.ndim == 2 and x.shape[0] == in_features:
         hint = "x.T: the features are the last axis, the examples come first"
     elif x.shape[-1] == out_features and is_layer:
-        hint = f"nn.Linear({out_features}, {in_features}): in_features comes first - Linear stores its weight as (out_features, in_features)"
+        hint = (
+            f"nn.Linear({out_features}, {in_features}): in_features comes first - "
+            "Linear stores its weight as (out_features, in_features)"
+        )
     elif x.shape[-1] == out_features:
         hint = "weight.T - linear takes its weight as (out_features, in_features)"
     elif x.ndim > 2:

@@ -49,7 +49,13 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
     check_reduction(name, reduction)
     a, b = input.spec, target.spec
     if not a.floating:
-        fail(DTypeError, f"{name}: the input is {a.dtype.name}, wanted floating", "input.float()", input=input, target=target)
+        fail(
+            DTypeError,
+            f"{name}: the input is {a.dtype.name}, wanted floating",
+            "input.float()",
+            input=input,
+            target=target,
+        )
     if a.shape != b.shape and spreads(a.shape, b.shape):
         warn(
             f"{name}: input and target differ in shape, and every number of one meets every number of the other",
@@ -69,7 +75,9 @@ def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 # ---- probabilities of yes and no ---------------------------------------------------------------------------------
 
 
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100.
 
     input: probabilities in [0, 1], float; target: float of the same shape. weight: broadcasts to it.
@@ -79,8 +87,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     if known and not (input.array.min() >= 0 and input.array.max() <= 1):
         fail(
             OutOfRangeError,
-            f"binary_cross_entropy: the input goes from {float(input.array.min()):.4g} to {float(input.array.max()):.4g}, "
-            "where probabilities from 0 to 1 are wanted",
+            f"binary_cross_entropy: the input goes from {float(input.array.min()):.4g} to "
+            f"{float(input.array.max()):.4g}, where probabilities from 0 to 1 are wanted",
             "nn.BCEWithLogitsLoss takes logits as they are; or sigmoid(input) first",
             input=input,
             target=target,
@@ -96,7 +104,11 @@ def entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross-entropy of sigmoid(input), computed without overflow.
 
@@ -114,8 +126,10 @@ def binary_cross_entropy_with_logits(
 
 
 @composite
-def logits_entropy(x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str) -> Tensor:
-    """max(x, 0) - x * target + log(1 + exp(-|x|)), and with pos_weight that logarithm counted more where target is 1."""
+def logits_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
+) -> Tensor:
+    """max(x, 0) - x * target + log(1 + exp(-|x|)), and with pos_weight the logarithm counts more where target is 1."""
     tail = e.log1p(e.exp(-e.abs(x)))
     if pos_weight is None:
         losses = e.relu(x) - x * target + tail
@@ -131,11 +145,27 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
     a, b = input.spec, target.spec
     if a.shape != b.shape:
         flat_a, flat_b = [n for n in a.shape if n != 1], [n for n in b.shape if n != 1]
-        hint = "target.reshape(input.shape), or input.squeeze(1)" if flat_a == flat_b else "one target for each number of the input"
-        fail(ShapeError, f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}", hint, input=input, target=target)
+        hint = (
+            "target.reshape(input.shape), or input.squeeze(1)"
+            if flat_a == flat_b
+            else "one target for each number of the input"
+        )
+        fail(
+            ShapeError,
+            f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}",
+            hint,
+            input=input,
+            target=target,
+        )
     if not a.floating or not b.floating:
         which, spec = ("input", a) if not a.floating else ("target", b)
-        fail(DTypeError, f"{name}: the {which} is {spec.dtype.name}, wanted floating", f"{which}.float()", input=input, target=target)
+        fail(
+            DTypeError,
+            f"{name}: the {which} is {spec.dtype.name}, wanted floating",
+            f"{which}.float()",
+            input=input,
+            target=target,
+        )
 
 
 # ---- one class of many -------------------------------------------------------------------------------------------
@@ -170,12 +200,17 @@ def cross_entropy(
     check_classes("cross_entropy", input, weight, reduction)
     check_tensor("cross_entropy", target, "target")
     if not 0 <= label_smoothing <= 1:
-        fail(OutOfRangeError, f"cross_entropy: label_smoothing is {label_smoothing}", "a share between 0 and 1, such as 0.1")
+        fail(
+            OutOfRangeError,
+            f"cross_entropy: label_smoothing is {label_smoothing}",
+            "a share between 0 and 1, such as 0.1",
+        )
     found = made_by(input, "softmax", "log_softmax")
     if found:
         warn(
             f"cross_entropy: its input comes from {found}, and cross_entropy applies softmax itself",
-            f"leave {found} out of the model and give cross_entropy the logits" + ("; or use nn.NLLLoss" if found == "log_softmax" else ""),
+            f"leave {found} out of the model and give cross_entropy the logits"
+            + ("; or use nn.NLLLoss" if found == "log_softmax" else ""),
             input=input,
         )
     if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
@@ -198,7 +233,9 @@ def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction
 
 
 @composite
-def labelled(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float) -> Tensor:
+def labelled(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
+) -> Tensor:
     axis = 1 if input.spec.ndim > 1 else 0
     logs = log_softmax(input, dim=axis)
     sharp = nll_of(logs, target, weight, ignore_index, reduction)
@@ -220,10 +257,13 @@ def along(weight: Tensor, axis: int, ndim: int) -> Tensor:
     return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
     """-weight[target] * input[target]; the mean is divided by the sum of the weights.
 
-    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index. weight: (C,).
+    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index.
+    weight: (C,).
     """
     check_classes("nll_loss", input, weight, reduction)
     check_tensor("nll_loss", target, "target")
@@ -240,7 +280,9 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
 def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
     if weight is None:
         return nll(logs, target, ignore_index=ignore_index, reduction=reduction)
-    losses = nll(logs, target, ignore_index=ignore_index, reduction="none") * class_weights(target, weight, ignore_index)
+    losses = nll(logs, target, ignore_index=ignore_index, reduction="none") * class_weights(
+        target, weight, ignore_index
+    )
     if reduction == "mean":
         return losses.sum() / class_weights(target, weight, ignore_index).sum()
     return reduced(losses, reduction)
@@ -264,7 +306,12 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
     check_reduction(name, reduction)
     x = input.spec
     if not x.ndim:
-        fail(ShapeError, f"{name}: the input is one number, wanted scores (N, C)", "model(x) without .sum() or .mean()", input=input)
+        fail(
+            ShapeError,
+            f"{name}: the input is one number, wanted scores (N, C)",
+            "model(x) without .sum() or .mean()",
+            input=input,
+        )
     if not x.floating:
         fail(
             DTypeError,
@@ -274,8 +321,13 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
         )
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
     if weight is not None and weight.spec.shape != (classes,):
-        fail(ShapeError, f"{name}: weight has shape {list(weight.spec.shape)}, there are {classes} classes", f"one number for each of {classes} classes",
-             input=input, weight=weight)  # fmt: skip
+        fail(
+            ShapeError,
+            f"{name}: weight has shape {list(weight.spec.shape)}, there are {classes} classes",
+            f"one number for each of {classes} classes",
+            input=input,
+            weight=weight,
+        )
 
 
 def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> None:
@@ -294,14 +346,25 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
         elif x.ndim == 4 and t.ndim == 1:
             hint = "x.flatten(1) and a Linear layer before the loss: the scores of images are (N, C)"
         elif x.shape[-1:] != t.shape[-1:] and x.ndim == 3 and t.shape == x.shape[:2]:
-            hint = "input.transpose(1, 2), or input.flatten(0, 1) and target.flatten(): the classes are axis 1 of the input"
+            hint = "input.transpose(1, 2), or input.flatten(0, 1) and target.flatten(): classes are axis 1 of the input"
         else:
             hint = "one label for each example"
-        fail(ShapeError, f"{name}: the target has shape {list(t.shape)}, wanted {list(wanted)} for scores {list(x.shape)}", hint,
-             input=input, target=target)  # fmt: skip
+        fail(
+            ShapeError,
+            f"{name}: the target has shape {list(t.shape)}, wanted {list(wanted)} for scores {list(x.shape)}",
+            hint,
+            input=input,
+            target=target,
+        )
     if t.dtype.rank != 1:
         hint = "target.long()" if t.floating or t.dtype.rank == 0 else "class numbers"
-        fail(DTypeError, f"{name}: the target is {t.dtype.name}, and class numbers are integers", hint, input=input, target=target)
+        fail(
+            DTypeError,
+            f"{name}: the target is {t.dtype.name}, and class numbers are integers",
+            hint,
+            input=input,
+            target=target,
+        )
     if target.array is None or MODE.get().trace or not t.size:
         return
     labels = target.array
@@ -311,8 +374,17 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
         if not counted.size or (counted.min() >= 0 and counted.max() < classes):
             return
         low, high = int(counted.min()), int(counted.max())
-        hint = "target - 1: classes count from 0" if (low, high) == (1, classes) else f"a last layer with {high + 1} outputs, if there are that many classes"
+        hint = (
+            "target - 1: classes count from 0"
+            if (low, high) == (1, classes)
+            else f"a last layer with {high + 1} outputs, if there are that many classes"
+        )
         if low < 0:
             hint = f"ignore_index={low}, if that number means no label"
-        fail(OutOfRangeError, f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}", hint,
-             input=input, target=target)  # fmt: skip
+        fail(
+            OutOfRangeError,
+            f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}",
+            hint,
+            input=input,
+            target=target,
+        )

@@ -38,7 +38,12 @@ def batch_norm(
     if weight is not None and weight.spec.dtype is not x.dtype:
         input, weight = same_dtype("batch_norm", input, weight)
     if not training and (running_mean is None or running_var is None):
-        fail(ShapeError, "batch_norm: there are no running statistics, and training is False", "training=True", input=input)
+        fail(
+            ShapeError,
+            "batch_norm: there are no running statistics, and training is False",
+            "training=True",
+            input=input,
+        )
     if not training:
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]
@@ -54,7 +59,9 @@ def batch_norm(
 
 
 @composite
-def by_statistics(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+def by_statistics(
+    x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
     """One multiplication and one addition per number: scale and shift are worked out per channel."""
     scale = e.rsqrt(var + eps) if weight is None else e.rsqrt(var + eps) * weight
     shift = -mean * scale if bias is None else bias - mean * scale

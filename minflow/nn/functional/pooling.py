@@ -35,8 +35,8 @@ def max_pool2d(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The largest number of each window. input: float (N, C, H, W) or (C, H, W); padding is never the largest.
 
-    stride: kernel_size if None. ceil_mode: a last window that reaches over the edge counts. return_indices: also where in
-    H * W each one stood, int64.
+    stride: kernel_size if None. ceil_mode: a last window that reaches over the edge counts. return_indices: also where
+    in H * W each one stood, int64.
     """
     x = images("max_pool2d", input)
     kernel = pair("max_pool2d", "kernel_size", kernel_size, 1)

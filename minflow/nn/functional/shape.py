@@ -23,13 +23,23 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode != "constant":
         fail(ShapeError, f"pad: mode is {mode!r}", 'mode="constant" is the one that is there', input=input)
     if len(widths) % 2 or len(widths) > 2 * ndim:
-        fail(ShapeError, f"pad: {len(widths)} widths for {ndim} axes", "(left, right) of the last axis, then of the one before it", input=input)
+        fail(
+            ShapeError,
+            f"pad: {len(widths)} widths for {ndim} axes",
+            "(left, right) of the last axis, then of the one before it",
+            input=input,
+        )
     out = input
     for i in range(len(widths) // 2):
         axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
         size = out.spec.shape[axis]
         if size + before + after < 0:
-            fail(ShapeError, f"pad: cutting {-before} and {-after} from axis {axis} of size {size}", "smaller cuts", input=input)
+            fail(
+                ShapeError,
+                f"pad: cutting {-before} and {-after} from axis {axis} of size {size}",
+                "smaller cuts",
+                input=input,
+            )
         if before < 0 or after < 0:
             out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
         pieces = [out]

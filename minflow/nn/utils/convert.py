@@ -21,7 +21,12 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     parameters = list(parameters)
     total = sum(p.spec.size for p in parameters)
     if vec.spec.shape != (total,):
-        fail(ShapeError, f"vector_to_parameters: the parameters hold {total} numbers", "the same parameters in the same order", vec=vec)
+        fail(
+            ShapeError,
+            f"vector_to_parameters: the parameters hold {total} numbers",
+            "the same parameters in the same order",
+            vec=vec,
+        )
     with no_grad():
         start = 0
         for p in parameters:

@@ -96,8 +96,9 @@ try {
     const now = await state();
     report.cells = now.cells;
     report.errors = now.cells.flatMap((cell) => cell.errors);
+    const waiting = now.cells.some((cell) => cell.source.trim() && (cell.count === null || cell.waits));
     const frames = await drawn();
-    if (now.busy === 'busy' && frames.length) {
+    if (waiting && frames.length) {          // the kernel's own state says idle here: it also answers the widget
       report.live = Math.max(report.live, frames.length);
       if (frames.join() !== last.join()) {
         report.liveFrames += 1;                                   // it moves: this picture is not the one before
@@ -105,7 +106,6 @@ try {
       }
       last = frames;
     }
-    const waiting = now.cells.some((cell) => cell.source.trim() && (cell.count === null || cell.waits));
     if (now.busy === 'idle' && (!waiting || report.errors.length)) break;
     await page.waitForTimeout(150);
   }

@@ -29,20 +29,19 @@ AIMS = {"add": 1.3, "add, no grad": 1.3, "mul": 1.3, "chain": 1.3, "slice": 4, "
 def flow_library():
     import minflow as flow
     from minflow import nn
-    from minflow.vision.models import mobilenet_v2
 
-    return flow, nn, mobilenet_v2
+    return flow, nn, lambda num_classes: mobilenet_v2(nn, num_classes)
 
 
 def torch_library():
     import torch
     from torch import nn
 
-    return torch, nn, lambda num_classes: torch_mobilenet(torch, nn, num_classes)
+    return torch, nn, lambda num_classes: mobilenet_v2(nn, num_classes)
 
 
-def torch_mobilenet(torch, nn, num_classes: int):
-    """MobileNetV2 (Sandler et al. 2018, table 2) in PyTorch's layers; torchvision is not needed."""
+def mobilenet_v2(nn, num_classes: int):
+    """MobileNetV2 (Sandler et al. 2018, table 2) in the layers that both libraries have."""
 
     def conv_bn(a, b, kernel, stride=1, groups=1):
         return [nn.Conv2d(a, b, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(b), nn.ReLU6(inplace=True)]

@@ -36,13 +36,12 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
         order = toposort([root.value.node for root in roots])
         while order:
             node = order.pop()
-            values = outputs_of(node)
             if node.hooks:
-                run_hooks(node, values, grads)
+                run_hooks(node, outputs_of(node), grads)
             if not node.needs:
                 continue  # a leaf keeps its gradient in `grads`
-            gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in values]
-            if all(g is None for g in gs):
+            gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in outputs_of(node)]
+            if gs[0] is None and all(g is None for g in gs):
                 continue
             if node.saved.__class__ is Freed:
                 raise second_backward(node)
@@ -83,9 +82,10 @@ def input_gradients(mode: Mode, node: Node, gs: list):
                 yield i, rule(*[i if kind == "position" else specs if kind == "specs" else
                                 argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])  # fmt: skip
         return
+    g = gs[0] if len(gs) == 1 else tuple(gs)
     for i, (rule, asks) in op.rules.items():
         if needs >> i & 1:
-            yield i, rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+            yield i, rule(*[g if kind == "g" else argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
     for places, mask, rule, asks in op.groups:
         if needs & mask:
             found = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])

@@ -17,6 +17,9 @@ from .spec import spec_of
 from .tensor import Tensor
 
 
+new_tensor = object.__new__  # Tensor(...) without the frame of its __init__
+
+
 def save(x) -> tuple | None:
     """What the tape keeps of a tensor that a rule needs: the array, and its version as of now."""
     if not isinstance(x, Tensor):
@@ -25,6 +28,11 @@ def save(x) -> tuple | None:
     if cell is None:
         cell = cell_of(x)
     return x.array, cell, cell.version
+
+
+def to_dtype(x, dtype):
+    """An input in the dtype that the op needs: a visible `cast`."""
+    return cast(x, dtype=dtype) if isinstance(x, Tensor) and x.spec.dtype is not dtype else x
 
 
 class Eager(Mode):
@@ -57,7 +65,9 @@ class Eager(Mode):
             bit += bit
         needs &= op.differentiable
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
-            result = Tensor(op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else op.kernel(*arrays), first)
+            result = new_tensor(Tensor)
+            result.array = op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else op.kernel(*arrays)
+            result.spec = first
             if needs and self.grad:  # `record`, written out for one output
                 slots = op.saves[needs]
                 saved = slots and [save(inputs[s] if s >= 0 else result) for s in slots]
@@ -66,23 +76,30 @@ class Eager(Mode):
             return result
         dtype, specs = infer(op, inputs, attrs)
         if dtype is not None:
-            return self.run(op, tuple([cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs]), attrs)
-        if specs[0] is None:  # the shape depends on data
-            outs = op.kernel(*arrays, **attrs)
-            outs = outs if op.many else (outs,)
-            specs = tuple([spec_of(a) for a in outs])
-        elif op.takes_out:  # by itself numpy gives a view's strides, and a scalar for 0-d
+            return self.run(op, tuple([to_dtype(x, dtype) for x in inputs]), attrs)
+        if not op.many:
+            spec = specs[0]
+            if op.is_view:
+                result = Tensor(op.kernel(*arrays, **attrs), spec)
+                make_view(result, inputs[0], op, attrs)
+            elif op.takes_out and spec is not None:  # by itself numpy gives a view's strides, and a scalar for 0-d
+                result = Tensor(np.empty(spec.shape, spec.np), spec)
+                op.kernel(*arrays, **attrs, out=result.array)
+            else:
+                array = op.kernel(*arrays, **attrs)
+                result = Tensor(array, spec or spec_of(array))  # without a spec the shape depends on data
+            if needs and self.grad:
+                self.record(op, inputs, values, attrs, (result.spec,), needs, (result,))
+            return result
+        if op.takes_out:
             outs = [np.empty(s.shape, s.np) for s in specs]
-            op.kernel(*arrays, **attrs, out=outs if op.many else outs[0])
+            op.kernel(*arrays, **attrs, out=outs)
         else:
             outs = op.kernel(*arrays, **attrs)
-            outs = outs if op.many else (outs,)
         results = [Tensor(array, spec) for array, spec in zip(outs, specs)]
         if needs and self.grad:
             self.record(op, inputs, values, attrs, specs, needs, results)
-        if op.is_view:
-            make_view(results[0], inputs[0], op, attrs)
-        return results if op.many else results[0]
+        return results
 
     def input_of(self, op: Op, x):
         """A tensor or a Python number for an input that is neither yet (numpy's arrays and scalars)."""

@@ -62,7 +62,11 @@ new_value = partial(tuple.__new__, Value)  # Value(...) without the frame of its
 
 
 def outputs_of(node: Node) -> list[Value]:
-    return [new_value((node, i, spec)) for i, spec in enumerate(node.out_specs)]
+    """The Values of a node, in order."""
+    specs = node.out_specs
+    if len(specs) == 1:
+        return [new_value((node, 0, specs[0]))]
+    return [new_value((node, i, spec)) for i, spec in enumerate(specs)]
 
 
 class SourceKind:

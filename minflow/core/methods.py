@@ -14,6 +14,7 @@ from . import functions as F
 from .op import NUMBERS, apply
 from .ops import compare as c
 from .ops import elementwise as e
+from .ops import shape as s
 from .rebind import in_place, write
 from .spec import DType
 
@@ -478,63 +479,83 @@ class Methods:
 
     # ---- reduction ---------------------------------------------------------------------------------------------------
 
+    @F.numpy_names
     def sum(self, dim=None, keepdim=False, *, dtype=None):
-        return F.sum(self, dim, keepdim, dtype=dtype)
+        return F.sum(self, dim, keepdim) if dtype is None else F.sum(self, dim, keepdim, dtype=dtype)
 
+    @F.numpy_names
     def mean(self, dim=None, keepdim=False, *, dtype=None):
-        return F.mean(self, dim, keepdim, dtype=dtype)
+        return F.mean(self, dim, keepdim) if dtype is None else F.mean(self, dim, keepdim, dtype=dtype)
 
+    @F.numpy_names
     def prod(self, dim=None, keepdim=False, *, dtype=None):
-        return F.prod(self, dim, keepdim, dtype=dtype)
+        return F.prod(self, dim, keepdim) if dtype is None else F.prod(self, dim, keepdim, dtype=dtype)
 
+    @F.numpy_names
     def var(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
         return F.var(self, dim, unbiased, keepdim, correction=correction)
 
+    @F.numpy_names
     def std(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
         return F.std(self, dim, unbiased, keepdim, correction=correction)
 
+    @F.numpy_names
     def min(self, dim=None, keepdim=False):
         return F.min(self, dim, keepdim)
 
+    @F.numpy_names
     def max(self, dim=None, keepdim=False):
         return F.max(self, dim, keepdim)
 
+    @F.numpy_names
     def amin(self, dim=(), keepdim=False):
         return F.amin(self, dim, keepdim)
 
+    @F.numpy_names
     def amax(self, dim=(), keepdim=False):
         return F.amax(self, dim, keepdim)
 
+    @F.numpy_names
     def argmin(self, dim=None, keepdim=False):
         return F.argmin(self, dim, keepdim)
 
+    @F.numpy_names
     def argmax(self, dim=None, keepdim=False):
         return F.argmax(self, dim, keepdim)
 
+    @F.numpy_names
     def any(self, dim=None, keepdim=False):
         return F.any(self, dim, keepdim)
 
+    @F.numpy_names
     def all(self, dim=None, keepdim=False):
         return F.all(self, dim, keepdim)
 
+    @F.numpy_names
     def median(self, dim=None, keepdim=False):
         return F.median(self, dim, keepdim)
 
+    @F.numpy_names
     def norm(self, p=2, dim=None, keepdim=False):
         return F.norm(self, p, dim, keepdim)
 
+    @F.numpy_names
     def logsumexp(self, dim, keepdim=False):
         return F.logsumexp(self, dim, keepdim)
 
+    @F.numpy_names
     def cumsum(self, dim, *, dtype=None):
         return F.cumsum(self, dim, dtype=dtype)
 
+    @F.numpy_names
     def topk(self, k, dim=-1, largest=True, sorted=True):
         return F.topk(self, k, dim, largest, sorted)
 
+    @F.numpy_names
     def sort(self, dim=-1, descending=False, stable=False):
         return F.sort(self, dim, descending, stable)
 
+    @F.numpy_names
     def argsort(self, dim=-1, descending=False, stable=False):
         return F.argsort(self, dim, descending, stable)
 
@@ -575,7 +596,7 @@ class Methods:
     def t(self):
         return F.t(self)
 
-    T = property(lambda self: F.permute(self, tuple(range(self.ndim))[::-1]))
+    T = property(lambda self: apply(s.permute, self, dims=tuple(range(self.spec.ndim - 1, -1, -1))))
     mT = property(lambda self: F.transpose(self, -2, -1))
 
     def movedim(self, source, destination):
@@ -710,7 +731,7 @@ def comparable(x: Any) -> bool:
 
 def one_or_many(sizes: tuple) -> tuple:
     """`(2, 3)` for both calls, f(2, 3) and f((2, 3))."""
-    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+    if len(sizes) == 1 and sizes[0].__class__ is not int and isinstance(sizes[0], Sequence):
         return tuple(sizes[0])
     return sizes
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -251,13 +252,25 @@ def data_dependent(*specs, **attrs) -> None:
 MODULE_CALL: list = []  # the code of Module.__call__, put here by nn: a walk that meets it ends there
 
 
+class Ours(dict):
+    """file name -> is it one of minflow's own? Worked out once for each."""
+
+    def __missing__(self, name: str) -> bool:
+        self[name] = found = name.startswith(ROOT)
+        return found
+
+
+ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+OURS = Ours()
+
+
 def caller(depth: int = 2) -> Where | None:
     """(code, instruction) of the first frame that is not ours, counted from `depth` frames up.
 
     A Module's own caller was stored when it was entered, so the walk ends at the nearest Module.__call__.
     """
     frame = sys._getframe(depth)
-    while frame.f_globals.get("__name__", "")[:8] == "minflow.":
+    while OURS[frame.f_code.co_filename]:
         if frame.f_code in MODULE_CALL:
             return MODE.get().entered
         if frame.f_back is None:

@@ -7,6 +7,7 @@ While tracing the same rebinding gives plain SSA. Eager also writes the storage,
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ class Alias(NamedTuple):
     base: Any
     path: tuple[tuple[Op, dict], ...]
     bound: Value | None
+
+
+new_alias = functools.partial(tuple.__new__, Alias)  # Alias(...) without the frame of its __new__
 
 
 def cell_of(tensor) -> Cell:
@@ -43,9 +47,9 @@ def make_view(result, source, op: Op, attrs: dict) -> None:
     """`result` looks into what `source` looks into, one step further."""
     alias = source.alias
     if alias is None:
-        result.alias = Alias(source, ((op, attrs),), source.value)
+        result.alias = new_alias((source, ((op, attrs),), source.value))
     else:
-        result.alias = Alias(alias.base, (*alias.path, (op, attrs)), alias.base.value)
+        result.alias = new_alias((alias.base, (*alias.path, (op, attrs)), alias.base.value))
     result.cell = source.cell if source.cell is not None else cell_of(source)
 
 

@@ -21,6 +21,8 @@ ALL = (None, None, None)  # a slice as getitem's attr
 
 def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
     """The shape with its one -1 replaced."""
+    if all([n.__class__ is int and n >= 0 for n in shape]) and math.prod(shape) == total:
+        return tuple(shape)
     shape = tuple([integer(n, "size") for n in shape])
     if shape.count(-1) > 1 or any(n < -1 for n in shape):
         fail(ShapeError, f"{name}: {shape} is no shape", "at most one size may be -1, which is worked out", x=x)
@@ -46,10 +48,10 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
 
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view if the tensor is contiguous, else a copy."""
-    shape = work_out(
-        shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "reshape", input
-    )
-    return s.reshape(input.contiguous(), shape=shape)
+    if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
+        shape = shape[0]
+    shape = work_out(shape, input.spec.size, "reshape", input)
+    return s.reshape(input if input.alias is None else input.contiguous(), shape=shape)
 
 
 def view(input, *shape):

@@ -9,7 +9,7 @@ from ..examples import case, floats, strided, unary
 from ..op import define, kernel
 from .rules import SPLIT_1, SPLIT_2, broadcast
 
-# A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this asks for the result.
+# A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this one for its result.
 relu6 = define(
     "relu6(x)",
     broadcast("relu6", "x", refuse_bool="x.int() first"),

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import http.client
 import os
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +20,6 @@ from ..core.op import here
 
 BLOCK = 1 << 16
 TIMEOUT = 20.0  # seconds without a byte before the next mirror is tried
-MIRROR = (OSError, http.client.HTTPException, ValueError)  # what a mirror can do wrong: the next one is tried
 
 
 def sha256_of(path: Path) -> str:
@@ -38,6 +34,8 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
     sha256: 64 hex digits, or None for "whatever comes".  limit: the most bytes that are taken.
     instead: what the error says one can do without this file. Raises DataError, naming each mirror and its reason.
     """
+    import http.client
+
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +49,7 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
                         part.unlink()
                         bring(url, part, limit, path.name)
                     check(part, sha256)
-                except MIRROR as error:
+                except (OSError, http.client.HTTPException, ValueError) as error:
                     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                         raise
                     reasons[url] = reason(error)
@@ -75,7 +73,8 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
 
 def reason(error: BaseException) -> str:
     """One line of why."""
-    error = error.reason if isinstance(error, urllib.error.URLError) and isinstance(error.reason, Exception) else error
+    inner = getattr(error, "reason", None)  # of a URLError
+    error = inner if isinstance(inner, Exception) else error
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
@@ -106,6 +105,9 @@ def part_of(path: Path) -> Iterator[Path]:
 
 def bring(url: str, part: Path, limit: int, name: str) -> None:
     """Append to `part` what is missing of `url`; start again where the server cannot continue."""
+    import urllib.error  # here, because they take longer to import than most programs need them
+    import urllib.request
+
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "minflow", "Accept-Encoding": "identity"}
     if have:

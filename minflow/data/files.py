@@ -6,10 +6,7 @@ What is wrong becomes one DataError that names the file and what was expected. R
 
 from __future__ import annotations
 
-import gzip
 import struct
-import tarfile
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -18,9 +15,14 @@ import numpy as np
 from ..core.errors import DataError
 from ..core.op import here
 
-# What the readers of zip, gzip, tar and npy raise on damaged input.
-DAMAGE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile,
-          tarfile.TarError, MemoryError, SyntaxError)  # fmt: skip
+
+def damage() -> tuple[type[BaseException], ...]:
+    """What the readers of zip, gzip, tar and npy raise on damaged input."""
+    import tarfile
+    import zipfile
+
+    return (OSError, EOFError, ValueError, KeyError, RuntimeError, SyntaxError, MemoryError, struct.error, zlib.error,
+            zipfile.BadZipFile, tarfile.TarError)  # fmt: skip
 
 
 def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
@@ -38,6 +40,8 @@ def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
 
 def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> dict[str, np.ndarray]:
     """The arrays of an npz file. expected: name -> (shape, dtype), each of which must be there and exactly so."""
+    import zipfile
+
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -60,7 +64,7 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
         raise
     except FileNotFoundError:
         raise bad(path, "there is no such file") from None
-    except DAMAGE as error:
+    except damage() as error:
         raise bad(path, "is damaged, or no npz file", reason=str(error) or type(error).__name__) from None
 
 
@@ -77,6 +81,8 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
 
     ndim: how many axes it must have (3 for images, 1 for labels).  limit: the most bytes it may unpack to.
     """
+    import gzip
+
     path = Path(path)
     try:
         with open(path, "rb") as raw:
@@ -95,7 +101,7 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
         raise
     except FileNotFoundError:
         raise bad(path, "there is no such file") from None
-    except DAMAGE as error:
+    except damage() as error:
         raise bad(path, "is damaged", reason=str(error) or type(error).__name__) from None
     if len(data) != size:
         more = "more" if len(data) > size else f"{len(data)}"
@@ -112,6 +118,8 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
 
     Only regular files of the six known names and of exactly the right size are read, whatever else the archive holds.
     """
+    import tarfile
+
     path = Path(path)
     wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
     parts: dict[str, bytes] = {}
@@ -135,7 +143,7 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
         raise
     except FileNotFoundError:
         raise bad(path, "there is no such file") from None
-    except DAMAGE as error:
+    except damage() as error:
         raise bad(path, "is damaged, or no tar.gz archive", reason=str(error) or type(error).__name__) from None
     if missing := [name for name in wanted if name not in parts]:
         hint = "minflow reads the binary version, cifar-10-binary.tar.gz: the Python version consists of pickles, which can run any program"

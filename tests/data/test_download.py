@@ -1,0 +1,144 @@
+"""Fetching, against a server on this machine that can break off, lie and continue."""
+
+import hashlib
+import http.server
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from minflow.core.errors import DataError
+from minflow.data.download import fetch
+
+CONTENT = bytes(i * i % 251 for i in range(200_000))
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+LIMIT = 1_000_000
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        server = self.server
+        server.seen.append((self.path, self.headers.get("Range")))
+        if self.path == "/missing":
+            return self.send_error(404)
+        content = {"/other": b"another file" * 100}.get(self.path, CONTENT)
+        start = 0
+        if self.headers.get("Range") and self.path != "/norange":
+            start = int(self.headers["Range"].removeprefix("bytes=").rstrip("-"))
+            if start >= len(content):
+                return self.send_error(416)
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        else:
+            self.send_response(200)
+        length = 10**9 if self.path == "/huge" else len(content) - start
+        if self.path != "/nolength":
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+        body = content[start:]
+        if self.path == "/breaks":
+            body = body[: 70_000 if start == 0 else 30_000]
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.seen, server.daemon_threads = [], True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def check(path, folder):
+    assert path.read_bytes() == CONTENT
+    assert [p.name for p in folder.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", ["good", "nolength"])
+def test_it_comes_whole(server, tmp_path, name, capsys):
+    check(fetch([f"{server.url}/{name}"], tmp_path / "deep" / "file.bin", SHA256, LIMIT), tmp_path / "deep")
+    out, err = capsys.readouterr()
+    assert out == "" and "file.bin: 0.2 " in err and err.count("\n") == 1
+
+
+def test_next_mirror(server, tmp_path):
+    urls = [f"{server.url}/missing", f"{server.url}/other", "http://127.0.0.1:9/closed", f"{server.url}/good"]
+    check(fetch(urls, tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
+
+
+def test_a_file_copied_by_hand(tmp_path):
+    source = tmp_path / "source.bin"
+    source.write_bytes(CONTENT)
+    check(fetch([source.as_uri()], tmp_path / "to" / "file.bin", SHA256, LIMIT), tmp_path / "to")
+
+
+def test_what_broke_off_goes_on(server, tmp_path):
+    """At the next mirror, and at the next call."""
+    target = tmp_path / "file.bin"
+    with pytest.raises(DataError, match="broke off|IncompleteRead|more expected"):
+        fetch([f"{server.url}/breaks"], target, SHA256, LIMIT)
+    assert (tmp_path / "file.bin.part").stat().st_size == 70_000 and not target.exists()
+    check(fetch([f"{server.url}/breaks", f"{server.url}/good"], target, SHA256, LIMIT), tmp_path)
+    assert server.seen == [("/breaks", None), ("/breaks", "bytes=70000-"), ("/good", "bytes=100000-")]
+
+
+@pytest.mark.parametrize("name", ["good", "norange"])
+def test_a_beginning_of_another_file_is_forgotten(server, tmp_path, name):
+    (tmp_path / "file.bin.part").write_bytes(b"x" * 1000)
+    check(fetch([f"{server.url}/{name}"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
+
+
+@pytest.mark.parametrize("have", [CONTENT, CONTENT + b"more", b"y" * len(CONTENT)])
+def test_nothing_left_to_fetch(server, tmp_path, have):
+    (tmp_path / "file.bin.part").write_bytes(have)
+    check(fetch([f"{server.url}/good"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
+
+
+def test_the_error_names_all(server, tmp_path):
+    target = tmp_path / "file.bin"
+    with pytest.raises(DataError) as caught:
+        fetch([f"{server.url}/missing", f"{server.url}/other", f"{server.url}/huge"], target, SHA256, LIMIT, "do without")
+    text = str(caught.value)
+    assert "none of 3 addresses" in text and "404" in text and "sha256" in text and "1000000000 bytes" in text
+    assert f"Try: copy file.bin by hand to {target}, or do without" in text and "test_download.py" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_than_there_can_be(server, tmp_path):
+    with pytest.raises(DataError, match="more than the 1000 bytes"):
+        fetch([f"{server.url}/nolength"], tmp_path / "file.bin", None, 1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file locks of POSIX")
+def test_two_fetch_the_same(server, tmp_path):
+    import fcntl
+
+    with open(tmp_path / "file.bin.part", "wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b"of the other one")
+        other.flush()
+        assert fetch([f"{server.url}/good"], tmp_path / "file.bin", SHA256, LIMIT).read_bytes() == CONTENT
+        assert (tmp_path / "file.bin.part").read_bytes() == b"of the other one"
+
+
+def test_no_room(server, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DataError, match=r"cannot be written[\s\S]*No space left[\s\S]*MINFLOW_DATA"):
+        fetch([f"{server.url}/good", f"{server.url}/good"], tmp_path / "file.bin", SHA256, LIMIT)
+    assert len(server.seen) == 1
+    (tmp_path / "a").write_text("a file where a folder should be")
+    with pytest.raises(DataError, match="cannot be written"):
+        fetch([f"{server.url}/good"], Path(tmp_path / "a" / "file.bin"), SHA256, LIMIT)

@@ -28,7 +28,7 @@ FORWARD_LIKE = (
 )
 
 
-class NoAttribute(ModuleError, AttributeError):
+class ModuleAttributeError(ModuleError, AttributeError):
     """An attribute that a Module does not have."""
 
 
@@ -70,13 +70,13 @@ def missing_forward(module: Any, base: type) -> NoReturn:
     )
 
 
-def no_attribute(module: Any, name: str, what: str = "") -> NoAttribute:
+def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError:
     """The AttributeError for `module.name`, with the nearest name that there is."""
     kind = type(module).__name__
     if name[:2] == "__" or (name[:1] == "_" and "_modules" in module.__dict__):
-        return NoAttribute(f"{kind!r} object has no attribute {name!r}")
+        return ModuleAttributeError(f"{kind!r} object has no attribute {name!r}")
     if "_modules" not in module.__dict__:
-        return NoAttribute(
+        return ModuleAttributeError(
             what or f"{kind} has no attribute {name!r}, and Module's own __init__ has not run",
             where=here(),
             hint=f"super().__init__() as the first line of {kind}.__init__",
@@ -87,7 +87,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> NoAttribute:
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""
-    return NoAttribute(what or f"{kind} has no attribute {name!r}", where=here(), hint=hint)
+    return ModuleAttributeError(what or f"{kind} has no attribute {name!r}", where=here(), hint=hint)
 
 
 def not_a_module(owner: Any, name: str, value: Any) -> NoReturn:
@@ -144,12 +144,13 @@ def check_made_before_called(cls: type, args: tuple) -> None:
     first = next(iter(list(inspect.signature(cls.__init__).parameters)[1:]), "")
     if first in ("parameters", "modules") or (first == "weight" and len(args) == 1):
         return
+    needed = [p for p in list(inspect.signature(cls.__init__).parameters.values())[1:] if p.default is p.empty]
+    made = f"nn.{cls.__name__}({'...' if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed) else ''})"
     inputs = "logits, labels" if cls.__name__.endswith("Loss") else "x"
     fail(
         ModuleError,
         f"the class nn.{cls.__name__} was called with a tensor: a layer is made first, and called after that",
-        f"nn.{cls.__name__}(...)({inputs}): one pair of brackets makes the layer, the next one calls it; "
-        f"or self.layer = nn.{cls.__name__}(...) in __init__ and self.layer({inputs}) in forward",
+        f"{made}({inputs}); or self.layer = {made} in __init__, and self.layer({inputs}) in forward",
         argument=args[0],
     )
 
@@ -170,13 +171,30 @@ def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
     return found
 
 
+def holds_containers(module: Any) -> bool:
+    """Does any module hold a Python container? A quick look, since parameters() may be called at every step."""
+    stack, seen = [module], set()
+    while stack:
+        part = stack.pop()
+        if part is None or part in seen:
+            continue
+        seen.add(part)
+        own = part.__dict__
+        for name, value in own.items():
+            kind = value.__class__
+            if (kind is list or kind is dict or kind is tuple) and value and name[0] != "_":
+                return True
+        stack += own["_modules"].values()
+    return False
+
+
 def has_parameters(module: Any) -> bool:
     return not isinstance(module, type) and any(m._parameters for m in module.modules())
 
 
 def check_hidden_layers(module: Any, found: int) -> None:
     """Called when all parameters (`found` of them) were listed: are some missing, hidden in a list?"""
-    hidden = hidden_layers(module)
+    hidden = hidden_layers(module) if holds_containers(module) else None
     if not hidden:
         return
     name, container, layers = hidden[0]

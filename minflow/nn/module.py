@@ -346,7 +346,7 @@ class Module(Display):
                 parameter.grad = parameter.grad.new_zeros(parameter.grad.shape)
 
     def convert(self, fn: Callable[[Tensor], Tensor]) -> Module:
-        """Replace the numbers of parameters, gradients and buffers by `fn` of them; Parameters stay the same objects."""
+        """Replace the numbers of parameters, gradients, buffers by `fn` of them; Parameters stay the same objects"""
         for module in self.modules():
             for tensor in module._parameters.values():
                 if tensor is not None:
@@ -417,6 +417,9 @@ class Module(Display):
 
         With strict, missing and unexpected names are errors; a wrong shape always is. All of them are told in one
         ModuleError, and then nothing was copied. assign: hold the given tensors themselves instead of copying.
+
+        Weights of a PyTorch model, saved by `safetensors.torch.save_file(model.state_dict(), path)`:
+        `model.load_state_dict(flow.load(path))`; from an npz file: `model.load_state_dict(np.load(path))`.
         """
         return load_into(self, state_dict, strict, assign)
 

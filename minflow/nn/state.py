@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.grad_modes import no_grad
 from ..core.errors import ModuleError
-from ..core.op import EPOCH, fail
+from ..core.op import EPOCH, fail, here
 from ..core.creation import as_tensor
 from ..core.tensor import Tensor
 from .parameter import Parameter
@@ -77,7 +77,6 @@ def load_into(module: Any, given: Mapping[str, Any], strict: bool, assign: bool)
         values = {"missing": missing if strict else [], "unexpected": unexpected if strict else [], "wrong": wrong}
         count = ", ".join(f"{len(names)} {kind}" for kind, names in values.items() if names)
         raise_all(
-            module,
             f"load_state_dict: {count} of {len(wanted)} entries of {type(module).__name__}; nothing was loaded",
             values,
             name_hint(missing, unexpected),
@@ -103,20 +102,13 @@ def hold(module: Any, name: str, old: Tensor, new: Tensor) -> None:
     EPOCH.now += 1
 
 
-def raise_all(module: Any, what: str, lists: Mapping[str, list[str]], hint: str) -> None:
+def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> None:
     values = {}
     for kind, names in lists.items():
         if names:
             more = [f"... and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
-            values[kind] = Text(("; " if kind == "wrong" else ", ").join(names[:SHOWN] + more))
-    fail(ModuleError, what, hint, **values)
-
-
-class Text(str):
-    """A text that stands in an error as it is, whole and without quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
+            values[kind] = ("; " if kind == "wrong" else ", ").join(names[:SHOWN] + more)
+    raise ModuleError(what, values=values, where=here(), hint=hint)
 
 
 def shape_hint(given: tuple, wanted: tuple) -> str:

@@ -65,7 +65,7 @@ def test_class_for_instance():
         ModuleError, match=rf"(?s)class nn\.ReLU was called with a tensor.*float32\[2\].*in Net, called at .*{HERE}"
     ):
         Net()(flow.ones(2))
-    with pytest.raises(ModuleError, match=r"(?s)nn\.CrossEntropyLoss\(\.\.\.\)\(logits, labels\)"):
+    with pytest.raises(ModuleError, match=r"(?s)nn\.CrossEntropyLoss\(\)\(logits, labels\)"):
         nn.CrossEntropyLoss(flow.ones(2, 2), flow.ones(2))
     with pytest.raises(ModuleError, match=r"(?s)class nn\.Linear"):
         nn.Linear(flow.ones(2))

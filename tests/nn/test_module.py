@@ -339,3 +339,22 @@ def test_utils():
     layer.bias.grad = flow.full((2,), float("inf"))
     with pytest.raises(NonFiniteError, match="inf"):
         nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
+
+
+def test_what_a_call_made_dies_without_the_collector():
+    import gc
+    import weakref
+
+    net = Net()
+    net.block.register_full_backward_hook(lambda m, grad_input, grad_output: None)
+    gc.disable()
+    try:
+        x = flow.ones(2, 3, requires_grad=True)
+        out = net(x)
+        loss = out.sum()
+        loss.backward()
+        refs = [weakref.ref(out.value.node), weakref.ref(x)]
+        del out, loss, x
+        assert all(ref() is None for ref in refs)
+    finally:
+        gc.enable()

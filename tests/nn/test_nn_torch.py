@@ -292,3 +292,18 @@ def test_names_of_hooks_state_and_reprs_of_containers():
 def test_gains(name):
     assert nn.init.calculate_gain(name) == pytest.approx(T.init.calculate_gain(name))
     assert nn.init.calculate_gain("leaky_relu", 0.3) == pytest.approx(T.init.calculate_gain("leaky_relu", 0.3))
+
+
+def test_weights_from_files_of_torch(tmp_path):
+    def make(library):
+        return library.Sequential(library.Linear(3, 4), library.BatchNorm1d(4), library.Linear(4, 2))
+
+    theirs = make(T)
+    array = np.random.default_rng(0).standard_normal((3, 3)).astype("float32")
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_file(theirs.state_dict(), tmp_path / "model.safetensors")
+    np.savez(tmp_path / "model.npz", **{k: v.numpy() for k, v in theirs.state_dict().items()})
+    for state in (flow.load(tmp_path / "model.safetensors"), np.load(tmp_path / "model.npz")):
+        mine = make(nn)
+        mine.load_state_dict(state)
+        close(mine.eval()(flow.tensor(array)), theirs.eval()(torch.tensor(array)), 1e-5, 1e-6)

@@ -3,6 +3,7 @@
 Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
 """
 
+from ...core.functions import one_hot as one_hot
 from . import arguments as arguments
 from .activation import gelu as gelu
 from .activation import leaky_relu as leaky_relu
@@ -16,7 +17,6 @@ from .activation import tanh as tanh
 from .conv import conv2d as conv2d
 from .dropout import dropout as dropout
 from .embedding import embedding as embedding
-from .embedding import one_hot as one_hot
 from .linear import linear as linear
 from .loss import binary_cross_entropy as binary_cross_entropy
 from .loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits

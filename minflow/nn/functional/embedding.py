@@ -1,12 +1,9 @@
-"""embedding and one_hot: from class numbers to rows of numbers. Read next: `../../core/ops/index.py`."""
+"""embedding: from indices to rows of numbers. Read next: `../../core/ops/index.py`."""
 
 from __future__ import annotations
 
 from ...core.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.op import MODE, fail
-from ...core.ops.shape import expand
-from ...core.spec import int64
-from ...core.creation import arange
 from ...core.functions import where
 from ...core.tensor import Tensor
 from .arguments import check_tensor
@@ -35,9 +32,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
             input=input,
             weight=weight,
         )
-    check_range(
-        "embedding: the indices", input, rows, f"nn.Embedding with more rows, or indices from 0 to {rows - 1}", weight
-    )
+    check_rows(input, weight)
     out = weight[input]
     if padding_idx is not None and out.requires_grad:
         kept = (input != padding_idx % rows).unsqueeze(-1)
@@ -45,37 +40,16 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     return out
 
 
-def check_range(what: str, input: Tensor, size: int, hint: str, weight: Tensor | None = None) -> None:
-    """Refuse indices outside [0, size), where the numbers are known (not while tracing)."""
+def check_rows(input: Tensor, weight: Tensor) -> None:
+    """Refuse indices outside [0, V), where the numbers are known (not while tracing)."""
     if input.array is None or MODE.get().trace or not input.spec.size:
         return
-    low, high = int(input.array.min()), int(input.array.max())
-    if low < 0 or high >= size:
-        others = {} if weight is None else {"weight": weight}
+    low, high, rows = int(input.array.min()), int(input.array.max()), weight.spec.shape[0]
+    if low < 0 or high >= rows:
         fail(
             OutOfRangeError,
-            f"{what} go from {low} to {high}, there are {size}: 0 to {size - 1}",
-            hint,
+            f"embedding: index {low if low < 0 else high} is outside 0 to {rows - 1}, the rows of the weight",
+            f"nn.Embedding({max(high + 1, rows)}, {weight.spec.shape[1]}), if there are so many; indices count from 0",
             input=input,
-            **others,
+            weight=weight,
         )
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """1 in the place of each class number, else 0: int (...) becomes int64 (..., num_classes).
-
-    num_classes -1: the largest class number + 1, which only eager mode can know.
-    """
-    check_tensor("one_hot", tensor, "tensor")
-    if tensor.spec.dtype.rank != 1:
-        fail(
-            DTypeError,
-            f"one_hot: the class numbers are {tensor.spec.dtype.name}, wanted integers",
-            "labels.long()",
-            tensor=tensor,
-        )
-    if num_classes < 0:
-        num_classes = int(tensor.max()) + 1
-    check_range("one_hot: the class numbers", tensor, num_classes, "num_classes=-1 takes as many as there are")
-    classes = expand(arange(num_classes), shape=(*tensor.spec.shape, num_classes))
-    return (tensor.unsqueeze(-1) == classes).to(int64)

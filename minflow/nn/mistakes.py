@@ -200,7 +200,7 @@ def check_hidden_layers(module: Any, found: int) -> None:
     name, container, layers = hidden[0]
     wanted = "ModuleDict" if container == "dict" else "ModuleList"
     kinds = ", ".join(dict.fromkeys(type(x).__name__ for x in layers))
-    what = f"self.{name} is a Python {container}, in which {len(layers)} layers ({kinds}) are not seen"
+    what = f"self.{name} is a Python {container}, in which layers are not seen: {len(layers)} of {kinds}"
     hint = f"self.{name} = nn.{wanted}(...) around the {container}"
     if not found:
         fail(ModuleError, f"{type(module).__name__} has no parameters: {what}", hint)

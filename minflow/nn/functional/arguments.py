@@ -26,13 +26,15 @@ def check_tensor(name: str, input: Any, argument: str = "input") -> None:
             f"{name}: the {argument} is a {kind} module, not a tensor",
             f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)",
         )
-    if hasattr(input, "__array__") or isinstance(input, list | tuple):
+    if input is None:
         fail(
             DTypeError,
-            f"{name}: the {argument} is a {kind}, not a tensor",
-            "flow.tensor(...) around it, flow.from_numpy(...) for an array",
+            f"{name}: the {argument} is None, not a tensor",
+            "return at the end of the forward that it comes from",
         )
-    fail(DTypeError, f"{name}: the {argument} is {kind}, not a tensor", "flow.tensor(...)", **{argument: input})
+    made = "flow.from_numpy(...)" if hasattr(input, "__array__") else "flow.tensor(...)"
+    what = f"{kind} of {input.dtype}, shape {list(input.shape)}" if kind == "ndarray" else kind
+    fail(DTypeError, f"{name}: the {argument} is no tensor but {what}", f"{made} around it", **{argument: input})
 
 
 def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,108 @@
+"""Records as DOT text, the language of Graphviz: the same text for the same record, and every name escaped.
+
+What is said by colour is said by shape or line too: leaves are ovals, what gets no gradient is dashed, a folded box
+has a double edge, the result a thick one. Also reads back the part of DOT that is written here, for our own layout.
+Read next: `svg.py`, from DOT to a picture.
+"""
+
+from __future__ import annotations
+
+from .fold import BOXES, fold
+from .records import GraphRecord, NodeRecord, TapeRecord
+from .text import clean
+
+STYLES = {  # kind -> attributes of its boxes
+    "op": 'shape=box style="rounded,filled" fillcolor="#f3f5f8" color="#5b6775"',
+    "leaf": 'shape=ellipse style=filled fillcolor="#e2efff" color="#1f5fa8"',
+    "input": 'shape=ellipse style=filled fillcolor="#e6f5ea" color="#1d7a46"',
+    "state": 'shape=ellipse style=filled fillcolor="#e2efff" color="#1f5fa8"',
+    "folded": 'shape=box style="rounded,filled" peripheries=2 fillcolor="#f3f5f8" color="#5b6775"',
+    "constant": 'shape=box style="rounded,dashed" color="#6b7280" fontcolor="#57606a"',
+}
+LONGEST = 34  # characters of a line in a box
+
+
+def quoted(text: str) -> str:
+    """A DOT string: quotes, backslashes, line ends and entities come out as they went in."""
+    text = "\n".join(map(clean, text.split("\n")))
+    return '"' + text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
+    """The DOT text of a tape or a graph: data flows down, modules are frames around their operations."""
+    record = fold(record, limit)
+    lines = [
+        "digraph minflow {",
+        '  graph [rankdir=TB bgcolor="#ffffff" fontname="Helvetica" fontsize=11 nodesep=0.25 ranksep=0.35 margin=0.1]',
+        '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.06" height=0.3]',
+        '  edge [fontname="Helvetica" fontsize=10 color="#5b6775" fontcolor="#57606a" arrowsize=0.7]',
+    ]
+    lines += frames(record.nodes, {id for id, _ in record.outputs})
+    outs = {n.id: n.outs for n in record.nodes}
+    for node in record.nodes:
+        named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1
+        for i, x in enumerate(node.inputs):
+            label = x.name if named else ""
+            if len(outs.get(x.ref, ())) > 1:
+                label = f"{label} (output {x.index})".strip()
+            attrs = ([f"label={quoted(label)}"] if label else []) + ([] if x.ref and node.needs else ["style=dashed"])
+            if not x.ref and "[" not in x.text:
+                continue  # a Python number stands in the box itself
+            source = x.ref or f"{node.id}_{i}"
+            if not x.ref:
+                lines.append(f"  {quoted(source)} [label={quoted(cut(x.text))} {STYLES['constant']}]")
+            lines.append(f"  {quoted(source)} -> {quoted(node.id)}" + (f" [{' '.join(attrs)}]" if attrs else ""))
+    for state, id, _ in record.updates:
+        lines.append(f'  {quoted(id)} -> {quoted(state)} [label="update" style=dotted constraint=false]')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> list[str]:
+    """The boxes, inside nested frames for the modules they belong to."""
+    tree: dict = {"": []}
+    for node in nodes:
+        place = tree
+        for name in node.scope.split(".") if node.scope else ():
+            place = place.setdefault(name, {"": []})
+        place[""].append(node)
+    lines: list[str] = []
+    number = 0
+    stack: list = [(tree, None, 0)]  # (what is in a frame, its name, level) or a finished line
+    while stack:
+        entry = stack.pop()
+        if isinstance(entry, str):
+            lines.append(entry)
+            continue
+        place, name, level = entry
+        pad = "  " * (level + 1)
+        if name is not None:
+            lines.append(f'{pad[2:]}subgraph "cluster_{number}" {{')
+            lines.append(f'{pad}graph [label={quoted(cut(name))} labeljust=l color="#b6bfca" style=rounded fontcolor="#57606a"]')
+            number += 1
+            stack.append(f"{pad[2:]}}}")
+        lines += [f"{pad}{box_text(n, n.id in results)}" for n in place[""]]
+        inner = [key for key in place if key]
+        stack += [(place[key], key, level + 1) for key in reversed(inner)]
+    return lines
+
+
+def box_text(node: NodeRecord, result: bool) -> str:
+    """One node statement."""
+    numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
+    title = node.label if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
+    parts = [cut(title)]
+    if node.attrs and node.kind in ("op", "folded"):
+        parts.append(cut(node.attrs))
+    parts += [cut(spec) for spec in node.outs[:3]] + (["..."] if len(node.outs) > 3 else [])
+    parts += [cut(f"value {node.value}")] if node.value else []
+    parts += [cut(f"grad {node.grad}")] if node.grad else []
+    style = STYLES[node.kind]
+    if not node.needs and node.kind == "op":
+        style = style.replace('"rounded,filled"', '"rounded,filled,dashed"')
+    if result:
+        style += " penwidth=2.4"
+    return f"{quoted(node.id)} [label={quoted(chr(10).join(parts))} {style}]"

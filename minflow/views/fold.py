@@ -1,0 +1,130 @@
+"""A large record made small: neighbours of one module become one box, until few enough boxes are left.
+
+Only runs of neighbours in an order of execution are joined, so no fold can make a cycle. Read next: `text.py`, `dot.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .records import GraphRecord, Input, NodeRecord, TapeRecord
+
+BOXES = 25  # in a picture that is opened
+LINES = 200  # in a text tree
+
+
+def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | GraphRecord:
+    """The record with at most about `limit` boxes, and a `note` that says what was folded.
+
+    Folded by module, as deep as fits; where modules do not help, the operations nearest to the result stay and the
+    earlier ones become one box.
+    """
+    total = len(record.nodes)
+    if total <= limit:
+        return record
+    deepest = max(n.scope.count(".") + 1 if n.scope else 0 for n in record.nodes)
+    for depth in range(deepest, 0, -1):
+        runs = runs_by([scope_at(n, depth) for n in record.nodes])
+        if 3 <= len(runs) <= limit:
+            return joined(record, runs, "by module")
+    keep = max(limit - 1, 1)
+    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
+    return joined(record, runs, "all but the last ones")
+
+
+def scope_at(node: NodeRecord, depth: int) -> tuple[str, ...]:
+    """The module to fold a node into; the boxes of a graph's inputs stay themselves."""
+    return (node.id,) if node.kind == "input" else tuple(node.scope.split(".")[:depth])
+
+
+def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
+    """Neighbours with the same key, as ranges of positions."""
+    runs, start = [], 0
+    for i in range(1, len(keys) + 1):
+        if i == len(keys) or keys[i] != keys[start]:
+            runs.append(range(start, i))
+            start = i
+    return runs
+
+
+def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
+    """One box for each run of more than one node."""
+    nodes = record.nodes
+    new_id = {nodes[i].id: nodes[run[0]].id if len(run) == 1 else f"f{run[0]}" for run in runs for i in run}
+    run_of = {nodes[i].id: k for k, run in enumerate(runs) for i in run}
+    read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}  # across boxes
+    read |= set(record.outputs) | {update[1:] for update in record.updates}
+    # An output of a folded box is known by what it was before: (old node, old output) -> its place among the box's.
+    places: dict[tuple[str, int], tuple[str, int]] = {}
+    boxes: list[NodeRecord] = []
+    for run in runs:
+        if len(run) == 1:
+            boxes.append(nodes[run[0]])
+            continue
+        members = [nodes[i] for i in run]
+        inside = {n.id for n in members}
+        outs = [(n.id, k, spec) for n in members for k, spec in enumerate(n.outs) if (n.id, k) in read]
+        for place, (id, k, _) in enumerate(outs):
+            places[id, k] = new_id[id], place
+        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs)))
+
+    def moved(x: Input) -> Input:
+        ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
+        return replace(x, ref=ref, index=index)
+
+    boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
+    gone = len(nodes) - len(boxes)
+    note = f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, {how}"
+
+    def output(id: str, index: int) -> tuple[str, int]:
+        return places.get((id, index), (new_id[id], index))
+
+    if isinstance(record, TapeRecord):
+        root, index = output(record.root, record.index)
+        return TapeRecord(tuple(boxes), root, index, record.title, note)
+    return GraphRecord(
+        tuple(boxes),
+        tuple(output(*o) for o in record.outputs),
+        tuple((new_id[s], *output(i, k)) for s, i, k in record.updates),
+        record.title,
+        note,
+    )
+
+
+def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...]) -> NodeRecord:
+    """The box that stands for its members."""
+    ops = [n for n in members if n.kind == "op"]
+    count = sum(n.count for n in members if n.kind in ("op", "folded"))
+    scope = common_scope([n.scope for n in members])
+    states = len(members) - len(ops)
+    label = scope.rpartition(".")[2] or "earlier operations"
+    attrs = f"{count} operations" + (f", {states} parameters" if states else "")
+    return NodeRecord(
+        id=id,
+        kind="folded",
+        label=label,
+        outs=outs,
+        inputs=tuple(x for n in members for x in n.inputs if x.ref and x.ref not in inside),
+        attrs=attrs,
+        scope=scope.rpartition(".")[0],
+        needs=any(n.needs for n in members),
+        count=count,
+    )
+
+
+def common_scope(scopes: list[str]) -> str:
+    """The innermost module that holds all of them."""
+    parts = [s.split(".") for s in dict.fromkeys(scopes)]
+    shared = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    return ".".join(shared)
+
+
+def unique(inputs, folded: bool) -> tuple[Input, ...]:
+    """A folded box reads a value once, however many of its operations do, and names no input."""
+    if not folded:
+        return tuple(inputs)
+    return tuple({(x.ref, x.index): replace(x, name="") for x in inputs}.values())

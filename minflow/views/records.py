@@ -1,0 +1,313 @@
+"""What there is to see, as plain frozen records with stable ids: a tape, a graph, a tree of modules.
+
+Making a record is the only step that touches live objects; text, DOT and HTML are pure functions of records.
+Everything walks with loops, so a tape of 20,000 ops is no deeper than one of two. Knows Nodes and Specs, not Tensors:
+a tensor is anything with `.spec` and `.value`. Read next: `fold.py`, how a large record becomes a small one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.ir import Graph, Node, Source, Value, where_text
+from ..core.spec import DType
+
+SHOWN = 8  # elements, up to which a tensor's numbers are written out
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a node. `ref` is the node it comes from; where nothing is recorded, `text` alone says what it is."""
+
+    name: str
+    ref: str = ""
+    index: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """One box: an op, a leaf, an input or state of a graph, or many ops folded into one.
+
+    label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
+    needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
+    """
+
+    id: str
+    kind: str  # "op", "leaf", "input", "state" or "folded"
+    label: str
+    outs: tuple[str, ...]
+    inputs: tuple[Input, ...] = ()
+    attrs: str = ""
+    scope: str = ""
+    where: str = ""
+    needs: bool = True
+    count: int = 1
+    value: str = ""
+    grad: str = ""
+
+
+@dataclass(frozen=True)
+class TapeRecord:
+    """What a tensor was computed from. nodes: inputs before users; `root` made the tensor (as its output `index`)."""
+
+    nodes: tuple[NodeRecord, ...]
+    root: str
+    index: int
+    title: str
+    note: str = ""
+
+    @property
+    def outputs(self) -> tuple[tuple[str, int], ...]:
+        return ((self.root, self.index),) if self.root else ()
+
+    @property
+    def updates(self) -> tuple[tuple[str, str, int], ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class GraphRecord:
+    """A traced program. outputs: (node, output number).  updates: (state, node, output number)."""
+
+    nodes: tuple[NodeRecord, ...]
+    outputs: tuple[tuple[str, int], ...]
+    updates: tuple[tuple[str, str, int], ...]
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ModuleRecord:
+    """A module and those inside it. params, trainable, nbytes: of the module and all inside it, each tensor once.
+
+    own: names and specs of its own parameters and buffers.  calls: how often it ran (None: nobody looked).
+    error: what went wrong in it, at the layer where it did.
+    """
+
+    name: str
+    kind: str
+    extra: str = ""
+    own: tuple[tuple[str, str], ...] = ()
+    params: int = 0
+    trainable: int = 0
+    nbytes: int = 0
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    calls: int | None = None
+    error: str = ""
+    shared: bool = False
+    children: tuple[ModuleRecord, ...] = ()
+
+
+Record = TapeRecord | GraphRecord | ModuleRecord
+RECORDERS: dict[type, Callable[[Any], Record]] = {}
+
+
+def recorder(kind: type):
+    """Say how a record is made of a class above this room: `@recorder(Module) def module_record(module): ...`."""
+
+    def register(function):
+        RECORDERS[kind] = function
+        return function
+
+    return register
+
+
+def record_of(x: Any, **options) -> Record | None:
+    """The record of a Tensor, a Graph, a Module or a record itself; None for anything else."""
+    if isinstance(x, Record):
+        return x
+    if isinstance(x, Graph):
+        return graph_record(x)
+    for kind in type(x).__mro__:
+        if kind in RECORDERS:
+            return RECORDERS[kind](x)
+    if hasattr(x, "spec") and hasattr(x, "value"):
+        return tape_record(x, **options)
+    return None
+
+
+# ---- the tape ------------------------------------------------------------------------------------------------------
+
+
+def tape_record(tensor: Any, *, values: bool = False, names: Mapping[int, str] | None = None, title: str = "") -> TapeRecord:
+    """The tape of a tensor. values: with numbers and gradients of leaves and of the tensor itself.
+
+    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.
+    """
+    names = names or {}
+    title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
+    if tensor.value is None:
+        return TapeRecord((), "", 0, title, "no gradient is wanted by anything it was computed from, so nothing is recorded")
+    value: Value = tensor.value
+    order = walk([value.node])
+    ids = {node: f"n{i}" for i, node in enumerate(order)}
+    users = first_users(order)
+    nodes = []
+    for node in order:
+        if isinstance(node, Source):
+            record = leaf_record(node, ids[node], users.get(node), names, values)
+        else:
+            record = op_record(node, ids)
+        if values and node is value.node:
+            record = with_numbers(record, tensor, not isinstance(node, Source))
+        nodes.append(record)
+    return TapeRecord(tuple(nodes), ids[value.node], value.index, title)
+
+
+def walk(roots: Iterable[Node]) -> list[Node]:
+    """The nodes that `roots` depend on, inputs before users and left before right; each leaf just before its first user."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack = [(node, False) for node in roots]
+    while stack:
+        node, done = stack.pop()
+        sources = [x.node for x in node.inputs if x.__class__ is Value]
+        if done:
+            for source in sources:
+                if isinstance(source, Source) and source not in seen:
+                    seen.add(source)
+                    order.append(source)
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack += [(x, False) for x in reversed(sources) if x not in seen and not isinstance(x, Source)]
+    return order
+
+
+def first_users(order: Iterable[Node]) -> dict[Node, Node]:
+    """For each node that is read, the first that reads it."""
+    found: dict[Node, Node] = {}
+    for node in order:
+        for x in node.inputs:
+            if x.__class__ is Value:
+                found.setdefault(x.node, node)
+    return found
+
+
+def op_record(node: Node, ids: Mapping[Node, str]) -> NodeRecord:
+    return NodeRecord(
+        id=ids[node],
+        kind="op",
+        label=str(node.op),
+        outs=tuple(map(str, node.out_specs)),
+        inputs=tuple(
+            Input(input_name(node, i), ids[x.node], x.index, str(x.spec))
+            if x.__class__ is Value
+            else Input(input_name(node, i), text=str(x))
+            for i, x in enumerate(node.inputs)
+        ),
+        attrs=", ".join(f"{name}={short(x)}" for name, x in node.attrs.items()),
+        scope=node.scope,
+        where=where_text(node.where) if node.where else "",
+        needs=bool(node.needs),
+    )
+
+
+def input_name(node: Node, i: int) -> str:
+    names = getattr(node.op, "inputs", ())
+    if names and names[0][:1] == "*":
+        return f"{names[0][1:]}[{i}]"
+    return names[i] if i < len(names) else f"input {i}"
+
+
+def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, str], values: bool) -> NodeRecord:
+    tensor = node.tensor()
+    scope = user.scope if user is not None else ""
+    name = leaf_name(node, tensor, scope, names)
+    record = NodeRecord(id, "leaf", name, tuple(map(str, node.out_specs)), scope=scope)
+    return with_numbers(record, tensor, True) if values else record
+
+
+def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -> str:
+    """ "fc1.weight" for a parameter met inside fc1, else the learner's own name, else nothing."""
+    label = getattr(tensor, "label", "") or ""
+    if label:
+        module = scope.rpartition(".")[2]
+        return f"{module}.{label}" if module else label
+    return names.get(id(tensor), "") or node.name or "leaf"
+
+
+def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
+    from dataclasses import replace
+
+    if tensor is None:
+        return replace(record, value="(its tensor is gone)")
+    # Tensor.grad warns for what is no leaf and keeps none; then there is nothing to show.
+    is_leaf = record.kind == "leaf"
+    grad = getattr(tensor, "grad", None) if gradient and is_leaf else getattr(tensor, "_grad", None)
+    return replace(
+        record, value=numbers_text(tensor.array), grad=numbers_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
+    )
+
+
+def numbers_text(array: Any) -> str:
+    """All numbers of a small array, else its least, mean and greatest."""
+    if array is None:
+        return "(symbolic)"
+    import numpy as np
+
+    array = np.asarray(array.get() if hasattr(array, "get") else array)
+    if array.size == 0:
+        return "(empty)"
+    if array.size <= SHOWN:
+        return np.array2string(array, precision=4, separator=", ", threshold=SHOWN).replace("\n", "")
+    if array.dtype == bool:
+        return f"{int(array.sum())} of {array.size} true"
+    with np.errstate(all="ignore"):
+        wide = array.astype(np.float64)
+        finite = wide[np.isfinite(wide)]
+        bad = f", {wide.size - finite.size} not finite" if finite.size < wide.size else ""
+        if not finite.size:
+            return f"none of {wide.size} finite"
+        return f"{finite.min():.4g} .. {finite.max():.4g}, mean {finite.mean():.4g}{bad}"
+
+
+def short(x: Any, limit: int = 40) -> str:
+    """The repr of an attribute, cut to a readable length."""
+    text = x.name if isinstance(x, DType) else repr(x)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
+    """`id(tensor)` -> the name under which the learner holds it. Names that start with an underscore are not theirs."""
+    found: dict[int, str] = {}
+    for name, x in list(namespace.items()):
+        if not name.startswith("_") and hasattr(type(x), "requires_grad") and hasattr(x, "spec"):
+            found.setdefault(id(x), name)
+    return found
+
+
+def learner_names(depth: int = 1) -> dict[int, str]:
+    """The names that the caller of our caller uses: its locals, then its globals."""
+    frame = sys._getframe(depth + 1)
+    return names_in({**frame.f_globals, **frame.f_locals})
+
+
+# ---- the graph -----------------------------------------------------------------------------------------------------
+
+
+def graph_record(graph: Graph, title: str = "") -> GraphRecord:
+    """The record of a traced program, its nodes in the graph's own order."""
+    sources = (*graph.inputs, *graph.states)
+    ids = {node: f"n{i}" for i, node in enumerate((*sources, *graph.nodes))}
+    users = first_users(graph.nodes)
+    nodes = []
+    for source in sources:
+        scope = users[source].scope if source in users else ""
+        kind = "input" if source in graph.inputs else "state"
+        nodes.append(
+            NodeRecord(ids[source], kind, source.name or kind, tuple(map(str, source.out_specs)), scope=scope if kind == "state" else "")
+        )
+    nodes += [op_record(node, ids) for node in graph.nodes]
+    return GraphRecord(
+        tuple(nodes),
+        tuple((ids[v.node], v.index) for v in graph.outputs),
+        tuple((ids[s], ids[v.node], v.index) for s, v in graph.updates.items()),
+        title or f"graph: {len(graph.inputs)} inputs, {len(graph.states)} states, {len(graph.nodes)} operations",
+    )

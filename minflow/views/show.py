@@ -1,0 +1,129 @@
+"""The front door: `show(x)` draws a tape, a graph or a module tree in a notebook and prints it in a terminal.
+
+Also the renderer behind `core.display.Display`. Read next: `records.py`, what is shown; `svg.py`, how it is drawn.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..core import display as core_display
+from ..core.errors import DTypeError
+from .dot import dot_text
+from .fold import BOXES, LINES
+from .html import module_html, picture_bundle
+from .records import GraphRecord, ModuleRecord, Record, TapeRecord, learner_names, names_in, record_of
+from .svg import export, render_svg
+from .text import graph_text, module_text, tape_text
+
+
+class View:
+    """A record in all its forms: `.text`, `.dot`, `.svg`, and what a notebook shows. Made by `picture(x)`."""
+
+    def __init__(self, record: Record, boxes: int = BOXES, lines: int = LINES):
+        self.record, self.boxes, self.lines = record, boxes, lines
+
+    @property
+    def text(self) -> str:
+        """The record as a text tree, listing or table."""
+        return text_of(self.record, self.lines)
+
+    @property
+    def dot(self) -> str:
+        """The record as DOT text, the language of Graphviz; a module tree has none."""
+        if isinstance(self.record, ModuleRecord):
+            raise DTypeError("a tree of modules is shown as a tree, it has no DOT text", hint="show(model(x)) draws the tape of a result")
+        return dot_text(self.record, self.boxes)
+
+    @property
+    def svg(self) -> str:
+        """The picture."""
+        return render_svg(self.dot)[0]
+
+    def save(self, path: str | Path) -> None:
+        """Write the view to a file: the suffix says how (.svg, .dot, .txt, .html, and with Graphviz .png, .pdf)."""
+        path = Path(path)
+        kind = path.suffix[1:].lower()
+        if kind in ("png", "pdf"):
+            path.write_bytes(export(self.dot, kind))
+            return
+        forms = {"svg": lambda: self.svg, "dot": lambda: self.dot, "txt": lambda: self.text + "\n", "html": lambda: self.bundle()["text/html"]}
+        if kind not in forms:
+            raise DTypeError(f"a view cannot be saved as {path.name!r}", hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf")
+        path.write_text(forms[kind](), encoding="utf-8")
+
+    def bundle(self) -> dict[str, str]:
+        """mime type -> data."""
+        if isinstance(self.record, ModuleRecord):
+            return {"text/html": module_html(self.record), "text/plain": self.text}
+        if not self.record.nodes:
+            return {"text/plain": self.text}
+        alt = self.text.partition("\n")[0]
+        return picture_bundle(self.svg, alt, self.text, fold_text=True)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        try:
+            return self.bundle()
+        except Exception as error:  # showing a thing must not break a cell
+            return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def text_of(record: Record, lines: int = LINES) -> str:
+    if isinstance(record, ModuleRecord):
+        return module_text(record)
+    return tape_text(record, lines) if isinstance(record, TapeRecord) else graph_text(record, lines)
+
+
+def picture(x: Any, *, values: bool = False, boxes: int = BOXES, names: dict[str, Any] | None = None) -> View:
+    """The View of a Tensor's tape, a Graph, a Module or a record, without showing it.
+
+    values: with the numbers and gradients of leaves.  boxes: fold the picture to so many.  names: name -> tensor, for
+    leaves; default: the variables of the caller. Raises DTypeError for what has no picture.
+    """
+    return view_of(x, values, boxes, learner_names() if names is None else names_in(names))
+
+
+def view_of(x: Any, values: bool, boxes: int, names: dict[int, str]) -> View:
+    record = record_of(x, values=values, names=names)
+    if record is None:
+        raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor (its tape), a Module or a Graph")
+    return View(record, boxes)
+
+
+def show(x: Any, *, values: bool = False, boxes: int = BOXES, names: dict[str, Any] | None = None) -> None:
+    """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
+
+    It shows at once, wherever in a cell it stands. values: with the numbers and gradients of leaves, where there are
+    any.  boxes: fold the picture to so many boxes.  names: name -> tensor, for leaves; default: the variables of the
+    caller. Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
+    """
+    view = view_of(x, values, boxes, learner_names() if names is None else names_in(names))
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        print(view.text)
+        return
+    from IPython.display import display
+
+    display(view._repr_mimebundle_(), raw=True)
+
+
+def render(x: Any) -> dict[str, str]:
+    """What a notebook shows of an object besides its text: pictures of graphs, trees of modules.
+
+    A Tensor stays text: its numbers are what one looks for; `show(x)` draws its tape.
+    """
+    record = record_of(x) if not hasattr(x, "value") else None
+    if record is None:
+        return {}
+    bundle = View(record).bundle()
+    del bundle["text/plain"]  # stays the object's own repr
+    return bundle
+
+
+core_display.register(render)
+__all__ = ["GraphRecord", "View", "picture", "show"]

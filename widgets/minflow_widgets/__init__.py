@@ -1,0 +1,9 @@
+"""Live widgets for notebooks: each one `.py` and one `.js`. Imports minflow, never the reverse.
+
+Importing this starts nothing and needs neither Jupyter nor anywidget: both come when a widget is first shown,
+and where they are missing the widgets write plain lines instead. Read next: `loss_curve.py`.
+"""
+
+from .loss_curve import LossCurve
+
+__all__ = ["LossCurve"]

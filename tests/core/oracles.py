@@ -1,14 +1,10 @@
 """For each op the same result by other means: numpy and scipy, not the engine. None: see the op's own tests."""
 
 import numpy as np
+import oracles_nn
 from scipy import special
 
 from minflow.core.spec import promote, spec_of
-
-
-def floats(*arrays):
-    """Inputs as the door casts them for an op that needs floats."""
-    return met(*arrays, floating=True)
 
 
 def met(*arrays, floating: bool = False):
@@ -215,15 +211,13 @@ ORACLES = {
     "randperm": None,
     "bernoulli": None,
     "dropout": None,
-    # update: tests/optim/test_optim.py
-    "sgd": None,
-    "sgd_momentum": None,
-    "sgd_dampened": None,
-    "adam": None,
-    "adam_amsgrad": None,
+    **oracles_nn.ORACLES,
 }
 
 TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6}
 
 # Outputs without gradient to their own: what a rule leaves out because nobody differentiates it.
-FREE_GRADIENT: dict[str, tuple[int, ...]] = {"dropout": (1,)}
+FREE_GRADIENT: dict[str, tuple[int, ...]] = {"dropout": (1,), "batch_norm": (1, 2)}
+
+# Inputs that depend on others: how they are brought in line before gradients are compared.
+IN_LINE = {"batch_norm_grad": oracles_nn.with_batch_statistics}

@@ -119,7 +119,12 @@ def test_masks_of_any_number_of_axes():
 def test_ellipsis_that_stands_for_nothing_separates():
     x = np.arange(24.0).reshape(2, 3, 4)
     t = flow.from_numpy(x)
-    for index in [(slice(None), [0, 1], Ellipsis, [1, 2]), ([0], Ellipsis, slice(None), [1]), ([0, 1], None, [1, 0]), (0, slice(None), [1, 2])]:
+    for index in [
+        (slice(None), [0, 1], Ellipsis, [1, 2]),
+        ([0], Ellipsis, slice(None), [1]),
+        ([0, 1], None, [1, 0]),
+        (0, slice(None), [1, 2]),
+    ]:
         np.testing.assert_array_equal(t[index].numpy(), x[index])
 
 

@@ -103,4 +103,6 @@ def test_box_and_muller_by_hand():
     u = (words + 0.5) / 2**32
     x = r.bell(np, 3, np.array(0), 0, 2, float32)
     radius = math.sqrt(-2 * math.log(u[0]))
-    np.testing.assert_allclose(x, [radius * math.cos(2 * math.pi * u[1]), radius * math.sin(2 * math.pi * u[1])], rtol=1e-12)
+    np.testing.assert_allclose(
+        x, [radius * math.cos(2 * math.pi * u[1]), radius * math.sin(2 * math.pi * u[1])], rtol=1e-12
+    )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..errors import DTypeError, ShapeError
-from ..op import fail
+from ..op import apply, fail
 from ..ops import elementwise as e
 from ..ops import linalg
 from ..ops import shape as s
@@ -36,11 +36,15 @@ def matmul(input, other):
     Raises ShapeError if the inner sizes differ, DTypeError where integers meet floats.
     """
     a, b = input, other
-    if not (hasattr(a, "spec") and hasattr(b, "spec") and a.spec.dtype is b.spec.dtype):
+    try:
+        alike = a.spec.dtype is b.spec.dtype
+    except AttributeError:  # an array or a list among them
+        alike = False
+    if not alike:
         a, b = met("matmul", a, b)
     m, n = a.spec.ndim, b.spec.ndim
     if m == n == 2:
-        return linalg.matmul(a, b, ta=False, tb=False)
+        return apply(linalg.matmul, a, b, ta=False, tb=False)
     if not m or not n:
         fail(ShapeError, "matmul: a tensor of no axes is a number", "a * b", a=a, b=b)
     if m == 1 or n == 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ..errors import DTypeError
-from ..op import fail
+from ..op import apply, fail
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
@@ -19,10 +19,12 @@ from . import return_types
 from .arguments import axes_of, axis_of, is_tensor, maybe_to, numpy_names
 
 
-@numpy_names
-def sum(input, dim=None, keepdim: bool = False, *, dtype=None):
+def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdims: bool = False):
     """The sum over `dim` (int, several, or None for all). Bools and integers give int64."""
-    return r.sum(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim)
+    if dtype is not None:
+        input = maybe_to(input, dtype)
+    axes = None if dim is axis is None else axes_of(axis if dim is None else dim, input)
+    return apply(r.sum, input, axis=axes, keepdims=keepdim or keepdims)
 
 
 @numpy_names

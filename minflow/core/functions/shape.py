@@ -21,6 +21,8 @@ ALL = (None, None, None)  # a slice as getitem's attr
 
 def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
     """The shape with its one -1 replaced."""
+    if math.prod(shape) == total and {int}.issuperset(map(type, shape)) and min(shape, default=0) >= 0:
+        return tuple(shape)
     if all([n.__class__ is int and n >= 0 for n in shape]) and math.prod(shape) == total:
         return tuple(shape)
     shape = tuple([integer(n, "size") for n in shape])

@@ -37,7 +37,7 @@ def spread(g, x: Spec, axis):
 
 def wide(x):
     """The dtype to add numbers up in: numpy's own choice but for float16."""
-    return "float32" if x.dtype == "float16" else None
+    return "float32" if x.dtype.char == "e" else None
 
 
 sum = define(
@@ -66,14 +66,12 @@ mean = define(
 
 @kernel(mean)
 def _(xp, x, axis, keepdims, out=None):
-    n = count(x.shape, axis)
-    with xp.errstate(all="ignore"):
-        if wide(x):
-            return xp.true_divide(
-                xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims), n, out=out, casting="same_kind"
-            )
-        total = xp.add.reduce(x, axis, keepdims=keepdims, out=out)
-        return xp.true_divide(total, n, out=out)
+    n = count(x.shape, axis) or xp.nan
+    if wide(x):
+        return xp.true_divide(
+            xp.add.reduce(x, axis, dtype="float32", keepdims=keepdims), n, out=out, casting="same_kind"
+        )
+    return xp.true_divide(xp.add.reduce(x, axis, keepdims=keepdims, out=out), n, out=out)
 
 
 prod = define(

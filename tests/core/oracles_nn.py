@@ -1,0 +1,291 @@
+"""The same for the ops of networks and optimizers: loops over pixels, windows and examples, one number at a time."""
+
+import itertools
+
+import numpy as np
+
+
+def softmax(x, dim):
+    if not x.ndim:
+        return np.ones_like(x)
+    e = np.exp(x - x.max(dim, keepdims=True)) if x.size else x
+    return e / e.sum(dim, keepdims=True)
+
+
+def softmax_log(x, dim):
+    return np.log(softmax(x, dim))
+
+
+# ---- losses ------------------------------------------------------------------------------------------------------
+
+
+def places(labels, ignore_index):
+    """(index of the label's score, label's place) of each example that counts."""
+    for at in np.ndindex(labels.shape):
+        if labels[at] != ignore_index:
+            yield (at[:1] + (int(labels[at]),) + at[1:]) if labels.ndim else (int(labels),), at
+
+
+def nll(x, labels, ignore_index, reduction):
+    losses = np.zeros(labels.shape, x.dtype)
+    n = 0
+    for source, at in places(labels, ignore_index):
+        losses[at] = -x[source]
+        n += 1
+    return losses if reduction == "none" else losses.sum() / (n if reduction == "mean" else 1)
+
+
+def nll_grad(grad, labels, shape, ignore_index, reduction):
+    out = np.zeros(shape, grad.dtype)
+    n = len(list(places(labels, ignore_index)))
+    for source, at in places(labels, ignore_index):
+        out[source] = -grad[at] if reduction == "none" else -grad / (n if reduction == "mean" else 1)
+    return out
+
+
+def cross_entropy(x, labels, ignore_index, reduction):
+    probs = softmax(x, 1 if x.ndim > 1 else 0)
+    return nll(np.log(probs), labels, ignore_index, reduction), probs
+
+
+def cross_entropy_grad(probs, labels, grad, ignore_index, reduction):
+    out = np.zeros_like(probs)
+    n = len(list(places(labels, ignore_index)))
+    for source, at in places(labels, ignore_index):
+        column = (at[:1] + (slice(None),) + at[1:]) if labels.ndim else (slice(None),)
+        scale = grad[at] if reduction == "none" else grad / (n if reduction == "mean" else 1)
+        out[column] = probs[column] * scale
+        out[source] -= scale
+    return out
+
+
+# ---- convolution -------------------------------------------------------------------------------------------------
+
+
+def meetings(x_shape, w_shape, out_shape, stride, padding, dilation, groups):
+    """(place in the result, in the images, in the filters) of every product of a convolution."""
+    filters_per_group = w_shape[0] // groups
+    for n, f, i, j in np.ndindex(out_shape):
+        for c, u, v in np.ndindex(w_shape[1:]):
+            row, column = i * stride[0] + u * dilation[0] - padding[0], j * stride[1] + v * dilation[1] - padding[1]
+            if 0 <= row < x_shape[2] and 0 <= column < x_shape[3]:
+                yield (n, f, i, j), (n, f // filters_per_group * w_shape[1] + c, row, column), (f, c, u, v)
+
+
+def conv2d(x, weight, stride, padding, dilation, groups):
+    size = [
+        (x.shape[a + 2] + 2 * padding[a] - dilation[a] * (weight.shape[a + 2] - 1) - 1) // stride[a] + 1
+        for a in range(2)
+    ]
+    out = np.zeros((x.shape[0], weight.shape[0], *size), x.dtype)
+    for o, i, w in meetings(x.shape, weight.shape, out.shape, stride, padding, dilation, groups):
+        out[o] += x[i] * weight[w]
+    return out
+
+
+def conv2d_input_grad(grad, weight, shape, **options):
+    out = np.zeros(shape, grad.dtype)
+    for o, i, w in meetings(shape, weight.shape, grad.shape, **options):
+        out[i] += grad[o] * weight[w]
+    return out
+
+
+def conv2d_weight_grad(grad, x, shape, **options):
+    out = np.zeros(shape, grad.dtype)
+    for o, i, w in meetings(x.shape, shape, grad.shape, **options):
+        out[w] += grad[o] * x[i]
+    return out
+
+
+# ---- pooling -----------------------------------------------------------------------------------------------------
+
+
+def window(i, j, shape, kernel_size, stride, padding, dilation=(1, 1)):
+    """The pixels of one window that lie in the image, row by row."""
+    for u, v in np.ndindex(*kernel_size):
+        row, column = i * stride[0] + u * dilation[0] - padding[0], j * stride[1] + v * dilation[1] - padding[1]
+        if 0 <= row < shape[2] and 0 <= column < shape[3]:
+            yield row, column
+
+
+def pooled_shape(shape, kernel_size, stride, padding, ceil_mode, dilation=(1, 1)):
+    sizes = []
+    for n, k, s, p, d in zip(shape[2:], kernel_size, stride, padding, dilation):
+        count = len([start for start in range(-p, n + p, s) if start + d * (k - 1) < n + p])
+        if ceil_mode:  # one more that begins in the image or its left border
+            count += count * s - p < n and (n + 2 * p - d * (k - 1) - 1) % s != 0
+        sizes.append(count)
+    return (*shape[:2], *sizes)
+
+
+def max_pool2d(x, **options):
+    shape = pooled_shape(x.shape, **options)
+    options.pop("ceil_mode")
+    y, indices = np.zeros(shape, x.dtype), np.zeros(shape, "int64")
+    for n, c, i, j in np.ndindex(shape):
+        best = max(window(i, j, x.shape, **options), key=lambda at: x[n, c][at])
+        y[n, c, i, j], indices[n, c, i, j] = x[n, c][best], best[0] * x.shape[3] + best[1]
+    return y, indices
+
+
+def max_pool2d_grad(grad, indices, shape):
+    out = np.zeros(shape, grad.dtype)
+    for n, c, i, j in np.ndindex(grad.shape):
+        out[n, c].reshape(-1)[indices[n, c, i, j]] += grad[n, c, i, j]
+    return out
+
+
+def max_pool2d_pick(x, indices):
+    return np.stack([x[n, c].reshape(-1)[indices[n, c]] for n, c in np.ndindex(x.shape[:2])]).reshape(indices.shape)
+
+
+def shares(shape, out_shape, kernel_size, stride, padding, count_include_pad, divisor_override):
+    """(window, pixel, what the window's sum is divided by)."""
+    for i, j in np.ndindex(out_shape[2:]):
+        inside = list(window(i, j, shape, kernel_size, stride, padding))
+        reach = [
+            min(at * s - p + k, n + p) - (at * s - p)
+            for at, s, p, k, n in zip((i, j), stride, padding, kernel_size, shape[2:])
+        ]
+        count = divisor_override or (reach[0] * reach[1] if count_include_pad else len(inside))
+        for row, column in inside:
+            yield (i, j), (row, column), count
+
+
+def avg_pool2d(x, count_include_pad, divisor_override, **options):
+    out = np.zeros(pooled_shape(x.shape, **options), x.dtype)
+    options.pop("ceil_mode")
+    for (i, j), (row, column), count in shares(x.shape, out.shape, **options, count_include_pad=count_include_pad,
+                                               divisor_override=divisor_override):  # fmt: skip
+        out[:, :, i, j] += x[:, :, row, column] / count
+    return out
+
+
+def avg_pool2d_grad(grad, shape, ceil_mode, **options):
+    out = np.zeros(shape, grad.dtype)
+    for (i, j), (row, column), count in shares(shape, grad.shape, **options):
+        out[:, :, row, column] += grad[:, :, i, j] / count
+    return out
+
+
+def parts(size: int, into: int):
+    """The windows of adaptive pooling along one axis: from floor to ceil of equal parts."""
+    return [range(k * size // into, -(-(k + 1) * size // into)) for k in range(into)]
+
+
+def adaptive(x, output_size):
+    out = np.zeros((*x.shape[:2], *output_size), x.dtype)
+    for (i, rows), (j, columns) in itertools.product(
+        *[enumerate(parts(n, m)) for n, m in zip(x.shape[2:], output_size)]
+    ):
+        out[:, :, i, j] = x[:, :, rows.start : rows.stop, columns.start : columns.stop].mean((2, 3))
+    return out
+
+
+def adaptive_grad(grad, shape):
+    out = np.zeros(shape, grad.dtype)
+    for (i, rows), (j, columns) in itertools.product(
+        *[enumerate(parts(n, m)) for n, m in zip(shape[2:], grad.shape[2:])]
+    ):
+        out[:, :, rows.start : rows.stop, columns.start : columns.stop] += (
+            grad[:, :, i : i + 1, j : j + 1] / len(rows) / len(columns)
+        )
+    return out
+
+
+# ---- batch norm --------------------------------------------------------------------------------------------------
+
+
+def batch_norm(x, weight, bias, eps):
+    rows = np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+    mean, var = rows.mean(0), rows.var(0)
+    y = (rows - mean) / np.sqrt(var + eps) * weight + bias
+    return np.moveaxis(y.reshape(x.shape[0], *x.shape[2:], x.shape[1]), -1, 1), mean, var
+
+
+def batch_norm_grad(grad, x, weight, mean, var, eps):
+    """From the textbook: Ioffe & Szegedy 2015 (arXiv:1502.03167), the equations of section 3."""
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    axes = (0, *range(2, x.ndim))
+    m = x.size // x.shape[1]
+    centred, spread = x - mean.reshape(shape), (var + eps).reshape(shape)
+    to_hat = grad * weight.reshape(shape)
+    to_var = (to_hat * centred * -0.5 * spread**-1.5).sum(axes, keepdims=True)
+    to_mean = -(to_hat / np.sqrt(spread)).sum(axes, keepdims=True)  # its second term is 0: centred has the mean 0
+    gx = to_hat / np.sqrt(spread) + to_var * 2 * centred / m + to_mean / m
+    return gx, (grad * centred / np.sqrt(spread)).sum(axes), grad.sum(axes)
+
+
+def with_batch_statistics(grad, x, weight, mean, var):
+    """The gradient of batch_norm_grad with respect to x counts what x does to the statistics: they must be its own."""
+    axes = (0, *range(2, x.ndim))
+    return [grad, x, weight, x.mean(axes), x.var(axes)]
+
+
+# ---- optimizers, as PyTorch's documentation writes them -----------------------------------------------------------
+
+
+def downhill(p, grad, weight_decay, maximize):
+    return (-grad if maximize else grad) + weight_decay * p
+
+
+def sgd(p, grad, lr, weight_decay, maximize):
+    return p - lr * downhill(p, grad, weight_decay, maximize)
+
+
+def sgd_momentum(p, grad, buf, lr, momentum, nesterov, weight_decay, maximize):
+    g = downhill(p, grad, weight_decay, maximize)
+    buf = momentum * buf + g
+    return p - lr * (g + momentum * buf if nesterov else buf), buf
+
+
+def sgd_dampened(p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize):
+    g = downhill(p, grad, weight_decay, maximize)
+    buf = momentum * buf + (g if step < 1 else (1 - dampening) * g)
+    return p - lr * buf, buf, step + 1
+
+
+def adam(p, grad, exp_avg, exp_avg_sq, step, lr, **options):
+    p, m, v, _, t = amsgrad(p, grad, exp_avg, exp_avg_sq, None, step, lr, **options)
+    return p, m, v, t
+
+
+def amsgrad(
+    p, grad, exp_avg, exp_avg_sq, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize
+):
+    g, t = downhill(p, grad, 0 if decoupled else weight_decay, maximize), float(step) + 1
+    if decoupled:
+        p = p - lr * weight_decay * p
+    m, v = beta1 * exp_avg + (1 - beta1) * g, beta2 * exp_avg_sq + (1 - beta2) * g * g
+    most = v if most is None else np.maximum(most, v)
+    fix1, fix2 = (1 - beta1**t, 1 - beta2**t) if corrected else (1, 1)
+    return p - lr * (m / fix1) / (np.sqrt(most / fix2) + eps), m, v, most, np.float32(t)
+
+
+ORACLES = {
+    "relu6": lambda x: np.minimum(np.maximum(x, 0), 6),
+    "relu6_grad": lambda x, y: np.where((y > 0) & (y < 6), x, 0),
+    "softmax": softmax,
+    "log_softmax": softmax_log,
+    "nll": nll,
+    "nll_grad": nll_grad,
+    "softmax_cross_entropy": cross_entropy,
+    "softmax_cross_entropy_grad": cross_entropy_grad,
+    "conv2d": conv2d,
+    "conv2d_input_grad": conv2d_input_grad,
+    "conv2d_weight_grad": conv2d_weight_grad,
+    "batch_norm": batch_norm,
+    "batch_norm_grad": batch_norm_grad,
+    "max_pool2d": max_pool2d,
+    "max_pool2d_grad": max_pool2d_grad,
+    "max_pool2d_pick": max_pool2d_pick,
+    "avg_pool2d": avg_pool2d,
+    "avg_pool2d_grad": avg_pool2d_grad,
+    "adaptive_avg_pool2d": adaptive,
+    "adaptive_avg_pool2d_grad": adaptive_grad,
+    "sgd": sgd,
+    "sgd_momentum": sgd_momentum,
+    "sgd_dampened": sgd_dampened,
+    "adam": adam,
+    "adam_amsgrad": lambda p, grad, m, v, most, *rest, **options: amsgrad(p, grad, m, v, most, *rest, **options),
+}

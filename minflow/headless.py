@@ -6,12 +6,20 @@ Called by `minflow run`; knows Jupyter's nbclient and nothing of the engine.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def say(text: str, stream) -> None:
+    """Write at once; without colours where no terminal shows them."""
+    print(text if stream.isatty() else COLOURS.sub("", text), end="", flush=True, file=stream)
 
 
 def text_of(output: dict) -> str:
@@ -35,7 +43,7 @@ class Printing(NotebookClient):
         self.at = 0
         self.expected = False
 
-    def say(self, output: dict, display_id: str | None = None) -> None:
+    def show(self, output: dict, display_id: str | None = None) -> None:
         if output["output_type"] == "error" and not self.expected:
             return                                              # printed once, with its cell, by `execute`
         text = text_of(output)
@@ -43,18 +51,18 @@ class Printing(NotebookClient):
             if self.shown.get(display_id) == text:
                 return
             self.shown[display_id] = text
-        print(text, end="", flush=True, file=sys.stderr if output.get("name") == "stderr" else sys.stdout)
+        say(text, sys.stderr if output.get("name") == "stderr" else sys.stdout)
 
     def output(self, outs, msg, display_id, cell_index):
         kept = super().output(outs, msg, display_id, cell_index)
         if msg["msg_type"] in ("stream", "display_data", "execute_result", "error"):
-            self.say(nbformat.v4.output_from_msg(msg), display_id)
+            self.show(nbformat.v4.output_from_msg(msg), display_id)
         return kept
 
     def process_message(self, msg, cell, cell_index):
         if msg["msg_type"] == "update_display_data":
             content = dict(msg, msg_type="display_data", header=dict(msg["header"], msg_type="display_data"))
-            self.say(nbformat.v4.output_from_msg(content), msg["content"].get("transient", {}).get("display_id"))
+            self.show(nbformat.v4.output_from_msg(content), msg["content"].get("transient", {}).get("display_id"))
         return super().process_message(msg, cell, cell_index)
 
     async def async_execute_cell(self, cell, cell_index, *words, **settings):
@@ -86,7 +94,6 @@ def execute(path: Path, timeout: float = 600) -> int:
         number = sum(cell.cell_type == "code" for cell in notebook.cells[: client.at + 1])
         source = "\n".join(f"    {line}" for line in cell.source.splitlines())
         traces = [text_of(output) for output in cell.get("outputs", []) if output["output_type"] == "error"]
-        print(f"\n{path.name}: cell {number} failed:\n{source}\n", file=sys.stderr)
-        print("".join(traces) or error, file=sys.stderr)
+        say(f"\n{path.name}: cell {number} failed:\n{source}\n\n{''.join(traces) or error}\n", sys.stderr)
         return 1
     return 0

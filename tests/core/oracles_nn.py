@@ -128,7 +128,7 @@ def max_pool2d(x, **options):
     return y, indices
 
 
-def max_pool2d_grad(grad, indices, shape):
+def max_pool2d_grad(grad, indices, shape, apart):
     out = np.zeros(shape, grad.dtype)
     for n, c, i, j in np.ndindex(grad.shape):
         out[n, c].reshape(-1)[indices[n, c, i, j]] += grad[n, c, i, j]

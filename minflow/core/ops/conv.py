@@ -267,62 +267,78 @@ def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
 
 
 # ---- channel by channel ------------------------------------------------------------------------------------------
+# Tiles of images are turned to (H, W, T, C): then each filter position is one long multiply-add over a window of (H, W),
+# whose inner run T * C is contiguous however small the images are, and no padding is needed.
 
 
-def planes(geo: Geometry, bytes_per_image: int):
+def planes(geo: Geometry, itemsize: int):
     """Tiles of images so small that what is done to one stays in cache."""
-    step = max(1, (TILE // 2) // max(bytes_per_image, 1))
+    step = max(1, TILE // max(geo.c * (geo.h * geo.w + 2 * geo.pixels) * itemsize, 1))
     return [slice(i, min(i + step, geo.n)) for i in range(0, geo.n, step)]
+
+
+def turned(x, purpose: str):
+    """(T, C, H, W) as (H, W, T, C), copied into scratch memory."""
+    t, c, h, w = x.shape
+    out = buffer(purpose, (h, w, t, c), x.dtype)
+    out[...] = x.transpose(2, 3, 0, 1)
+    return out
+
+
+def windows(geo: Geometry):
+    """(u, v, window of the output, window of the input) for each filter position, cut to where both have pixels."""
+    for u in range(geo.kh):
+        for v in range(geo.kw):
+            outs, ins = [], []
+            for k, n, m, s, p, d in zip((u, v), (geo.h, geo.w), geo.size, geo.stride, geo.padding, geo.dilation):
+                offset = k * d - p
+                first, last = max(0, -(offset // s)), min(m, (n - 1 - offset) // s + 1)
+                outs.append(slice(first, max(last, first)))
+                ins.append(slice(first * s + offset, max((last - 1) * s + offset + 1, first * s + offset), s))
+            if outs[0].stop > outs[0].start and outs[1].stop > outs[1].start:
+                yield u, v, tuple(outs), tuple(ins)
+
+
+def product_of(xp, a, b):
+    return xp.multiply(a, b, out=buffer("product", a.shape, a.dtype))
 
 
 def depthwise(xp, geo: Geometry, x, weight, out):
     many = geo.f // geo.c  # filters per channel
-    for tile in planes(geo, 3 * x[:1].nbytes):
-        images = padded(x[tile], geo.padding, "padded")
-        product = buffer("product", (len(images), geo.c, *geo.size), x.dtype)
+    for tile in planes(geo, x.itemsize):
+        images = turned(x[tile], "turned")
+        sums = buffer("sums", (*geo.size, images.shape[2], geo.c), x.dtype)
         for m in range(many):
-            place = out[tile, m::many] if many > 1 else out[tile]
-            first = True
-            for u in range(geo.kh):
-                for v in range(geo.kw):
-                    seen = shifted(images, u, v, geo.size, geo.stride, geo.dilation)
-                    w = weight[m::many, 0, u, v].reshape(1, geo.c, 1, 1)
-                    if first:
-                        xp.multiply(seen, w, out=place)
-                        first = False
-                    else:
-                        xp.multiply(seen, w, out=product)
-                        xp.add(place, product, out=place)
+            sums.fill(0)
+            for u, v, outs, ins in windows(geo):
+                place = sums[outs]
+                xp.add(place, product_of(xp, images[ins], weight[m::many, 0, u, v]), out=place)
+            out[tile, m::many] = sums.transpose(2, 3, 0, 1)
     return out
 
 
 def depthwise_input_grad(xp, geo: Geometry, grad, weight, out):
-    many, (ph, pw) = geo.f // geo.c, geo.padding
-    for tile in planes(geo, 3 * out[:1].nbytes):
-        t = tile.stop - tile.start
-        images = buffer("padded", (t, geo.c, geo.h + 2 * ph, geo.w + 2 * pw), grad.dtype)
-        images.fill(0)
-        product = buffer("product", (t, geo.c, *geo.size), grad.dtype)
+    many = geo.f // geo.c
+    for tile in planes(geo, grad.itemsize):
+        sums = buffer("sums", (geo.h, geo.w, tile.stop - tile.start, geo.c), grad.dtype)
+        sums.fill(0)
         for m in range(many):
-            g = grad[tile, m::many] if many > 1 else grad[tile]
-            for u in range(geo.kh):
-                for v in range(geo.kw):
-                    xp.multiply(g, weight[m::many, 0, u, v].reshape(1, geo.c, 1, 1), out=product)
-                    place = shifted(images, u, v, geo.size, geo.stride, geo.dilation)
-                    xp.add(place, product, out=place)
-        out[tile] = images[:, :, ph : ph + geo.h, pw : pw + geo.w]
+            g = turned(grad[tile, m::many], "turned")
+            for u, v, outs, ins in windows(geo):
+                place = sums[ins]
+                xp.add(place, product_of(xp, g[outs], weight[m::many, 0, u, v]), out=place)
+        out[tile] = sums.transpose(2, 3, 0, 1)
     return out
 
 
 def depthwise_weight_grad(xp, geo: Geometry, grad, x, out):
     many = geo.f // geo.c
     out.fill(0)
-    for tile in planes(geo, 3 * x[:1].nbytes):
-        images = padded(x[tile], geo.padding, "padded")
+    for tile in planes(geo, grad.itemsize):
+        images = turned(x[tile], "turned")
         for m in range(many):
-            g = grad[tile, m::many] if many > 1 else grad[tile]
-            for u in range(geo.kh):
-                for v in range(geo.kw):
-                    seen = shifted(images, u, v, geo.size, geo.stride, geo.dilation)
-                    out[m::many, 0, u, v] += xp.einsum("nchw,nchw->c", g, seen)
+            g = turned(grad[tile, m::many], "sums")
+            for u, v, outs, ins in windows(geo):
+                product = product_of(xp, images[ins], g[outs]).reshape(-1, geo.c)
+                out[m::many, 0, u, v] += xp.add.reduce(product, 0)
     return out

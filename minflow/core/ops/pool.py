@@ -15,6 +15,7 @@ from .conv import shifted
 from .rules import need_floating
 
 Pair = tuple[int, int]
+TILE = 1 << 18  # bytes of the images that are worked on at a time
 
 
 def extent(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -66,7 +67,8 @@ MAX_CASES = [
 max_pool2d = define(
     "max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode) -> y, indices",
     lambda x, **options: (lambda y: (y, y.but(dtype=int64)))(pooled("max_pool2d", x, **options)),
-    dict(x=lambda g, out1, x_spec: max_pool2d_grad(g[0], out1, shape=x_spec.shape)),
+    dict(x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
+        g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation)))),
     examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
     doc="The largest number of each window (the first of equal ones; NaN wins), and where in H * W it stood.",
 )
@@ -78,42 +80,66 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
     if out is None:
         out = xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
     y, indices = out
-    wide = bordered(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
     width = x.shape[3]
     top = xp.arange(size[0])[:, None] * stride[0] - padding[0]
     left = xp.arange(size[1]) * stride[1] - padding[1]
-    origin = top * width + left
     steps = [(u, v) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
-    where = xp.zeros(y.shape, "int32")
-    best = xp.empty(y.shape, bool)
-    y[...] = -xp.inf
-    for u, v in steps:
-        seen = shifted(wide, u, v, size, stride, dilation)
-        xp.greater(seen, y, out=best)
-        best |= seen != seen  # NaN wins
-        xp.copyto(y, seen, where=best)
-        xp.copyto(where, u * dilation[0] * width + v * dilation[1], where=best)
-    xp.add(where, origin, out=indices, casting="unsafe")
+    offsets = xp.asarray([u * dilation[0] * width + v * dilation[1] for u, v in steps])
+    for tile in tiles(x):
+        wide = bordered(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
+        seen = [shifted(wide, u, v, size, stride, dilation) for u, v in steps]
+        chosen = largest(xp, seen, y[tile])
+        xp.add(offsets[chosen], top * width + left, out=indices[tile])
     return out
 
 
+def tiles(x):
+    """Slices of images that stay in cache while they are worked on."""
+    step = max(1, TILE // max(x[:1].nbytes, 1))
+    return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
+
+
+def largest(xp, seen: list, y):
+    """Write the largest of the views into y; give which one it was (the first of equal ones, or the first NaN)."""
+    xp.copyto(y, seen[0])
+    if len(seen) <= 255:  # the later of two wins by its higher number, so no masks are written
+        number = xp.zeros(y.shape, "uint8")
+        better = xp.empty(y.shape, bool)
+        candidate = xp.empty(y.shape, "uint8")
+        for k, view in enumerate(seen[1:], 1):
+            xp.greater(view, y, out=better)
+            xp.multiply(better, xp.uint8(k), out=candidate)
+            xp.maximum(number, candidate, out=number)
+            xp.maximum(y, view, out=y)
+        if not xp.isnan(y).any():
+            return number
+    stacked = xp.stack(seen)
+    number = xp.argmax(stacked, 0)  # numpy's argmax takes the first, and NaN wins
+    y[...] = xp.take_along_axis(stacked, number[None], 0)[0]
+    return number
+
+
 max_pool2d_grad = define(
-    "max_pool2d_grad(grad, indices; shape)",
-    lambda grad, indices, shape: grad.but(shape=shape),
+    "max_pool2d_grad(grad, indices; shape, apart)",
+    lambda grad, indices, shape, apart: grad.but(shape=shape),
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
-    doc="Each number of the cotangent added to where its window had the largest number.",
+    doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a pixel.",
 )
 
 
 @kernel(max_pool2d_grad)
-def _(xp, grad, indices, shape, out=None):
+def _(xp, grad, indices, shape, apart, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     pixels = shape[2] * shape[3]
     if not out.size:
         return out
     offsets = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1) * pixels
     flat = (indices + offsets).reshape(-1)
+    if apart:
+        out.fill(0)
+        out.reshape(-1)[flat] = grad.reshape(-1)
+        return out
     out[...] = xp.bincount(flat, weights=grad.reshape(-1), minlength=out.size).reshape(shape)
     return out
 
@@ -121,7 +147,7 @@ def _(xp, grad, indices, shape, out=None):
 picked = define(
     "max_pool2d_pick(x, indices)",
     lambda x, indices: x.but(shape=indices.shape),
-    dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape)),
+    dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape, apart=False)),
     examples=[],
     doc="The numbers of an image at given places in H * W.",
 )
@@ -144,7 +170,7 @@ def places(*shape: int):
     return ints(*shape, high=16)
 
 
-max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), places(2, 3, 2, 2), shape=(2, 3, 4, 4)),)
+max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), places(2, 3, 2, 2), shape=(2, 3, 4, 4), apart=False),)
 picked.examples = (case(floats(2, 3, 4, 4), places(2, 3, 2, 2)),)
 
 # ---- the mean ----------------------------------------------------------------------------------------------------

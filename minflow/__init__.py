@@ -10,6 +10,7 @@ behind a name is in the module that it is imported from. Start reading at `core/
 """
 
 import warnings as _warnings
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.creation import (
@@ -18,16 +19,16 @@ from .core.creation import (
 )
 from .core.errors import MinflowError, MinflowWarning
 from .core.functions import (
-    abs, add, addcdiv, addcmul, addmm, addmv, all, allclose, amax, amin, any, argmax, argmin, argsort, argwhere,
-    baddbmm, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, bmm, broadcast_tensors, broadcast_to, cat, ceil, chunk, clamp, 
-    concat, concatenate, cos, count_nonzero, cumsum, diag, diagonal, div, dot, einsum, eq, equal, erf, exp, expand, expm1,
+    abs, absolute, acos, add, addcdiv, addcmul, addmm, addmv, all, allclose, amax, amin, any, argmax, argmin, argsort, argwhere, asin, atan,
+    baddbmm, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, bmm, broadcast_tensors, broadcast_to, cat, ceil, chunk, clamp, clip,
+    concat, concatenate, cos, count_nonzero, cumsum, diag, diagonal, div, divide, dot, einsum, eq, equal, erf, exp, expand, expm1,
     flatten, flip, floor, floor_divide, fmod, gather, ge, gt, hstack, index_add, index_select, inner, isclose, isfinite, isinf, isnan,
     kron, le, lerp, log, log1p, log2, logical_and, logical_not, logical_or, logical_xor, logsumexp, lt, masked_fill, masked_select,
-    matmul, max, maximum, mean, median, meshgrid, min, minimum, mm, moveaxis, movedim, mul, mv, narrow, ne, neg, 
+    matmul, max, maximum, mean, median, meshgrid, min, minimum, mm, moveaxis, movedim, mul, multiply, mv, narrow, ne, neg, negative,
     nonzero, norm, numel, one_hot, outer, permute, pow, prod, reciprocal, relu, remainder, repeat_interleave, reshape, result_type,
     roll, round, rsqrt, scatter, scatter_add, select, sigmoid, sign, sin, sort, split, sqrt, square, squeeze, stack, std, std_mean,
-    sub, sum, swapaxes, swapdims, t, take, take_along_dim, tan, tanh, tensordot, tile, topk, trace, transpose, tril, triu,
-    trunc, unbind, unflatten, unsqueeze, var, var_mean, vstack, where,
+    sub, subtract, sum, swapaxes, swapdims, t, take, take_along_dim, tan, tanh, tensordot, tile, topk, trace, transpose, tril, triu,
+    true_divide, trunc, unbind, unflatten, unsqueeze, var, var_mean, vstack, where,
 )
 from .core.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .core.printing import set_printoptions
@@ -50,3 +51,20 @@ half, float, double, int, long = float16, float32, float64, int32, int64
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.core\.")
 
 __version__ = "0.1.0"
+
+if _TYPE_CHECKING:
+    from . import data, utils, vision
+
+_LATER = ("data", "utils", "vision")  # rooms that many programs do not need: imported at first use
+
+
+def __getattr__(name: str):
+    if name in _LATER:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

@@ -41,6 +41,7 @@ class Op:
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe = elementwise, is_view, alias_safe
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
+        self.__doc__ = doc  # for help(flow.exp) and flow.exp? in a notebook
         self.many = len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
         self.shortcut = elementwise in ("same", "float") and not self.many
@@ -82,7 +83,21 @@ class Op:
         )
 
     def __call__(self, *inputs, **attrs):
+        if len(inputs) != len(self.inputs) and not self.variadic:
+            inputs = self.named(inputs, attrs)
         return apply(self, *inputs, **attrs)
+
+    def named(self, inputs: tuple, attrs: dict) -> list:
+        """The inputs, those missing found among the keywords: by our name, or by PyTorch's `input` and `other`."""
+        found = list(inputs)
+        for ours, theirs in zip(self.inputs[len(found) :], ("input", "other", "")[len(found) :]):
+            name = ours if ours in attrs else theirs
+            if name in attrs:
+                found.append(attrs.pop(name))
+        if len(found) != len(self.inputs):
+            wanted = ", ".join(self.inputs)
+            fail(DTypeError, f"{self.name}: {len(found)} inputs given, {len(self.inputs)} wanted", f"{self.name}({wanted})")
+        return found
 
     def __repr__(self) -> str:
         return self.name

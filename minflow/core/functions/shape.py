@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from ..errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import fail
+from ..op import apply, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.rules import join
@@ -21,10 +21,14 @@ ALL = (None, None, None)  # a slice as getitem's attr
 
 def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
     """The shape with its one -1 replaced."""
-    if math.prod(shape) == total and {int}.issuperset(map(type, shape)) and min(shape, default=0) >= 0:
-        return tuple(shape)
-    if all([n.__class__ is int and n >= 0 for n in shape]) and math.prod(shape) == total:
-        return tuple(shape)
+    known = 1
+    for n in shape:
+        if n.__class__ is not int or n < 0:
+            break
+        known *= n
+    else:
+        if known == total:
+            return tuple(shape)
     shape = tuple([integer(n, "size") for n in shape])
     if shape.count(-1) > 1 or any(n < -1 for n in shape):
         fail(ShapeError, f"{name}: {shape} is no shape", "at most one size may be -1, which is worked out", x=x)
@@ -48,6 +52,11 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
     return shape
 
 
+def given(shape: tuple):
+    """The sizes of f(2, 3) and of f((2, 3)) alike."""
+    return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+
+
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view if the tensor is contiguous, else a copy."""
     if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
@@ -58,9 +67,7 @@ def reshape(input, *shape):
 
 def view(input, *shape):
     """The same elements in another shape, always a view. Raises ShapeError if the tensor is not contiguous."""
-    shape = work_out(
-        shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape, input.spec.size, "view", input
-    )
+    shape = work_out(given(shape), input.spec.size, "view", input)
     if not input.is_contiguous():
         fail(
             ShapeError,
@@ -68,7 +75,7 @@ def view(input, *shape):
             "x.reshape(...), which copies if it must",
             x=input,
         )
-    return s.reshape(input, shape=shape)
+    return apply(s.reshape, input, shape=shape)
 
 
 def flatten(input, start_dim: int = 0, end_dim: int = -1):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
-import tempfile
-from multiprocessing import reduction
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 SHARES = os.name == "posix"
 ALIGN = 64  # bytes: arrays begin at a cache line
@@ -21,6 +21,8 @@ ALIGN = 64  # bytes: arrays begin at a cache line
 
 def send(pipe: Connection, thing: Any, inline: int) -> None:
     """Send an object. Raises what pickling raises before anything was sent."""
+    from multiprocessing import reduction
+
     buffers: list[pickle.PickleBuffer] = []
     text = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
     parts = [memoryview(text), *(b.raw() for b in buffers)]
@@ -44,12 +46,16 @@ def memory_file() -> int:
     """The descriptor of a new file that nobody else can find."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("minflow-batch", os.MFD_CLOEXEC)
+    import tempfile
+
     with tempfile.TemporaryFile(buffering=0) as file:
         return os.dup(file.fileno())
 
 
 def receive(pipe: Connection) -> Any:
     """The next object. Raises EOFError or OSError when the other side is gone."""
+    from multiprocessing import reduction
+
     shared, rest = pipe.recv()
     if not shared:
         # Arrays on bytes could not be written to.

@@ -1,0 +1,344 @@
+"""DataLoader: the same batches with any workers, order, errors, and nothing left behind."""
+
+import collections
+import gc
+import multiprocessing
+import threading
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import DataError, LoaderError, MinflowError, ShapeError, WorkerError
+from minflow.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset, get_worker_info
+
+CREWS = [dict(num_workers=1), dict(num_workers=3), dict(num_workers=2, workers="process"),
+         dict(num_workers=3, workers="process", prefetch_factor=5)]  # fmt: skip
+IDS = ["1 thread", "3 threads", "2 processes", "3 processes"]
+
+
+def left_behind():
+    names = [t.name for t in threading.enumerate() if t.name.startswith("minflow")]
+    return names + [p.name for p in multiprocessing.active_children()]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind():
+    yield
+    assert left_behind() == []
+
+
+class Numbers(Dataset):
+    """Samples that draw, of all forms."""
+
+    def __init__(self, n=23, bad=(), error=KeyError):
+        self.n, self.bad, self.error = n, bad, error
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        if i in self.bad:
+            raise self.error(f"sample {i}")
+        return {"x": flow.rand(20, 30), "two": (flow.randn(2), i), "half": i / 2, "name": f"n{i}", "bytes": np.full(i % 2 + 3, i)[:3]}
+
+
+def leaves(thing):
+    if isinstance(thing, dict):
+        thing = list(thing.values())
+    if isinstance(thing, list):
+        return [leaf for part in thing for leaf in leaves(part)]
+    return [thing.numpy() if isinstance(thing, flow.Tensor) else thing]
+
+
+def walk(dataset, epochs=2, **options):
+    g = flow.Generator().manual_seed(11)
+    loader = DataLoader(dataset, generator=g, **options)
+    return [leaves(batch) for _ in range(epochs) for batch in loader]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(
+        len(p) == len(q) and all(type(u) is type(v) and (np.array_equal(u, v) if isinstance(u, np.ndarray) else u == v)
+                                 for u, v in zip(p, q)) for p, q in zip(a, b))  # fmt: skip
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=IDS)
+@pytest.mark.parametrize("options", [dict(batch_size=4, shuffle=True), dict(batch_size=5, drop_last=True), dict(batch_size=None)], ids=str)
+def test_workers_change_no_bit(crew, options):
+    alone = walk(Numbers(), **options)
+    assert same(alone, walk(Numbers(), **options, **crew))
+    assert not same(alone[: len(alone) // 2], alone[len(alone) // 2 :])  # the epochs differ
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=IDS)
+def test_a_sample_draws_alone(crew):
+    """Its numbers depend on the epoch and on its own number, not on the batch that it is in."""
+
+    def by_sample(**options):
+        loader = DataLoader(Numbers(), generator=flow.Generator().manual_seed(3), **options)
+        return {int(i): x for b in loader for i, x in zip(b["two"][1].numpy(), b["x"].numpy())}
+
+    a, b = by_sample(batch_size=4), by_sample(batch_size=7, sampler=[5, 22, 0, 7], **crew)
+    assert all(np.array_equal(a[i], b[i]) for i in b) and len(b) == 4
+
+
+def test_the_default_generator(monkeypatch):
+    def draw(**crew):
+        flow.manual_seed(4)
+        return [leaves(b) for b in DataLoader(Numbers(), 4, shuffle=True, **crew)] + [[flow.rand(2).numpy()]]
+
+    assert same(draw(), draw(num_workers=2)) and same(draw(), draw(num_workers=2, workers="process"))
+
+
+def test_collate_draws_too():
+    def collate(samples):
+        return len(samples), flow.rand(3)
+
+    alone = [b[1].tolist() for b in DataLoader(Numbers(), 4, collate_fn=collate, generator=flow.Generator().manual_seed(1))]
+    for crew in CREWS:
+        assert alone == [b[1].tolist() for b in DataLoader(Numbers(), 4, collate_fn=collate, generator=flow.Generator().manual_seed(1), **crew)]
+
+
+class Stream(IterableDataset):
+    def __init__(self, n=10):
+        self.n = n
+
+    def __iter__(self):
+        for i in range(self.n):
+            yield i, flow.rand(2)
+
+    def __len__(self):
+        return self.n
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=IDS)
+def test_iterable(crew):
+    for options in (dict(batch_size=4), dict(batch_size=4, drop_last=True), dict(batch_size=5), dict(batch_size=None)):
+        alone = walk(Stream(), **options)
+        assert same(alone, walk(Stream(), **options, **crew))
+        assert len(alone) == 2 * len(DataLoader(Stream(), **options))
+    assert [b[0].tolist() for b in DataLoader(Stream(), 4, **crew)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+def test_lengths_and_order():
+    data = TensorDataset(flow.arange(10))
+    assert [b[0].tolist() for b in DataLoader(data, 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert len(DataLoader(data, 4)) == 3 and len(DataLoader(data, 4, drop_last=True)) == 2
+    own = [[3, 1], [2], [0, 9]]
+    assert [b[0].tolist() for b in DataLoader(data, batch_sampler=own)] == own and len(DataLoader(data, batch_sampler=own)) == 3
+    assert [b[0].tolist() for b in DataLoader(data, 2, sampler=[3, 1, 2])] == [[3, 1], [2]]
+    a, b = iter(DataLoader(data, 4)), iter(DataLoader(data, 4))
+    assert next(a)[0].tolist() == next(b)[0].tolist()
+    loader = DataLoader(data, 10, sampler=RandomSampler(data, generator=flow.Generator().manual_seed(0)))
+    assert next(iter(loader))[0].tolist() != next(iter(loader))[0].tolist()
+
+
+@pytest.mark.parametrize("crew", [{}, *CREWS], ids=["none", *IDS])
+def test_one_gather_is_the_same_as_many_samples(crew):
+    x, y = flow.randn(50, 3, 4), flow.arange(50)
+    quick, slow = TensorDataset(x, y), collections.namedtuple("Plain", "data")
+    slow = [(x[i], y[i]) for i in range(50)]
+    for data in (quick, Subset(quick, list(range(49, -1, -1)))):
+        plain = slow if data is quick else slow[::-1]
+        assert same(walk(data, batch_size=8, shuffle=True, **crew), walk(plain, batch_size=8, shuffle=True))
+
+
+def test_getitems():
+    class Many(Numbers):
+        asked = []
+
+        def __getitems__(self, indices):
+            self.asked.append(indices)
+            return [(i, flow.rand(2)) for i in indices]
+
+    data = Many(6)
+    alone = walk(data, batch_size=4)
+    assert data.asked == [[0, 1, 2, 3], [4, 5]] * 2 and same(alone, walk(data, batch_size=4, num_workers=2))
+    data.__class__.__getitems__ = lambda self, indices: [1]
+    with pytest.raises(LoaderError, match="gave 1 samples for 4"):
+        list(DataLoader(data, 4))
+
+
+@pytest.mark.parametrize("crew", [{}, *CREWS], ids=["none", *IDS])
+def test_an_error_shows_where_it_came_from(crew):
+    seen = []
+    with pytest.raises(KeyError, match="sample 9") as caught:
+        for batch in DataLoader(Numbers(bad=[9]), 4, **crew):
+            seen.append(batch["two"][1].tolist())
+    assert seen == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    (note,) = caught.value.__notes__
+    assert "was making batch 2, samples [8, 9, 10, 11]" in note and ("worker" in note) == bool(crew)
+    text = "".join(__import__("traceback").format_exception(caught.value))
+    assert "in __getitem__" in text and 'raise self.error(f"sample {i}")' in text
+
+
+class Unpicklable(Exception):
+    def __init__(self, a, b=None):
+        super().__init__(a)
+        self.lock = threading.Lock()
+
+
+def test_an_error_that_cannot_travel():
+    with pytest.raises(WorkerError, match="Unpicklable: sample 9") as caught:
+        list(DataLoader(Numbers(bad=[9], error=Unpicklable), 4, num_workers=2, workers="process"))
+    assert "raise self.error" in str(caught.value.__cause__)
+
+
+def test_an_error_of_ours_names_the_loop():
+    class Ragged(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return flow.ones(i + 1)
+
+    for crew in [{}, *CREWS]:
+        with pytest.raises(ShapeError, match=r"other shapes[\s\S]*\[1\][\s\S]*\[2\][\s\S]*test_loader.py:\d+\n") as caught:
+            list(DataLoader(Ragged(), 4, **crew))
+        assert "batch 0" in caught.value.__notes__[0]
+
+
+def test_a_batch_that_cannot_travel():
+    with pytest.raises(Exception, match="(?i)pickle") as caught:
+        list(DataLoader(Numbers(), 4, num_workers=1, workers="process", collate_fn=lambda samples: threading.Lock()))
+    assert any("cannot be pickled" in line for line in str(caught.value.__cause__).splitlines())
+
+
+def test_an_error_of_the_sampler_comes_in_its_turn():
+    def numbers():
+        yield from range(6)
+        raise ZeroDivisionError("the sampler")
+
+    class Own:
+        def __iter__(self):
+            return numbers()
+
+    for crew in [{}, *CREWS]:
+        seen = []
+        with pytest.raises(ZeroDivisionError, match="the sampler"):
+            for batch in DataLoader(Numbers(), 2, sampler=Own(), **crew):
+                seen.append(batch["name"])
+        assert seen == [["n0", "n1"], ["n2", "n3"], ["n4", "n5"]]
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=IDS)
+def test_leaving_early(crew):
+    for _ in DataLoader(Numbers(400), 2, **crew):
+        break
+    assert left_behind() == []
+    with pytest.raises(RuntimeError, match="in the loop"):
+        for _ in DataLoader(Numbers(400), 2, **crew):
+            raise RuntimeError("in the loop")
+    assert left_behind() == []
+    next(iter(DataLoader(Numbers(400), 2, **crew)))
+    gc.collect()
+    assert left_behind() == []
+
+
+def test_two_at_once():
+    """A worker that is forked later does not hold the pipes of an earlier one."""
+    for crew in CREWS:
+        a, b = DataLoader(Numbers(), 4, **crew), DataLoader(Numbers(), 4, num_workers=2, workers="process")
+        assert len(list(zip(a, b, strict=True))) == 6
+
+
+def init(number):
+    Numbers.hello = number
+
+
+def test_worker_info():
+    class Asks(Numbers):
+        def __getitem__(self, i):
+            info = get_worker_info()
+            return (info.id, info.num_workers, len(info.dataset), Numbers.hello) if info else (-1, -1, -1, -1)
+
+    assert get_worker_info() is None
+    rows = [leaves(b) for b in DataLoader(Asks(8), 4, num_workers=2, workers="process", worker_init_fn=init)]
+    assert [[int(v[0]) for v in row] for row in rows] == [[0, 2, 8, 0], [1, 2, 8, 1]]
+    assert not hasattr(Numbers, "hello")
+    assert int(next(iter(DataLoader(Stream(), 4, num_workers=3)))[0][0]) == 0
+
+    def fails(number):
+        raise OSError("no disk")
+
+    for crew in CREWS:
+        with pytest.raises(OSError, match="no disk") as caught:
+            list(DataLoader(Numbers(), 4, worker_init_fn=fails, **crew))
+        assert "in worker_init_fn" in "".join(__import__("traceback").format_exception(caught.value))
+
+
+def test_other_generators_differ_between_worker_processes():
+    class Legacy(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            import random
+
+            return np.random.rand(), random.random()
+
+    state = np.random.get_state()[1].copy()
+    runs = []
+    for n in (2, 3):
+        g = flow.Generator().manual_seed(0)
+        batches = [leaves(b) for b in DataLoader(Legacy(), 2, num_workers=n, workers="process", generator=g)]
+        runs.append(np.concatenate([np.concatenate(b) for b in batches]))
+        assert len(set(runs[-1])) == 16
+    assert np.array_equal(*runs) and np.array_equal(state, np.random.get_state()[1])
+
+
+def test_no_grad_holds_in_threads():
+    w = flow.ones(2, requires_grad=True)
+
+    class Uses(Numbers):
+        def __getitem__(self, i):
+            return (w * i).requires_grad
+
+    with flow.no_grad():
+        assert not any(b.any().item() for b in DataLoader(Uses(4), 2, num_workers=2))
+    assert all(b.all().item() for b in DataLoader(Uses(4), 2, num_workers=2))
+
+
+def test_timeout():
+    for crew in (dict(num_workers=1), dict(num_workers=1, workers="process")):
+        event = multiprocessing.get_context("fork").Event()
+
+        class Slow(Numbers):
+            def __getitem__(self, i):
+                event.wait(0.4)  # noqa: B023
+                return i
+
+        with pytest.raises(WorkerError, match="did not finish batch 0 within 0.05 s"):
+            for _ in DataLoader(Slow(), 1, timeout=0.05, **crew):
+                pass
+
+
+def test_big_batches_can_be_written_to():
+    x = flow.randn(64, 1000)
+    for (batch,) in DataLoader(TensorDataset(x), 32, num_workers=2, workers="process"):
+        batch += 1
+        assert batch.is_contiguous() and batch.numpy().flags.writeable
+    assert flow.equal(batch, x[32:] + 1)
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (dict(batch_size=0), "batch_size is 0"), (dict(batch_size=-3), "-3"), (dict(batch_size=2.5), "2.5"),
+    (dict(workers="fiber"), "fiber"), (dict(num_workers=-1), r"num_workers +-1"), (dict(prefetch_factor=0), r"prefetch_factor +0"),
+    (dict(shuffle=True, sampler=[1]), "shuffle=True and a sampler"), (dict(batch_sampler=[[1]], batch_size=4), "batch_sampler excludes"),
+    (dict(batch_size=None, drop_last=True), "batch_size=None"), (dict(dataset=Numbers), "Numbers is a class"),
+    (dict(dataset=Stream(), shuffle=True), "own order"), (dict(dataset=iter([1])), "no __len__"),
+])  # fmt: skip
+def test_mistakes(arguments, said):
+    with pytest.raises(LoaderError, match=said) as caught:
+        DataLoader(**({"dataset": Numbers()} | arguments))
+    assert isinstance(caught.value, MinflowError) and isinstance(caught.value, ValueError) and "test_loader.py" in str(caught.value)
+
+
+def test_data_errors_travel_whole():
+    class Bad(Numbers):
+        def __getitem__(self, i):
+            raise DataError("image broken.png: is damaged", values={"file": "broken.png"}, hint="another copy")
+
+    with pytest.raises(DataError, match=r"broken.png[\s\S]*another copy"):
+        list(DataLoader(Bad(), 4, num_workers=1, workers="process"))

@@ -109,7 +109,7 @@ def advanced_target(x, index):
     """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y views x, its indexed axes merged."""
     basic, indices, places, separated, closed = [], [], [], False, False
     for entry in entries_of(x, index):
-        if entry == ("gap",) if isinstance(entry, tuple) else False:
+        if isinstance(entry, tuple) and entry == ("gap",):
             closed = bool(indices)
             continue
         if is_tensor(entry) or entry.__class__ is int or (isinstance(entry, tuple) and entry[0] == "new"):
@@ -159,11 +159,15 @@ def assign_indexed(x, index, value):
         and not getattr(getattr(value, "spec", None), "shape", ())
     ):
         return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)  # also in a graph
-    flat = s.reshape(x.contiguous(), shape=(x.spec.size,))
-    places = advanced_getitem(positions(x.spec.shape), index)
-    if is_tensor(value) and value.spec.shape != places.spec.shape:
-        lead = value.spec.ndim - places.spec.ndim
-        if lead > 0 and set(value.spec.shape[:lead]) == {1}:
+    y, places, axis = advanced_target(x, index)
+    if y is not x:  # more than one axis is indexed: by positions in the flattened tensor
+        y, axis = s.reshape(x.contiguous(), shape=(x.spec.size,)), 0
+        places = advanced_getitem(positions(x.spec.shape), index)
+    if is_tensor(value):
+        shape = y.spec.shape[:axis] + places.spec.shape + y.spec.shape[axis + 1 :]
+        lead = value.spec.ndim - len(shape)
+        if lead > 0 and set(value.spec.shape[:lead]) == {1}:  # numpy drops leading axes of size 1
             value = s.reshape(value.contiguous(), shape=value.spec.shape[lead:])
-        value = s.expand(value, shape=places.spec.shape)
-    return s.reshape(i.index_put(flat, places, value, axis=0), shape=x.spec.shape)
+        value = value if value.spec.shape == shape else s.expand(value, shape=shape)
+    changed = i.index_put(y, places, value, axis=axis)
+    return changed if y is x else s.reshape(changed, shape=x.spec.shape)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """The folder of fetched files: `$MINFLOW_DATA`, else `minflow` in the system's cache folder (`~/.cache` on Linux)."""
+    """Where fetched files go: `$MINFLOW_DATA`, else `minflow` in the system's cache folder (`~/.cache` on Linux)."""
     if own := os.environ.get("MINFLOW_DATA"):
         return Path(own).expanduser()
     if base := os.environ.get("XDG_CACHE_HOME"):

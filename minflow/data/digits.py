@@ -21,7 +21,8 @@ EVERY = 6  # each sixth image is for testing: 300 of them, 1,497 to train on
 
 
 def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"):
-    """The digits cut into batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist gives them.
+    """The digits cut into batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist gives
+    them.
 
     images: `float32[n, batch_size, 1, image_size, image_size]` in [0, 1]; labels: `int32[n, batch_size]`.
     1,497 images to train on and 300 to test; those that fill no batch are left out (DataLoader over
@@ -33,7 +34,11 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
     ((29, 50, 1, 8, 8), (29, 50))
     """
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or not 1 <= batch_size <= 300:
-        fail(OutOfRangeError, f"digits: batch_size is {batch_size}, and the test part has 300 images", "1 to 300, such as 50 or 100")
+        fail(
+            OutOfRangeError,
+            f"digits: batch_size is {batch_size}, and the test part has 300 images",
+            "1 to 300, such as 50 or 100",
+        )
     if data_format not in ("NCHW", "NHWC"):
         fail(OutOfRangeError, f"digits: there is no data_format {data_format!r}", '"NCHW" or "NHWC"')
     parts = []
@@ -50,7 +55,9 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
 def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
     """images `float32[n, image_size, image_size]` in [0, 1] and labels `uint8[n]` of one part. Shared: read only."""
     if image_size not in (8, 28):
-        fail(OutOfRangeError, f"digits: image_size is {image_size}", "8, as they were made, or 28, as MNIST's images are")
+        fail(
+            OutOfRangeError, f"digits: image_size is {image_size}", "8, as they were made, or 28, as MNIST's images are"
+        )
     arrays = read_npz(FILE, EXPECTED)
     chosen = (np.arange(1797) % EVERY == 0) != train
     images, labels = arrays["images"][chosen].astype("float32") / 16, arrays["labels"][chosen]

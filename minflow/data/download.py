@@ -50,7 +50,12 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
                         bring(url, part, limit, path.name)
                     check(part, sha256)
                 except (OSError, http.client.HTTPException, ValueError) as error:
-                    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                    if isinstance(error, OSError) and error.errno in (
+                        errno.ENOSPC,
+                        errno.EDQUOT,
+                        errno.EACCES,
+                        errno.EROFS,
+                    ):
                         raise
                     reasons[url] = reason(error)
                 else:
@@ -120,7 +125,9 @@ def bring(url: str, part: Path, limit: int, name: str) -> None:
             return
         raise
     with answer:
-        continues = have and answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        continues = (
+            have and answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        )
         if not continues:
             have = 0
         length = answer.headers.get("Content-Length", "")
@@ -153,13 +160,17 @@ def check(part: Path, sha256: str | None) -> None:
 
 @contextmanager
 def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A line on stderr that moves at most ten times a second; where no terminal or notebook shows it, one line at the end."""
+    """A line on stderr that moves ten times a second; where no terminal or notebook shows it, one line at the end."""
     start = last = time.monotonic()
     moving = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     have = 0
 
     def text() -> str:
-        size = f"{have / 1e6:.1f} of {total / 1e6:.1f} MB, {have * 100 // max(total, 1)} %" if total else f"{have / 1e6:.1f} MB"
+        size = (
+            f"{have / 1e6:.1f} of {total / 1e6:.1f} MB, {have * 100 // max(total, 1)} %"
+            if total
+            else f"{have / 1e6:.1f} MB"
+        )
         return f"{name}: {size}, {have / 1e6 / max(time.monotonic() - start, 1e-3):.1f} MB/s"
 
     def show(done: int) -> None:

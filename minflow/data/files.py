@@ -1,4 +1,4 @@
-"""Read data files that may be damaged or not what they claim to be: npz, idx (MNIST's own format), the CIFAR-10 archive.
+"""Read data files that may be damaged or not what they claim to be: npz, idx (MNIST's own format), CIFAR-10.
 
 Sizes are checked in the headers before anything is read into memory, nothing is written to disk, nothing is unpickled.
 What is wrong becomes one DataError that names the file and what was expected. Read next: `mnist.py`.
@@ -57,7 +57,9 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
                     raise bad(path, f"its array {name} is of another kind", found=f"{found[1]}{list(found[0])}",
                               expected=f"{dtype}{list(shape)}")  # fmt: skip
                 if info.file_size > 4096 + np.dtype(dtype).itemsize * int(np.prod(shape)):
-                    raise bad(path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}")
+                    raise bad(
+                        path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}"
+                    )
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in expected}
     except DataError:
@@ -77,7 +79,8 @@ def header(member) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
-    """`uint8[...]` of an idx file, gzipped or not: two zero bytes, the type 8, the number of axes, the sizes, the bytes.
+    """`uint8[...]` of an idx file, gzipped or not: two zero bytes, the type 8, the number of axes, the sizes, the
+    bytes.
 
     ndim: how many axes it must have (3 for images, 1 for labels).  limit: the most bytes it may unpack to.
     """
@@ -114,7 +117,8 @@ CIFAR_ROWS = 10_000
 
 
 def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` from `cifar-10-binary.tar.gz`, read without unpacking it to disk.
+    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` from `cifar-10-binary.tar.gz`, read without unpacking it to
+    disk.
 
     Only regular files of the six known names and of exactly the right size are read, whatever else the archive holds.
     """
@@ -146,7 +150,10 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
     except damage() as error:
         raise bad(path, "is damaged, or no tar.gz archive", reason=str(error) or type(error).__name__) from None
     if missing := [name for name in wanted if name not in parts]:
-        hint = "minflow reads the binary version, cifar-10-binary.tar.gz: the Python version consists of pickles, which can run any program"
+        hint = (
+            "minflow reads the binary version, cifar-10-binary.tar.gz: "
+            "the Python version consists of pickles, which can run any program"
+        )
         raise bad(path, f"has no member {', '.join(missing)}", hint)
     rows = np.frombuffer(bytearray().join(parts[name] for name in wanted), "uint8").reshape(-1, CIFAR_RECORD)
     check_labels(path, rows[:, 0], 10)
@@ -156,4 +163,8 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
 def check_labels(path: Path, labels: np.ndarray, classes: int) -> None:
     """Refuse labels that name no class."""
     if labels.size and labels.max() >= classes:
-        raise bad(path, f"has the label {labels.max()} at position {int(labels.argmax())}", expected=f"labels 0 to {classes - 1}")
+        raise bad(
+            path,
+            f"has the label {labels.max()} at position {int(labels.argmax())}",
+            expected=f"labels 0 to {classes - 1}",
+        )

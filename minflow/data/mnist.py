@@ -1,4 +1,4 @@
-"""MNIST in batches, as OneFlow's `load_mnist` gives it, from the file `mnist.npz`. Read next: `download.py`, `files.py`."""
+"""MNIST in batches, as OneFlow's `load_mnist` gives it, from `mnist.npz`. Read next: `download.py`, `files.py`."""
 
 from __future__ import annotations
 
@@ -47,13 +47,19 @@ def load_mnist(
     check_batch("train_batch_size", train_batch_size, 60000)
     check_batch("test_batch_size", test_batch_size, 10000)
     if data_format not in ("NCHW", "NHWC"):
-        fail(ShapeError, f"load_mnist: there is no data_format {data_format!r}", '"NCHW" (channels first) or "NHWC" (channels last)')
+        fail(
+            ShapeError,
+            f"load_mnist: there is no data_format {data_format!r}",
+            '"NCHW" (channels first) or "NHWC" (channels last)',
+        )
     arrays = mnist_arrays(url, hash_check, out_dir)
     train = batched(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
     return train, batched(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
 
 
-def mnist_arrays(url: str | None = None, sha256: str | None = SHA256, out_dir=None, say: bool = True) -> dict[str, np.ndarray]:
+def mnist_arrays(
+    url: str | None = None, sha256: str | None = SHA256, out_dir=None, say: bool = True
+) -> dict[str, np.ndarray]:
     """The four arrays of `mnist.npz`, found or fetched. A file put there by hand only has to hold the right arrays."""
     folders = [Path(".") if out_dir is None else Path(out_dir), cache_dir()]
     path = first_of("mnist.npz", folders)
@@ -88,7 +94,9 @@ def batched(images: np.ndarray, labels: np.ndarray, size: int, data_format: str)
     """uint8 images `[n, H, W]` and labels `[n]` in whole batches; the images that fill no batch are left out."""
     count, (height, width) = len(images) // size, images.shape[1:]
     if count == 0:
-        raise DataError(f"a batch of {size} is larger than the {len(images)} images", where=here(), hint="a smaller batch_size")
+        raise DataError(
+            f"a batch of {size} is larger than the {len(images)} images", where=here(), hint="a smaller batch_size"
+        )
     scaled = np.divide(images[: count * size], np.float32(255), dtype="float32")
     shape = (1, height, width) if data_format == "NCHW" else (height, width, 1)
     return scaled.reshape(count, size, *shape), labels[: count * size].reshape(count, size).astype("int32")

@@ -106,7 +106,9 @@ def test_nothing_left_to_fetch(server, tmp_path, have):
 def test_the_error_names_all(server, tmp_path):
     target = tmp_path / "file.bin"
     with pytest.raises(DataError) as caught:
-        fetch([f"{server.url}/missing", f"{server.url}/other", f"{server.url}/huge"], target, SHA256, LIMIT, "do without")
+        fetch(
+            [f"{server.url}/missing", f"{server.url}/other", f"{server.url}/huge"], target, SHA256, LIMIT, "do without"
+        )
     text = str(caught.value)
     assert "none of 3 addresses" in text and "404" in text and "sha256" in text and "1000000000 bytes" in text
     assert f"Try: copy file.bin by hand to {target}, or do without" in text and "test_download.py" in text

@@ -72,8 +72,15 @@ def test_offline(empty):
     assert "flow.data.digits()" in text and "test_mnist.py" in text
 
 
-@pytest.mark.parametrize("name, size, near", [("train_batch_size", 64, "60 or 75"), ("test_batch_size", 300, "250 or 400"),
-                                              ("train_batch_size", 0, "1"), ("test_batch_size", -5, "1")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, size, near",
+    [
+        ("train_batch_size", 64, "60 or 75"),
+        ("test_batch_size", 300, "250 or 400"),
+        ("train_batch_size", 0, "1"),
+        ("test_batch_size", -5, "1"),
+    ],
+)
 def test_batches_must_divide(empty, name, size, near):
     with pytest.raises(ShapeError, match=rf"{name} is {size}[\s\S]*{near}"):
         load_mnist(**{name: size})

@@ -120,7 +120,11 @@ def test_gradients_pass_through_a_batch():
 def test_concat_and_subset():
     a, b = TensorDataset(flow.arange(3)), TensorDataset(flow.arange(10, 14))
     both = a + b
-    assert len(both) == 7 and [both[i][0].item() for i in range(7)] == [0, 1, 2, 10, 11, 12, 13] and both[-1][0].item() == 13
+    assert (
+        len(both) == 7
+        and [both[i][0].item() for i in range(7)] == [0, 1, 2, 10, 11, 12, 13]
+        and both[-1][0].item() == 13
+    )
     with pytest.raises(OutOfRangeError, match="no sample 7 in a dataset of 7"):
         both[7]
     with pytest.raises(LoaderError):

@@ -30,8 +30,14 @@ class Mine(Dataset):
 
 def start(body, program, **environment):
     env = os.environ | {"PYTHONPATH": str(TOP)} | environment
-    return subprocess.Popen([sys.executable, "-W", "error", "-c", PRELUDE.format(body=body) + program], env=env, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PRELUDE.format(body=body) + program],
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def alive(pid):
@@ -56,7 +62,9 @@ for pid, i in DataLoader(Mine(), 2, num_workers=2, workers="process"):
 """
 
 
-@pytest.mark.parametrize("body", ["time.sleep(0.02)", "time.sleep(600 if i > 40 else 0)"], ids=["between batches", "in the middle of one"])
+@pytest.mark.parametrize(
+    "body", ["time.sleep(0.02)", "time.sleep(600 if i > 40 else 0)"], ids=["between batches", "in the middle of one"]
+)
 def test_ctrl_c_leaves_no_process(body):
     with start(body, LOOP) as program:
         pids = list(map(int, program.stdout.readline().split()))
@@ -94,7 +102,9 @@ print(n)
 
 def test_the_last_iterator_of_a_program():
     """A loop that is still open when the program ends does not keep it."""
-    program = 'it = iter(DataLoader(Mine(), 2, num_workers=2, workers="process")); print(next(it)[0][0].item(), flush=True)'
+    program = (
+        'it = iter(DataLoader(Mine(), 2, num_workers=2, workers="process")); print(next(it)[0][0].item(), flush=True)'
+    )
     with start("pass", program) as program:
         out, err = program.communicate(timeout=20)
         assert program.returncode == 0 and gone([int(out)]) and err == ""
@@ -116,7 +126,9 @@ class Dies(Dataset):
 @pytest.mark.parametrize("how, said", [("killed", "killed by SIGKILL"), ("exits", "exit code 3")])
 def test_a_worker_that_dies(how, said):
     seen = []
-    with pytest.raises(WorkerError, match=rf"process 0 died while it was making batch 2[\s\S]*{said}[\s\S]*test_worker_processes.py"):
+    with pytest.raises(
+        WorkerError, match=rf"process 0 died while it was making batch 2[\s\S]*{said}[\s\S]*test_worker_processes.py"
+    ):
         for batch in DataLoader(Dies(how), 4, num_workers=2, workers="process"):
             seen.append(batch.tolist())
     assert seen == [[0, 1, 2, 3], [4, 5, 6, 7]]
@@ -151,7 +163,11 @@ def test_without_fork(monkeypatch):
     """Where processes are started afresh: what can be imported works, the rest is refused in time."""
     monkeypatch.setattr(workers, "START", "spawn")
     data = TensorDataset(flow.arange(10))
-    assert [b[0].tolist() for b in DataLoader(data, 4, num_workers=1, workers="process")] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [b[0].tolist() for b in DataLoader(data, 4, num_workers=1, workers="process")] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9],
+    ]
     with pytest.raises(LoaderError, match=r"cannot be sent to a worker process[\s\S]*spawn"):
         list(DataLoader(data, 4, num_workers=1, workers="process", collate_fn=lambda samples: samples))
 
@@ -159,7 +175,9 @@ def test_without_fork(monkeypatch):
 def test_without_fork_in_a_notebook(monkeypatch):
     monkeypatch.setattr(workers, "START", "spawn")
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
-    cell = type("Cell", (Dataset,), {"__module__": "__main__", "__len__": lambda self: 4, "__getitem__": lambda self, i: i})
+    cell = type(
+        "Cell", (Dataset,), {"__module__": "__main__", "__len__": lambda self: 4, "__getitem__": lambda self, i: i}
+    )
     with pytest.raises(LoaderError, match=r'cannot see what a notebook cell defines[\s\S]*Cell[\s\S]*workers="thread"'):
         list(DataLoader(cell(), 4, num_workers=1, workers="process"))
 
@@ -190,9 +208,12 @@ def test_in_a_notebook():
 
         assert run(PRELUDE.format(body="time.sleep(0.001)"))[0] == "ok"
         for kind in ("thread", "process"):
-            status, text = run(f'print(sum(len(i) for _, i in DataLoader(Mine(), 50, num_workers=2, workers="{kind}")))')
+            status, text = run(
+                f'print(sum(len(i) for _, i in DataLoader(Mine(), 50, num_workers=2, workers="{kind}")))'
+            )
             assert (status, text.strip()) == ("ok", "1000"), text
-        loop = 'for pid, i in DataLoader(Mine(), 2, num_workers=2, workers="process"):\n    time.sleep(.1)\n    print("started", flush=True) if i[0] == 4 else 0'
+        loop = 'for _, i in DataLoader(Mine(), 2, num_workers=2, workers="process"):\n    time.sleep(.1)\n    '
+        loop += 'print("started", flush=True) if i[0] == 4 else 0'
         status, text = run(loop, interrupt=True)
         assert status == "error" and "KeyboardInterrupt" in text
         status, text = run("import multiprocessing; print(multiprocessing.active_children())")

@@ -75,8 +75,12 @@ def test_fetched_from_a_mirror(tmp_path, cache, monkeypatch, kind, capsys):
 
 def test_files_exchanged_by_hand(tmp_path):
     mnist_files(tmp_path / "data")
-    (tmp_path / "data" / "train-images-idx3-ubyte.gz").write_bytes((tmp_path / "data" / "t10k-images-idx3-ubyte.gz").read_bytes())
-    with pytest.raises(DataError, match=r"is not the file that its name says[\s\S]*\[20, 28, 28\][\s\S]*\[60, 28, 28\]"):
+    (tmp_path / "data" / "train-images-idx3-ubyte.gz").write_bytes(
+        (tmp_path / "data" / "t10k-images-idx3-ubyte.gz").read_bytes()
+    )
+    with pytest.raises(
+        DataError, match=r"is not the file that its name says[\s\S]*\[20, 28, 28\][\s\S]*\[60, 28, 28\]"
+    ):
         datasets.MNIST("data")
 
 
@@ -99,7 +103,11 @@ def test_cifar10(tmp_path, monkeypatch):
     image, label = data[14]
     assert np.array_equal((image.numpy() * 255).round(), rows[1, 2, 1:].reshape(3, 32, 32)) and label == rows[1, 2, 0]
     test = datasets.CIFAR10("data", train=False)
-    assert len(test) == 12 and test[3][0].size == (32, 32) and np.array_equal(np.asarray(test[3][0])[0, 0], rows[5, 3, [1, 1025, 2049]])
+    assert (
+        len(test) == 12
+        and test[3][0].size == (32, 32)
+        and np.array_equal(np.asarray(test[3][0])[0, 0], rows[5, 3, [1, 1025, 2049]])
+    )
     assert [p.name for p in (tmp_path / "data").iterdir()] == ["cifar-10-binary.tar.gz"]
 
 
@@ -134,7 +142,9 @@ def test_digits():
     assert picture.size == (8, 8) and picture.mode == "L"
 
 
-@pytest.mark.parametrize("transform", [None, TO_TENSOR, transforms.Compose([TO_TENSOR, transforms.Normalize(0.3, 0.7)])], ids=str)
+@pytest.mark.parametrize(
+    "transform", [None, TO_TENSOR, transforms.Compose([TO_TENSOR, transforms.Normalize(0.3, 0.7)])], ids=str
+)
 def test_a_batch_at_once_is_the_same(transform):
     data = datasets.Digits(transform=transform)
     plain = [data[i] for i in range(100)]
@@ -149,7 +159,9 @@ def test_a_batch_at_once_is_the_same(transform):
 def test_fake():
     data = datasets.FakeData(5, (3, 8, 6), transform=TO_TENSOR)
     again = datasets.FakeData(5, (3, 8, 6), transform=TO_TENSOR)
-    assert flow.equal(data[3][0], again[3][0]) and data[3][0].shape == (3, 8, 6) and not flow.equal(data[3][0], data[2][0])
+    assert (
+        flow.equal(data[3][0], again[3][0]) and data[3][0].shape == (3, 8, 6) and not flow.equal(data[3][0], data[2][0])
+    )
     assert not flow.equal(datasets.FakeData(5, (3, 8, 6), transform=TO_TENSOR, random_offset=1)[3][0], data[3][0])
     assert datasets.FakeData(1, (1, 4, 5))[0][0].size == (5, 4) and {data[i][1] for i in range(5)} <= set(range(10))
     with pytest.raises(OutOfRangeError, match="no sample 5"):

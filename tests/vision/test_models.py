@@ -13,22 +13,44 @@ def test_lenet():
     model = models.lenet()
     shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
     assert shapes == {
-        "conv1.weight": (32, 1, 5, 5), "conv1.bias": (32,), "conv2.weight": (64, 32, 5, 5), "conv2.bias": (64,),
-        "fc1.weight": (512, 3136), "fc1.bias": (512,), "fc2.weight": (10, 512), "fc2.bias": (10,),
-    }  # fmt: skip
+        "conv1.weight": (32, 1, 5, 5),
+        "conv1.bias": (32,),
+        "conv2.weight": (64, 32, 5, 5),
+        "conv2.bias": (64,),
+        "fc1.weight": (512, 3136),
+        "fc1.bias": (512,),
+        "fc2.weight": (10, 512),
+        "fc2.bias": (10,),
+    }
     assert sum(p.numel() for p in model.parameters()) == 1_663_370
-    assert model(flow.rand(2, 1, 28, 28)).shape == (2, 10) and models.lenet(num_classes=4, in_channels=3)(flow.rand(2, 3, 28, 28)).shape == (2, 4)
+    assert model(flow.rand(2, 1, 28, 28)).shape == (2, 10) and models.lenet(num_classes=4, in_channels=3)(
+        flow.rand(2, 3, 28, 28)
+    ).shape == (2, 4)
 
 
 def expected_names():
     """torchvision's names and shapes, from the table of the paper and its way of nesting."""
+
     def norm(prefix, n):
-        return {f"{prefix}.weight": (n,), f"{prefix}.bias": (n,), f"{prefix}.running_mean": (n,), f"{prefix}.running_var": (n,),
-                f"{prefix}.num_batches_tracked": ()}  # fmt: skip
+        return {
+            f"{prefix}.weight": (n,),
+            f"{prefix}.bias": (n,),
+            f"{prefix}.running_mean": (n,),
+            f"{prefix}.running_var": (n,),
+            f"{prefix}.num_batches_tracked": (),
+        }
 
     names = {"features.0.0.weight": (32, 3, 3, 3)} | norm("features.0.1", 32)
     number, inside = 1, 32
-    for t, c, n, _ in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
+    for t, c, n, _ in [
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ]:
         for _ in range(n):
             p, wide, k = f"features.{number}.conv", inside * t, 0
             if t != 1:
@@ -52,7 +74,11 @@ def test_mobilenet_v2():
     with flow.no_grad():
         assert model(flow.rand(1, 3, 64, 32)).shape == (1, 1000)
     thin = models.mobilenet_v2(num_classes=7, width_mult=0.35)
-    assert thin.last_channel == 1280 and thin.features[0][0].out_channels == 16 and thin(flow.rand(2, 3, 32, 32)).shape == (2, 7)
+    assert (
+        thin.last_channel == 1280
+        and thin.features[0][0].out_channels == 16
+        and thin(flow.rand(2, 3, 32, 32)).shape == (2, 7)
+    )
     assert [make_divisible(v) for v in (1, 12, 19, 33)] == [8, 16, 24, 32]
 
 

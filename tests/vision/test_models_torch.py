@@ -27,6 +27,7 @@ def twin(module):
     if isinstance(module, nn.ReLU6):
         return tnn.ReLU6()
     if isinstance(module, models.mobilenet_v2.__globals__["InvertedResidual"]):
+
         class Block(tnn.Module):
             def __init__(self):
                 super().__init__()
@@ -44,7 +45,9 @@ def test_same_logits():
     ours = models.mobilenet_v2(num_classes=10).eval()
     theirs = torch.nn.Module()
     theirs.features, theirs.classifier = twin(ours.features), twin(ours.classifier)
-    theirs.load_state_dict({name: torch.from_numpy(np.array(t.numpy())) for name, t in ours.state_dict().items()}, strict=True)
+    theirs.load_state_dict(
+        {name: torch.from_numpy(np.array(t.numpy())) for name, t in ours.state_dict().items()}, strict=True
+    )
     theirs.eval()
     x = np.random.default_rng(0).standard_normal((2, 3, 64, 64)).astype("float32")
     with torch.no_grad(), flow.no_grad():

@@ -25,7 +25,11 @@ def kinds(array):
         out = tensor.numpy()
         return out[0] if array.ndim == 2 else out.transpose(1, 2, 0)
 
-    return [(Image.fromarray(array), np.asarray), (array, np.asarray), (flow.tensor(np.ascontiguousarray(planes)), back)]
+    return [
+        (Image.fromarray(array), np.asarray),
+        (array, np.asarray),
+        (flow.tensor(np.ascontiguousarray(planes)), back),
+    ]
 
 
 def equal_on_all(function, array, expected=None):
@@ -92,21 +96,28 @@ def test_normalize():
     assert transforms.Normalize(mean, std, inplace=True)(z) is z
 
 
-@pytest.mark.parametrize("mistake, kind, said", [
-    (lambda: transforms.Normalize([0.5] * 3, [0.5] * 3)(flow.rand(1, 4, 4)), ShapeError, r"mean has 3 numbers, and the image has 1"),
-    (lambda: transforms.Normalize(0.5, 0.5)(RGB), DTypeError, "ToTensor comes first"),
-    (lambda: transforms.Normalize(0.5, 0), OutOfRangeError, r"std is \[0.0\]"),
-    (lambda: transforms.Normalize([0.5, 0.5], 0.5), ShapeError, "2 means and 1"),
-    (lambda: transforms.RandomCrop(20)(RGB), ShapeError, "20x20 pixels does not fit into an image of 12x16"),
-    (lambda: transforms.RandomHorizontalFlip(1.5), OutOfRangeError, "p is 1.5"),
-    (lambda: transforms.Resize(0), OutOfRangeError, "the size is 0"),
-    (lambda: transforms.Resize(8, "cubic")(RGB), OutOfRangeError, "'cubic'"),
-    (lambda: transforms.RandomHorizontalFlip()([1, 2]), DTypeError, "not list"),
-    (lambda: transforms.CenterCrop(2)(flow.ones(3)), ShapeError, r"\[3\]"),
-    (lambda: transforms.Compose([transforms.ToTensor]), LoaderError, r"ToTensor\(\)"),
-    (lambda: transforms.RandomCrop(4, padding=-1), OutOfRangeError, "padding is -1"),
-    (lambda: transforms.Lambda(3), DTypeError, "3 cannot be called"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "mistake, kind, said",
+    [
+        (
+            lambda: transforms.Normalize([0.5] * 3, [0.5] * 3)(flow.rand(1, 4, 4)),
+            ShapeError,
+            r"mean has 3 numbers, and the image has 1",
+        ),
+        (lambda: transforms.Normalize(0.5, 0.5)(RGB), DTypeError, "ToTensor comes first"),
+        (lambda: transforms.Normalize(0.5, 0), OutOfRangeError, r"std is \[0.0\]"),
+        (lambda: transforms.Normalize([0.5, 0.5], 0.5), ShapeError, "2 means and 1"),
+        (lambda: transforms.RandomCrop(20)(RGB), ShapeError, "20x20 pixels does not fit into an image of 12x16"),
+        (lambda: transforms.RandomHorizontalFlip(1.5), OutOfRangeError, "p is 1.5"),
+        (lambda: transforms.Resize(0), OutOfRangeError, "the size is 0"),
+        (lambda: transforms.Resize(8, "cubic")(RGB), OutOfRangeError, "'cubic'"),
+        (lambda: transforms.RandomHorizontalFlip()([1, 2]), DTypeError, "not list"),
+        (lambda: transforms.CenterCrop(2)(flow.ones(3)), ShapeError, r"\[3\]"),
+        (lambda: transforms.Compose([transforms.ToTensor]), LoaderError, r"ToTensor\(\)"),
+        (lambda: transforms.RandomCrop(4, padding=-1), OutOfRangeError, "padding is -1"),
+        (lambda: transforms.Lambda(3), DTypeError, "3 cannot be called"),
+    ],
+)
 def test_mistakes(mistake, kind, said):
     with pytest.raises(kind, match=said) as caught:
         mistake()
@@ -117,15 +128,24 @@ def test_random_crops_are_even():
     flow.manual_seed(0)
     t, image = transforms.RandomCrop(2), np.arange(9, dtype="uint8").reshape(3, 3)
     seen = [int(t(image)[0, 0]) for _ in range(2000)]
-    assert {i: abs(seen.count(i) - 500) < 90 for i in (0, 1, 3, 4)} == dict.fromkeys((0, 1, 3, 4), True) and len(set(seen)) == 4
+    assert {i: abs(seen.count(i) - 500) < 90 for i in (0, 1, 3, 4)} == dict.fromkeys((0, 1, 3, 4), True) and len(
+        set(seen)
+    ) == 4
     flips = sum(int(transforms.RandomHorizontalFlip(0.3)(image)[0, 0] == 2) for _ in range(2000))
     assert abs(flips - 600) < 80
     assert transforms.RandomCrop(5, pad_if_needed=True)(image).shape == (5, 5)
     assert np.array_equal(transforms.RandomVerticalFlip(1)(image), image[::-1])
 
 
-AUGMENT = transforms.Compose([transforms.RandomCrop(28, padding=4), transforms.RandomHorizontalFlip(), transforms.Resize(20),
-                              transforms.ToTensor(), transforms.Normalize(0.5, 0.5)])  # fmt: skip
+AUGMENT = transforms.Compose(
+    [
+        transforms.RandomCrop(28, padding=4),
+        transforms.RandomHorizontalFlip(),
+        transforms.Resize(20),
+        transforms.ToTensor(),
+        transforms.Normalize(0.5, 0.5),
+    ]
+)
 
 
 def test_workers_change_no_bit():
@@ -176,7 +196,9 @@ for act in (lambda: T.Resize(4)(np.zeros((8, 8), "uint8")), lambda: datasets.Fak
         print(error.what.split()[0], error.hint)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "Resize pip install pillow\nToPILImage pip install pillow\n" and issubclass(MissingDependencyError, ImportError)
+    assert done.stdout == "Resize pip install pillow\nToPILImage pip install pillow\n" and issubclass(
+        MissingDependencyError, ImportError
+    )
 
 
 def test_reprs():

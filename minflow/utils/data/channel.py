@@ -1,8 +1,9 @@
 """Objects between processes: small ones through a pipe, large ones through memory that both look at.
 
-An object is pickled with its arrays' buffers apart (pickle protocol 5). From `inline` bytes on, everything is written once
-into an anonymous file in memory whose descriptor travels through the pipe; the receiver's arrays lie in that memory and free it
-when they die. It has no name, so nothing is left behind when a process is killed. Read next: `workers.py`.
+An object is pickled with its arrays' buffers apart (pickle protocol 5). From `inline` bytes on, everything is written
+once into an anonymous file in memory whose descriptor travels through the pipe; the receiver's arrays lie in that
+memory and free it when they die. It has no name, so nothing is left behind when a process is killed. Read next:
+`workers.py`.
 """
 
 from __future__ import annotations

@@ -16,11 +16,15 @@ from ...core.tensor import Tensor
 def default_collate(samples: Sequence) -> Any:
     """One batch of a list of samples, as PyTorch makes it.
 
-    Tensors and arrays are stacked along a new first axis; floats become float64, integers int64; texts stay a list; of
-    tuples, lists and dicts each position is collated. Raises ShapeError where shapes differ, naming position and sample.
+    Tensors and arrays are stacked along a new first axis; floats become float64, integers int64; texts stay a list;
+    of tuples, lists and dicts each position is collated. Raises ShapeError where shapes differ, naming position and
+    sample.
     """
     if not len(samples):
-        raise LoaderError("default_collate: there is no sample to make a batch of", hint="a batch_sampler gives lists that are not empty")
+        raise LoaderError(
+            "default_collate: there is no sample to make a batch of",
+            hint="a batch_sampler gives lists that are not empty",
+        )
     return collate(samples, "sample")
 
 
@@ -29,9 +33,9 @@ def collate(samples: Sequence, path: str) -> Any:
     if isinstance(first, Tensor):
         same_kind(samples, Tensor, path)
         check_shapes([t.spec for t in samples], path)
-        if any(t.requires_grad for t in samples):
+        if any(t.requires_grad or t.array is None for t in samples):
             return F.stack(list(samples))
-        return from_numpy(np.stack([t.detach().numpy() for t in samples]))
+        return from_numpy(np.stack([t.array for t in samples]))
     if isinstance(first, np.ndarray) and first.dtype.kind in "biuf":
         same_kind(samples, np.ndarray, path)
         check_shapes(samples, path)
@@ -50,30 +54,40 @@ def collate(samples: Sequence, path: str) -> Any:
         same_kind(samples, Mapping, path)
         for i, sample in enumerate(samples):
             if sample.keys() != first.keys():
-                raise LoaderError(f"default_collate: {path} has other keys in sample {i} of the batch than in sample 0",
-                                  values={"sample 0": list(first), f"sample {i}": list(sample)}, hint="the same keys in each sample")  # fmt: skip
+                raise LoaderError(
+                    f"default_collate: {path} has other keys in sample {i} of the batch than in sample 0",
+                    values={"sample 0": list(first), f"sample {i}": list(sample)},
+                    hint="the same keys in each sample",
+                )
         return {key: collate([sample[key] for sample in samples], f"{path}[{key!r}]") for key in first}
     if isinstance(first, tuple | list):
         same_kind(samples, (tuple, list), path)
         for i, sample in enumerate(samples):
             if len(sample) != len(first):
-                raise ShapeError(f"default_collate: {path} has {len(sample)} parts in sample {i} of the batch and {len(first)} in sample 0",
-                                 hint="pad them to one length, or give collate_fn=list to keep the samples apart")  # fmt: skip
+                raise ShapeError(
+                    f"default_collate: {path} has {len(sample)} parts in sample {i}, and {len(first)} in sample 0 of the batch",
+                    hint="pad them to one length, or give collate_fn=list to keep the samples apart",
+                )
         parts = [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))]
         return type(first)(*parts) if hasattr(first, "_fields") else parts
     image = "PIL" in type(first).__module__
     raise DTypeError(
         f"default_collate: {path} is a {type(first).__name__}, of which no batch can be made",
         values={path: repr(first)[:80]},
-        hint="transform=transforms.ToTensor() in the dataset" if image else "tensors, arrays, numbers or texts, or an own collate_fn",
+        hint="transform=transforms.ToTensor() in the dataset"
+        if image
+        else "tensors, arrays, numbers or texts, or an own collate_fn",
     )
 
 
 def same_kind(samples: Sequence, kind, path: str) -> None:
     for i, sample in enumerate(samples):
         if not isinstance(sample, kind):
-            raise DTypeError(f"default_collate: {path} is a {type(samples[0]).__name__} in sample 0 of the batch and a "
-                             f"{type(sample).__name__} in sample {i}", hint="the same form in each sample")  # fmt: skip
+            raise DTypeError(
+                f"default_collate: {path} is a {type(samples[0]).__name__} in sample 0 of the batch and a "
+                f"{type(sample).__name__} in sample {i}",
+                hint="the same form in each sample",
+            )
 
 
 def check_shapes(samples: Sequence, path: str) -> None:
@@ -90,8 +104,11 @@ def leaf(samples: Sequence, dtype: str, path: str) -> np.ndarray:
     try:
         return np.array(samples, dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DTypeError(f"default_collate: {path} is not a number in every sample", values={"reason": error},
-                         hint="the same form in each sample") from None  # fmt: skip
+        raise DTypeError(
+            f"default_collate: {path} is not a number in every sample",
+            values={"reason": error},
+            hint="the same form in each sample",
+        ) from None
 
 
 def default_convert(sample: Any) -> Any:

@@ -1,7 +1,8 @@
 """Datasets: what can be asked for sample number i, or walked through.
 
-`__getitems__(indices)` may give many samples at once, as in PyTorch; `whole_batch(indices)` may give what default_collate
-would make of them, at once. Both are shortcuts for the same numbers. Read next: `fetch.py`, which uses them.
+`__getitems__(indices)` may give many samples at once, as in PyTorch; `whole_batch(indices)` may give what
+default_collate would make of them, at once. Both are shortcuts for the same numbers. Read next: `fetch.py`, which
+uses them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ class Dataset:
     """Something with samples that have numbers: a subclass writes `__getitem__(index)` and `__len__()`."""
 
     def __getitem__(self, index) -> Any:
-        fail(LoaderError, f"{type(self).__name__} has no __getitem__", "def __getitem__(self, index): return image, label")
+        fail(
+            LoaderError,
+            f"{type(self).__name__} has no __getitem__",
+            "def __getitem__(self, index): return image, label",
+        )
 
     def __add__(self, other: Dataset) -> ConcatDataset:
         return ConcatDataset([self, other])
@@ -37,7 +42,11 @@ class IterableDataset(Dataset):
         fail(LoaderError, f"{type(self).__name__} has no __iter__", "def __iter__(self): yield image, label")
 
     def __getitem__(self, index) -> Any:
-        fail(LoaderError, f"{type(self).__name__} is an IterableDataset: its samples have no numbers", "for sample in dataset: ...")
+        fail(
+            LoaderError,
+            f"{type(self).__name__} is an IterableDataset: its samples have no numbers",
+            "for sample in dataset: ...",
+        )
 
 
 class TensorDataset(Dataset):
@@ -52,8 +61,12 @@ class TensorDataset(Dataset):
                 fail(LoaderError, f"TensorDataset: argument {i} is no tensor with rows", "flow.tensor(...)", argument=t)
         if len({len(t) for t in self.tensors}) > 1:
             named = {f"tensor {i}": t for i, t in enumerate(self.tensors)}
-            fail(ShapeError, f"TensorDataset: the tensors have {', '.join(str(len(t)) for t in self.tensors)} rows: not the same number",
-                 "one row per sample in each of them", **named)  # fmt: skip
+            fail(
+                ShapeError,
+                f"TensorDataset: the tensors have {', '.join(str(len(t)) for t in self.tensors)} rows, not one number",
+                "one row per sample in each of them",
+                **named,
+            )
 
     def __getitem__(self, index):
         return tuple(t[index] for t in self.tensors)
@@ -67,7 +80,10 @@ class TensorDataset(Dataset):
     def whole_batch(self, indices: Sequence[int]) -> list[Tensor]:
         """The rows `indices` of each tensor: one gather instead of as many slices and a stack."""
         where = checked(indices, len(self))
-        return [t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0)) for t in self.tensors]
+        return [
+            t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0))
+            for t in self.tensors
+        ]
 
 
 def checked(indices: Sequence[int], length: int) -> np.ndarray:
@@ -75,7 +91,11 @@ def checked(indices: Sequence[int], length: int) -> np.ndarray:
     where = np.asarray(indices, "int64")
     if where.size and (where.min() < -length or where.max() >= length):
         wrong = next(int(i) for i in where if not -length <= i < length)
-        fail(OutOfRangeError, f"there is no sample {wrong} in a dataset of {length}", "a sampler gives numbers below len(dataset)")
+        fail(
+            OutOfRangeError,
+            f"there is no sample {wrong} in a dataset of {length}",
+            "a sampler gives numbers below len(dataset)",
+        )
     return where % length if where.size and where.min() < 0 else where
 
 
@@ -85,7 +105,11 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
-            fail(LoaderError, "ConcatDataset takes at least one dataset, and none that is iterable only", "ConcatDataset([first, second])")
+            fail(
+                LoaderError,
+                "ConcatDataset takes at least one dataset, and none that is iterable only",
+                "ConcatDataset([first, second])",
+            )
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
 
     def __len__(self) -> int:
@@ -94,7 +118,11 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index):
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
-            fail(OutOfRangeError, f"there is no sample {index} in a dataset of {len(self)}", "a number below len(dataset)")
+            fail(
+                OutOfRangeError,
+                f"there is no sample {index} in a dataset of {len(self)}",
+                "a number below len(dataset)",
+            )
         part = bisect.bisect_right(self.cumulative_sizes, number)
         return self.datasets[part][number - (self.cumulative_sizes[part - 1] if part else 0)]
 
@@ -132,8 +160,11 @@ def random_split(dataset: Dataset, lengths: Sequence[int | float], generator=Non
         for i in range(count - sum(sizes)):  # what rounding left over goes to the first parts, one each
             sizes[i % len(sizes)] += 1
     if sum(sizes) != count or any(n < 0 for n in sizes):
-        fail(LoaderError, f"random_split: the lengths {list(lengths)} add up to {sum(sizes)}, and the dataset has {count} samples",
-             "lengths that add up to len(dataset), or shares that add up to 1, such as [0.8, 0.2]")  # fmt: skip
+        fail(
+            LoaderError,
+            f"random_split: the lengths {list(lengths)} add up to {sum(sizes)}, and the dataset has {count} samples",
+            "lengths that add up to len(dataset), or shares that add up to 1, such as [0.8, 0.2]",
+        )
     order = permutation(count, generator).tolist()
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - n : end]) for n, end in zip(sizes, ends)]

@@ -1,7 +1,7 @@
 """How one batch is made, the same in the caller's thread, in a worker thread and in a worker process.
 
-A Recipe holds what a worker needs: dataset, collate_fn, and the words from which each sample's random numbers are drawn.
-Read next: `workers.py`, which runs recipes elsewhere.
+A Recipe holds what a worker needs: dataset, collate_fn, and the words from which each sample's random numbers are
+drawn. Read next: `workers.py`, which runs recipes elsewhere.
 """
 
 from __future__ import annotations
@@ -65,7 +65,16 @@ class Recipe:
     batch_size: for an IterableDataset, whose samples have no numbers (`indices` is then None).
     """
 
-    def __init__(self, dataset, collate_fn: Callable, batched: bool, key: int, epoch: int, batch_size: int | None, drop_last: bool):
+    def __init__(
+        self,
+        dataset,
+        collate_fn: Callable,
+        batched: bool,
+        key: int,
+        epoch: int,
+        batch_size: int | None,
+        drop_last: bool,
+    ):
         self.dataset, self.collate_fn, self.batched = dataset, collate_fn, batched
         self.key, self.epoch, self.batch_size, self.drop_last = key, epoch, batch_size, drop_last
         self.walk, self.position = None, 0
@@ -78,7 +87,7 @@ class Recipe:
             if not samples or (self.batched and self.drop_last and len(samples) < self.batch_size):
                 return END
         elif not self.batched:
-            samples = [self.sample(indices)]
+            samples = self.samples([indices])
         else:
             with drawing_from(self.key, "loader", self.epoch, "batch", number):
                 if self.collate_fn is default_collate and hasattr(self.dataset, "whole_batch"):
@@ -86,20 +95,28 @@ class Recipe:
                 many = getattr(self.dataset, "__getitems__", None)
                 samples = many(indices) if many else None
             if samples is None:
-                samples = [self.sample(index) for index in indices]
+                samples = self.samples(indices)
             elif len(samples) != len(indices):
-                raise LoaderError(f"{type(self.dataset).__name__}.__getitems__ gave {len(samples)} samples for {len(indices)} numbers",
-                                  hint="one sample for each number, in the same order")  # fmt: skip
+                raise LoaderError(
+                    f"{type(self.dataset).__name__}.__getitems__ gave {len(samples)} samples, not {len(indices)}",
+                    hint="one sample for each number, in the same order",
+                )
         with drawing_from(self.key, "loader", self.epoch, "batch", number):
             return self.collate_fn(samples if self.batched else samples[0])
 
-    def sample(self, index: Any) -> Any:
+    def samples(self, indices: Sequence) -> list:
+        """Each sample by itself, with its own generator."""
+        dataset, key, epoch, samples = self.dataset, self.key, self.epoch, []
+        token = SAMPLE.set(None)
         try:
-            name = operator.index(index)
-        except TypeError:  # a sampler may give anything that the dataset understands
-            name = index
-        with drawing_from(self.key, "loader", self.epoch, name):
-            return self.dataset[index]
+            for index in indices:
+                # A sampler may give anything that the dataset understands; numbers of all types name the same sample.
+                name = operator.index(index) if hasattr(index, "__index__") else index
+                SAMPLE.set(SampleGenerator(key, "loader", epoch, name))
+                samples.append(dataset[index])
+        finally:
+            SAMPLE.reset(token)
+        return samples
 
     def further(self):
         """The next samples of an IterableDataset, the position being the sample's number."""
@@ -126,7 +143,9 @@ def noted(error: BaseException, number: int, indices: Any, maker: str) -> BaseEx
         samples = f", samples [{few}]"
     else:
         samples = "" if indices is None else f", sample {indices}"
-    if isinstance(error, MinflowError) and (not error.where or "threading.py:" in error.where or "process.py:" in error.where):
+    if isinstance(error, MinflowError) and (
+        not error.where or "threading.py:" in error.where or "process.py:" in error.where
+    ):
         error.where = here()  # there was no line of the learner's in the worker: the loop's line is the nearest
     error.add_note(f"while {maker} was making batch {number}{samples}")
     return error

@@ -20,12 +20,13 @@ from .workers import KINDS
 class DataLoader:
     """Walks through a dataset in batches.
 
-    dataset: has `__getitem__` and `__len__`, or is an IterableDataset.  batch_size: samples per batch; None gives single
-    samples.  shuffle: another order each time.  sampler, batch_sampler: the order, or the batches, of one's own.
+    dataset: has `__getitem__` and `__len__`, or is an IterableDataset.
+    batch_size: samples per batch; None gives single samples.  drop_last: leave out a last batch that is not full.
+    shuffle: another order each time.  sampler, batch_sampler: the order, or the batches, of one's own.
     num_workers: how many workers make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the loop.
-    workers: "thread" (nothing is copied; good while numpy and pillow do the work) or "process" (for Python code that takes long).
-    collate_fn: makes a batch of a list of samples.  drop_last: leave out a last batch that is not full.  timeout: in
-    seconds, how long a worker may take; 0 is forever.  worker_init_fn: called with its number in each worker.
+    workers: "thread" (no copies; good while numpy does the work) or "process" (for Python code that takes long).
+    collate_fn: makes a batch of a list of samples.  worker_init_fn: called with its number in each worker.
+    timeout: in seconds, how long a worker may take for a batch; 0 is forever.
     generator: where order and random transforms come from (by default flow's own, which manual_seed starts again).
 
     Each walk takes one counter of the generator, its epoch, and one more where the order is random. What minflow draws
@@ -57,20 +58,50 @@ class DataLoader:
             fail(LoaderError, f"DataLoader: {dataset.__name__} is a class, not a dataset", f"{dataset.__name__}(...)")
         if workers not in KINDS:
             fail(LoaderError, f"DataLoader: there are no workers {workers!r}", 'workers="thread" or workers="process"')
-        if not isinstance(num_workers, int) or num_workers < 0 or timeout < 0 or (prefetch_factor is not None and prefetch_factor < 1):
-            fail(LoaderError, "DataLoader: num_workers and timeout are not negative, prefetch_factor is at least 1",
-                 "num_workers=2", num_workers=num_workers, timeout=timeout, prefetch_factor=prefetch_factor)  # fmt: skip
+        if (
+            not isinstance(num_workers, int)
+            or num_workers < 0
+            or timeout < 0
+            or (prefetch_factor is not None and prefetch_factor < 1)
+        ):
+            fail(
+                LoaderError,
+                "DataLoader: num_workers and timeout are not negative, prefetch_factor is at least 1",
+                "num_workers=2",
+                num_workers=num_workers,
+                timeout=timeout,
+                prefetch_factor=prefetch_factor,
+            )
         if sampler is not None and shuffle:
-            fail(LoaderError, "DataLoader: shuffle=True and a sampler both say in which order samples come", "one of them")
+            fail(
+                LoaderError,
+                "DataLoader: shuffle=True and a sampler both say in which order samples come",
+                "one of them",
+            )
         if self.iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            fail(LoaderError, "DataLoader: the samples of an IterableDataset come in its own order", "shuffle inside its __iter__")
+            fail(
+                LoaderError,
+                "DataLoader: the samples of an IterableDataset come in its own order",
+                "shuffle inside its __iter__",
+            )
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            fail(LoaderError, "DataLoader: a batch_sampler excludes batch_size, shuffle, sampler and drop_last", "one or the other")
+            fail(
+                LoaderError,
+                "DataLoader: a batch_sampler excludes batch_size, shuffle, sampler and drop_last",
+                "one or the other",
+            )
         if batch_size is None and drop_last:
-            fail(LoaderError, "DataLoader: without batches (batch_size=None) there is no last one to drop", "drop_last=False")
+            fail(
+                LoaderError,
+                "DataLoader: without batches (batch_size=None) there is no last one to drop",
+                "drop_last=False",
+            )
         if not self.iterable and sampler is None and batch_sampler is None and not hasattr(dataset, "__len__"):
-            fail(LoaderError, f"DataLoader: {type(dataset).__name__} has no __len__, so nobody knows which samples it has",
-                 "def __len__(self): return ..., or make it an IterableDataset")  # fmt: skip
+            fail(
+                LoaderError,
+                f"DataLoader: {type(dataset).__name__} has no __len__, so nobody knows which samples it has",
+                "def __len__(self): return ..., or make it an IterableDataset",
+            )
         if sampler is None and not self.iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_sampler is not None:
@@ -78,7 +109,13 @@ class DataLoader:
         elif batch_size is not None:
             checked = BatchSampler(sampler if sampler is not None else (), batch_size, drop_last)
             batch_sampler = None if self.iterable else checked
-        self.dataset, self.batch_size, self.drop_last, self.num_workers, self.timeout = dataset, batch_size, drop_last, num_workers, timeout
+        self.dataset, self.batch_size, self.drop_last, self.num_workers, self.timeout = (
+            dataset,
+            batch_size,
+            drop_last,
+            num_workers,
+            timeout,
+        )
         self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
         self.batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self.batched else default_convert)
@@ -87,9 +124,21 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         generator = source(self.generator)
-        recipe = Recipe(self.dataset, self.collate_fn, self.batched, generator.key, generator.take(1), self.batch_size, self.drop_last)
+        recipe = Recipe(
+            self.dataset,
+            self.collate_fn,
+            self.batched,
+            generator.key,
+            generator.take(1),
+            self.batch_size,
+            self.drop_last,
+        )
         # The order is drawn here, not at the first batch, so that it does not depend on what happens in between.
-        batches = itertools.repeat(None) if self.iterable else iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        batches = (
+            itertools.repeat(None)
+            if self.iterable
+            else iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        )
         return self.ahead(recipe, batches) if self.num_workers else self.in_loop(recipe, batches)
 
     def in_loop(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:

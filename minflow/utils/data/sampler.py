@@ -87,8 +87,17 @@ class WeightedRandomSampler(Sampler):
         super().__init__()
         self.weights = np.asarray(weights, "float64")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
-        if self.weights.ndim != 1 or not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
-            fail(LoaderError, "WeightedRandomSampler: weights are finite numbers, none negative and not all 0", "one weight per sample")
+        if (
+            self.weights.ndim != 1
+            or not np.isfinite(self.weights).all()
+            or (self.weights < 0).any()
+            or not self.weights.any()
+        ):
+            fail(
+                LoaderError,
+                "WeightedRandomSampler: weights are finite numbers, none negative and not all 0",
+                "one weight per sample",
+            )
         if not replacement and num_samples > np.count_nonzero(self.weights):
             fail(LoaderError, f"WeightedRandomSampler: {num_samples} samples without replacement, but "
                  f"{np.count_nonzero(self.weights)} have a weight above 0", "replacement=True")  # fmt: skip

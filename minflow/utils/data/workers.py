@@ -1,7 +1,7 @@
 """Workers that make batches ahead of the loop: threads, or processes. Both take tasks and give outcomes in order.
 
-Worker k makes the batches k, k + n, k + 2n, ...: no queue is shared, so a worker that dies takes nothing with it, and what comes
-next is known without asking. `close` leaves nothing running. Read next: `channel.py`, how batches travel.
+Worker k makes the batches k, k + n, k + 2n, ...: no queue is shared, so a worker that dies takes nothing with it, and
+what comes next is known without asking. `close` leaves nothing running. Read next: `channel.py`, how batches travel.
 """
 
 from __future__ import annotations
@@ -94,7 +94,11 @@ class Threads:
             worker = Worker(recipe, k, count, init, False)
             # The grad mode and dtypes of the caller hold in the worker too.
             context, arguments = contextvars.copy_context(), (worker, self.tasks[k], self.answers[k], self.stopped)
-            self.threads.append(threading.Thread(target=context.run, args=(thread_main, *arguments), name=f"minflow-loader-{k}", daemon=True))
+            self.threads.append(
+                threading.Thread(
+                    target=context.run, args=(thread_main, *arguments), name=f"minflow-loader-{k}", daemon=True
+                )
+            )
         for thread in self.threads:
             thread.start()
 
@@ -148,15 +152,21 @@ class Processes:
                 LIVE.add(ours)
                 self.pipes.append(ours)
                 worker = Worker(recipe, k, count, init, True)
-                process = context.Process(target=process_main, args=(worker, theirs, self.inline), name=f"minflow-loader-{k}", daemon=True)
+                process = context.Process(
+                    target=process_main, args=(worker, theirs, self.inline), name=f"minflow-loader-{k}", daemon=True
+                )
                 with theirs, quietly_forking():
                     process.start()
                 self.processes.append(process)
         except BaseException as error:
             self.close(False)
             if isinstance(error, OSError):
-                raise WorkerError(f"DataLoader: only {len(self.processes)} of {count} worker processes could be started",
-                                  values={"reason": error}, where=here(), hint="fewer num_workers") from error  # fmt: skip
+                raise WorkerError(
+                    f"DataLoader: only {len(self.processes)} of {count} worker processes could be started",
+                    values={"reason": error},
+                    where=here(),
+                    hint="fewer num_workers",
+                ) from error
             raise
 
     def submit(self, k: int, task: tuple[int, Any]) -> None:
@@ -190,9 +200,10 @@ class Processes:
             f"DataLoader: worker process {k} died while it was making batch {number}",
             values={"how": how, "process": process.pid},
             where=here(),
-            hint="SIGKILL often means that memory ran out: fewer num_workers or smaller batches" if code == -9
+            hint="SIGKILL often means that memory ran out: fewer num_workers or smaller batches"
+            if code == -9
             else 'num_workers=0 or workers="thread" runs the dataset in this process, where a debugger sees it',
-        )  # fmt: skip
+        )
 
     def close(self, finished: bool) -> None:
         """Workers at rest end by themselves when their pipe closes; the others are ended."""
@@ -225,7 +236,7 @@ def end(running: list, how: str | None, seconds: float) -> None:
 
 @contextmanager
 def quietly_forking():
-    """Start a process: without Python's warning that threads exist, and with Ctrl-C held back until the child ignores it."""
+    """Start a process: no warning that threads exist, and Ctrl-C held back until the child ignores it."""
     masks = hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
     try:
@@ -260,7 +271,9 @@ def process_main(worker: Worker, pipe, inline: int) -> None:
             except OSError:
                 raise
             except Exception as error:
-                error.add_note("while sending the batch to the owner of the DataLoader: what it holds cannot be pickled")
+                error.add_note(
+                    "while sending the batch to the owner of the DataLoader: what it holds cannot be pickled"
+                )
                 send(pipe, (False, Failure(error)), inline)
         except OSError:
             return
@@ -295,12 +308,20 @@ class Failure:
 
 
 def too_slow(kind: str, k: int, number: int, timeout: float) -> WorkerError:
-    return WorkerError(f"DataLoader: {kind} {k} did not finish batch {number} within {timeout} s", where=here(), hint="a longer timeout")
+    return WorkerError(
+        f"DataLoader: {kind} {k} did not finish batch {number} within {timeout} s",
+        where=here(),
+        hint="a longer timeout",
+    )
 
 
 def check_sendable(recipe: Recipe, init: Callable | None) -> None:
     """Where processes cannot be forked, say in time what cannot be sent to them."""
-    own = "__main__" in (type(recipe.dataset).__module__, getattr(recipe.collate_fn, "__module__", ""), getattr(init, "__module__", ""))
+    own = "__main__" in (
+        type(recipe.dataset).__module__,
+        getattr(recipe.collate_fn, "__module__", ""),
+        getattr(init, "__module__", ""),
+    )
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if own and not file:
         raise LoaderError(

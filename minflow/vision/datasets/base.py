@@ -1,7 +1,7 @@
 """What the datasets of images share: an array of images, their labels, and a transform for each of both.
 
-A transform is given a PIL image, as users of torchvision expect; those of minflow also take the bare array, which saves making
-one; and a batch goes through them at once where that gives the same bits. Read next: `mnist.py`.
+A transform is given a PIL image, as users of torchvision expect; those of minflow also take the bare array, which
+saves making one; and a batch goes through them at once where that gives the same bits. Read next: `mnist.py`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,21 @@ class ImageDataset(Dataset):
 
     classes: Sequence[str] = ()
 
-    def __init__(self, data: np.ndarray, targets: np.ndarray, transform: Callable | None = None, target_transform: Callable | None = None):
+    def __init__(
+        self,
+        data: np.ndarray,
+        targets: np.ndarray,
+        transform: Callable | None = None,
+        target_transform: Callable | None = None,
+    ):
         for name, t in (("transform", transform), ("target_transform", target_transform)):
             if t is not None and (not callable(t) or isinstance(t, type)):
-                fail(LoaderError, f"{type(self).__name__}: {name} cannot be called with an image",
-                     f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()", **{name: t})  # fmt: skip
+                fail(
+                    LoaderError,
+                    f"{type(self).__name__}: {name} cannot be called with an image",
+                    f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()",
+                    **{name: t},
+                )
         self.data, self.targets, self.transform, self.target_transform = data, targets, transform, target_transform
 
     def __len__(self) -> int:
@@ -66,13 +76,20 @@ class ImageDataset(Dataset):
         return f"Dataset {type(self).__name__}\n    Number of datapoints: {len(self)}\n    Transform: {self.transform}"
 
 
-def found_or_fetched(name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool) -> Path:
+def found_or_fetched(
+    name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool
+) -> Path:
     """The file `name` in one of the folders; else it is fetched to the first of them, if `download` allows it."""
     path = first_of(name, list(folders))
     if path is not None:
         return path
-    return fetch(urls if download else (), folders[0] / name, sha256, limit,
-                 "download=True" if not download else "use vision.datasets.Digits, which needs no file")  # fmt: skip
+    return fetch(
+        urls if download else (),
+        folders[0] / name,
+        sha256,
+        limit,
+        "download=True" if not download else "use vision.datasets.Digits, which needs no file",
+    )
 
 
 def roots(root: str | os.PathLike | None, *below: str) -> list[Path]:

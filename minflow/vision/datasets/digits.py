@@ -36,7 +36,9 @@ class Digits(ImageDataset):
         if self.transform is not None:
             return super().__getitem__(index)
         label = int(self.targets[index])
-        return from_numpy(self.images[index][None].copy()), label if self.target_transform is None else self.target_transform(label)
+        return from_numpy(
+            self.images[index][None].copy()
+        ), label if self.target_transform is None else self.target_transform(label)
 
     @property
     def whole_batch(self) -> Callable:

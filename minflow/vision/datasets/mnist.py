@@ -10,8 +10,10 @@ from ...data.files import bad, check_labels, read_idx
 from ...data.mnist import mnist_arrays
 from .base import ImageDataset, found_or_fetched, roots
 
-PARTS = {True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),
-         False: ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", 10000)}  # fmt: skip
+PARTS = {
+    True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),
+    False: ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", 10000),
+}
 LIMIT = 60_000_000  # bytes of one file, packed or not
 
 
@@ -23,7 +25,18 @@ class MNIST(ImageDataset):
     Source: LeCun, Cortes & Burges, "The MNIST database of handwritten digits".
     """
 
-    classes = ["0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven", "8 - eight", "9 - nine"]
+    classes = [
+        "0 - zero",
+        "1 - one",
+        "2 - two",
+        "3 - three",
+        "4 - four",
+        "5 - five",
+        "6 - six",
+        "7 - seven",
+        "8 - eight",
+        "9 - nine",
+    ]
     mirrors = ["https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"]
     checksums = {
         "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -55,12 +68,22 @@ class MNIST(ImageDataset):
         paths = []
         for name in (images, labels):
             plain = first_of(name.removesuffix(".gz"), folders)  # unpacked by hand or by torchvision
-            paths.append(plain if plain is not None and first_of(name, folders) is None else found_or_fetched(
-                name, folders, [mirror + name for mirror in self.mirrors], self.checksums[name], LIMIT, download))  # fmt: skip
+            paths.append(
+                plain
+                if plain is not None and first_of(name, folders) is None
+                else found_or_fetched(
+                    name, folders, [mirror + name for mirror in self.mirrors], self.checksums[name], LIMIT, download
+                )
+            )
         data, targets = read_idx(paths[0], 3), read_idx(paths[1], 1)
         for path, array, shape in ((paths[0], data, (count, 28, 28)), (paths[1], targets, (count,))):
             if array.shape != shape:
-                raise bad(path, "is not the file that its name says", found=f"uint8{list(array.shape)}", expected=f"uint8{list(shape)}")
+                raise bad(
+                    path,
+                    "is not the file that its name says",
+                    found=f"uint8{list(array.shape)}",
+                    expected=f"uint8{list(shape)}",
+                )
         check_labels(paths[1], targets, 10)
         return data, targets
 
@@ -72,8 +95,10 @@ class FashionMNIST(MNIST):
     """
 
     classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
-    mirrors = ["http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-               "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"]  # fmt: skip
+    mirrors = [
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    ]
     checksums = {
         "train-images-idx3-ubyte.gz": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
         "train-labels-idx1-ubyte.gz": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",

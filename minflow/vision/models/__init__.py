@@ -1,4 +1,4 @@
-"""Models for images, with torchvision's parameter names: weights trained there load by name. Read next: `mobilenet_v2.py`."""
+"""Models for images, with torchvision's parameter names: its weights load by name. Read next: `mobilenet_v2.py`."""
 
 from .lenet import LeNet, lenet
 from .mobilenet_v2 import MobileNetV2, mobilenet_v2

@@ -10,9 +10,9 @@ from .weights import refuse_pretrained
 class LeNet(nn.Module):
     """Two convolutions with ReLU and max pooling, a hidden layer with dropout, and one output per class.
 
-    x: float (N, in_channels, 28, 28). Returns the logits (N, num_classes). Parameters: conv1, conv2, fc1, fc2, each with
-    weight and bias; 1,663,370 numbers. After LeCun et al. 1998, "Gradient-based learning applied to document recognition",
-    section II, with the sizes of OneFlow's tutorial.
+    x: float (N, in_channels, 28, 28). Returns the logits (N, num_classes). Parameters: conv1, conv2, fc1, fc2, each
+    with weight and bias; 1,663,370 numbers. After LeCun et al. 1998, "Gradient-based learning applied to document
+    recognition", section II, with the sizes of OneFlow's tutorial.
     """
 
     def __init__(self, num_classes: int = 10, in_channels: int = 1, dropout: float = 0.5):

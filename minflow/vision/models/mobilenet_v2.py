@@ -39,7 +39,9 @@ class ConvBNActivation(nn.Sequential):
     ):
         padding = (kernel_size - 1) // 2 * dilation
         super().__init__(
-            nn.Conv2d(in_planes, out_planes, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=False),
+            nn.Conv2d(
+                in_planes, out_planes, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=False
+            ),
             (norm_layer or nn.BatchNorm2d)(out_planes),
             (activation_layer or nn.ReLU6)(inplace=True),
         )
@@ -52,7 +54,9 @@ ConvBNReLU = ConvBNActivation  # the older name
 class InvertedResidual(nn.Module):
     """Widen by 1x1, filter each channel by 3x3, narrow by 1x1; the input is added where shapes allow it."""
 
-    def __init__(self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Callable[[int], nn.Module] | None = None):
+    def __init__(
+        self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Callable[[int], nn.Module] | None = None
+    ):
         super().__init__()
         if stride not in (1, 2):
             fail(ShapeError, f"InvertedResidual: stride is {stride}", "1 or 2")
@@ -77,8 +81,8 @@ class InvertedResidual(nn.Module):
 class MobileNetV2(nn.Module):
     """x: float (N, 3, H, W). Returns the logits (N, num_classes).
 
-    width_mult: factor of all channel numbers.  inverted_residual_setting: stages as in STAGES.  last_channel: features that
-    the classifier sees.
+    width_mult: factor of all channel numbers.  inverted_residual_setting: stages as in STAGES.  last_channel:
+    features that the classifier sees.
     """
 
     def __init__(
@@ -92,9 +96,17 @@ class MobileNetV2(nn.Module):
         dropout: float = 0.2,
     ):
         super().__init__()
-        block, norm_layer, stages = block or InvertedResidual, norm_layer or nn.BatchNorm2d, inverted_residual_setting or STAGES
+        block, norm_layer, stages = (
+            block or InvertedResidual,
+            norm_layer or nn.BatchNorm2d,
+            inverted_residual_setting or STAGES,
+        )
         if any(len(stage) != 4 for stage in stages):
-            fail(ShapeError, "MobileNetV2: each stage of inverted_residual_setting has four numbers", "[t, c, n, s], as in STAGES")
+            fail(
+                ShapeError,
+                "MobileNetV2: each stage of inverted_residual_setting has four numbers",
+                "[t, c, n, s], as in STAGES",
+            )
         channels = make_divisible(32 * width_mult, round_nearest)
         self.last_channel = make_divisible(1280 * max(1.0, width_mult), round_nearest)
         features: list[nn.Module] = [ConvBNReLU(3, channels, stride=2, norm_layer=norm_layer)]

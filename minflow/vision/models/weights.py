@@ -11,6 +11,6 @@ def refuse_pretrained(name: str) -> None:
     raise DataError(
         f"{name}(pretrained=True): minflow ships no trained weights and fetches none",
         where=here(),
-        hint=f"model = {name}(); model.load_state_dict(flow.load('weights.safetensors')) - a state_dict that PyTorch's users "
-        "wrote with safetensors.torch.save_file, or numpy.savez, has the same names",
+        hint=f"model = {name}(); model.load_state_dict(flow.load('weights.safetensors')) - a state_dict of PyTorch, "
+        "written with safetensors.torch.save_file or numpy.savez, has the same names",
     )

@@ -14,5 +14,5 @@ from .transforms import (
     ToTensor,
 )
 
-__all__ = ["CenterCrop", "Compose", "Lambda", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Resize",
-           "ToPILImage", "ToTensor", "functional"]  # fmt: skip
+__all__ = ["CenterCrop", "Compose", "Lambda", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip",
+           "Resize", "ToPILImage", "ToTensor", "functional"]  # fmt: skip

@@ -1,7 +1,7 @@
 """The work of the transforms, without their random choices.
 
-An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function gives back the kind it
-got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
+An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function gives back the
+kind it got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,18 @@ def check_image(name: str, image: Any) -> None:
     if is_pil(image):
         return
     if not isinstance(image, Tensor | np.ndarray):
-        fail(DTypeError, f"{name} takes an image (PIL, array or tensor), not {type(image).__name__}",
-             "the transform goes on the images of a dataset: transform=...", image=image)  # fmt: skip
+        fail(
+            DTypeError,
+            f"{name} takes an image (PIL, array or tensor), not {type(image).__name__}",
+            "the transform goes on the images of a dataset: transform=...",
+            image=image,
+        )
     if image.ndim < 2 or (isinstance(image, np.ndarray) and image.ndim > 3):
-        fail(ShapeError, f"{name}: an image has a height and a width, this has the shape {list(image.shape)}",
-             "an array [H, W] or [H, W, C], or a tensor [C, H, W]")  # fmt: skip
+        fail(
+            ShapeError,
+            f"{name}: an image has a height and a width, this has the shape {list(image.shape)}",
+            "an array [H, W] or [H, W, C], or a tensor [C, H, W]",
+        )
 
 
 def axes(image: Any) -> tuple[int, int]:
@@ -59,7 +66,7 @@ def to_array(image: Any) -> np.ndarray:
 
 
 def to_tensor(image: Any) -> Tensor:
-    """`float32[C, H, W]` in [0, 1] of a PIL image or a uint8 array `[H, W]` or `[H, W, C]`; other dtypes keep their values."""
+    """`float32[C, H, W]` in [0, 1] of a PIL image or a uint8 array `[H, W(, C)]`; other dtypes keep their values."""
     if isinstance(image, Tensor):
         fail(DTypeError, "to_tensor: this is a tensor already", "leave ToTensor() out", image=image)
     check_image("ToTensor", image)
@@ -89,12 +96,21 @@ def normalize(image: Any, mean: Sequence[float], std: Sequence[float], inplace: 
 def check_normal(image: Any, mean: Sequence[float], std: Sequence[float]) -> None:
     if not isinstance(image, Tensor) or not image.dtype.floating:
         kind = f"a tensor of {image.dtype.name}" if isinstance(image, Tensor) else f"a {type(image).__name__}"
-        fail(DTypeError, f"Normalize takes a floating tensor, not {kind}", "Compose([ToTensor(), Normalize(mean, std)]): ToTensor comes first")
+        fail(
+            DTypeError,
+            f"Normalize takes a floating tensor, not {kind}",
+            "Compose([ToTensor(), Normalize(mean, std)]): ToTensor comes first",
+        )
     channels = image.shape[-3] if image.ndim >= 3 else None
     for name, values in (("mean", mean), ("std", std)):
         if channels is None or len(values) not in (1, channels):
-            fail(ShapeError, f"Normalize: {name} has {len(values)} numbers, and the image has {channels or 'no'} channels",
-                 "one number per channel", image=image, **{name: values})  # fmt: skip
+            fail(
+                ShapeError,
+                f"Normalize: {name} has {len(values)} numbers, and the image has {channels or 'no'} channels",
+                "one number per channel",
+                image=image,
+                **{name: values},
+            )
 
 
 def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
@@ -134,7 +150,9 @@ def resize(image: Any, size: int | Sequence[int], interpolation: int | str = "bi
         out = resized(Image, planes, target, number)
         return out[0] if image.ndim == 2 else np.ascontiguousarray(out.transpose(1, 2, 0))
     array = image.detach().numpy()
-    return from_numpy(resized(Image, array.reshape(-1, height, width), target, number).reshape(*array.shape[:-2], *target))
+    return from_numpy(
+        resized(Image, array.reshape(-1, height, width), target, number).reshape(*array.shape[:-2], *target)
+    )
 
 
 def resized(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np.ndarray:
@@ -142,7 +160,9 @@ def resized(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np
     working = planes if planes.dtype == np.uint8 else planes.astype("float32")
     out = [np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize(target[::-1], mode)) for p in working]
     out = np.stack(out) if out else np.empty((0, *target), planes.dtype)
-    return (np.rint(out) if planes.dtype.kind in "iu" and out.dtype.kind == "f" else out).astype(planes.dtype, copy=False)
+    return (np.rint(out) if planes.dtype.kind in "iu" and out.dtype.kind == "f" else out).astype(
+        planes.dtype, copy=False
+    )
 
 
 def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
@@ -174,7 +194,11 @@ def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     p = (padding,) * 4 if isinstance(padding, int | np.integer) else tuple(padding)
     p = p * 4 if len(p) == 1 else p * 2 if len(p) == 2 else p
     if len(p) != 4 or not all(isinstance(n, int | np.integer) and n >= 0 for n in p):
-        fail(OutOfRangeError, f"the padding is {padding}", "a number of pixels, (left and right, top and bottom), or all four")
+        fail(
+            OutOfRangeError,
+            f"the padding is {padding}",
+            "a number of pixels, (left and right, top and bottom), or all four",
+        )
     return p
 
 
@@ -218,7 +242,7 @@ def flipped(image: Any, axis: int) -> Any:
 
 
 def to_pil_image(image: Any, mode: str | None = None) -> Any:
-    """A PIL image of a uint8 array `[H, W]` or `[H, W, C]`, or of a tensor `[C, H, W]` (floats in [0, 1] become bytes)."""
+    """A PIL image of a uint8 array `[H, W]`, `[H, W, C]` or a tensor `[C, H, W]` (floats in [0, 1] become bytes)."""
     check_image("ToPILImage", image)
     if is_pil(image):
         return image

@@ -22,9 +22,9 @@ from . import functional as F
 class Transform:
     """What the transforms share.
 
-    takes_arrays: works on a plain array as on a PIL image, so that datasets need not make one.
-    many: None, or a function that treats a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or what another
-    `many` gave) at once, with the very bits of one by one.
+    takes_arrays: works on a plain array as on a PIL image, so that datasets need not make one. many: None, or a
+    function that treats a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or what another `many`
+    gave) at once, with the very bits of one by one.
     """
 
     takes_arrays = True
@@ -49,7 +49,11 @@ class Compose(Transform):
         for t in self.transforms:
             if not callable(t) or isinstance(t, type):
                 name = getattr(t, "__name__", repr(t))
-                fail(LoaderError, f"Compose: {name} is no transform", f"{name}()" if isinstance(t, type) else "functions and transforms")
+                fail(
+                    LoaderError,
+                    f"Compose: {name} is no transform",
+                    f"{name}()" if isinstance(t, type) else "functions and transforms",
+                )
 
     def __call__(self, image: Any) -> Any:
         for t in self.transforms:
@@ -105,7 +109,11 @@ class Normalize(Transform):
         self.mean, self.std = ([float(v)] if isinstance(v, int | float) else [float(n) for n in v] for v in (mean, std))
         self.inplace = inplace
         if len(self.mean) != len(self.std):
-            fail(ShapeError, f"Normalize: {len(self.mean)} means and {len(self.std)} standard deviations", "one of each per channel")
+            fail(
+                ShapeError,
+                f"Normalize: {len(self.mean)} means and {len(self.std)} standard deviations",
+                "one of each per channel",
+            )
         if any(s <= 0 for s in self.std):
             fail(OutOfRangeError, f"Normalize: std is {self.std}, and images are divided by it", "positive numbers")
 
@@ -122,7 +130,13 @@ class Normalize(Transform):
 class Resize(Transform):
     """Another size: (height, width), or one number for the shorter side."""
 
-    def __init__(self, size: int | Sequence[int], interpolation: int | str = "bilinear", max_size: int | None = None, antialias: bool = True):
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        interpolation: int | str = "bilinear",
+        max_size: int | None = None,
+        antialias: bool = True,
+    ):
         self.size, self.interpolation = size, interpolation
         F.two("Resize", size)
         if max_size is not None:
@@ -154,7 +168,9 @@ class RandomCrop(Transform):
     pad_if_needed: enlarge an image that is smaller than the part. Raises ShapeError for a smaller one otherwise.
     """
 
-    def __init__(self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"):
+    def __init__(
+        self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"
+    ):
         self.size, self.padding, self.pad_if_needed = F.two("RandomCrop", size), padding, pad_if_needed
         self.fill, self.padding_mode = fill, padding_mode
         if padding is not None:

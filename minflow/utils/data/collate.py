@@ -65,7 +65,7 @@ def collate(samples: Sequence, path: str) -> Any:
         for i, sample in enumerate(samples):
             if len(sample) != len(first):
                 raise ShapeError(
-                    f"default_collate: {path} has {len(sample)} parts in sample {i}, and {len(first)} in sample 0 of the batch",
+                    f"default_collate: {path} has {len(sample)} parts in sample {i}, and {len(first)} in sample 0",
                     hint="pad them to one length, or give collate_fn=list to keep the samples apart",
                 )
         parts = [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))]

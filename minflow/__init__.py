@@ -43,6 +43,7 @@ from . import nn, optim
 from .amp import autocast
 from .io import load, save
 from .nn.functional import log_softmax, softmax
+from .nn.summary import summary
 from .views.show import show
 
 half, float, double, int, long = float16, float32, float64, int32, int64

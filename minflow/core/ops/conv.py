@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend.blas import on_one_thread
 from ..errors import ShapeError
 from ..examples import case, floats, strided
 from ..op import define, kernel
@@ -16,7 +17,7 @@ from ..spec import Spec
 from .rules import need_floating
 from .scratch import buffer
 
-TILE = 1 << 20  # bytes of im2col that stay in the second-level cache
+TILE = 1 << 20  # bytes that stay in the second-level cache; im2col takes four of them, which measured best
 SMALL = 64  # below so many pixels a product per image is too small, and images are joined
 
 Pair = tuple[int, int]
@@ -155,7 +156,7 @@ class Geometry:
         self.depthwise = self.cg == 1 and groups > 1
         self.depth = self.cg * self.kh * self.kw
         column = self.depth * self.pixels * itemsize
-        self.tile = max(1, min(self.n, TILE // max(column, 1))) if self.pixels < SMALL * 4 else 1
+        self.tile = max(1, min(self.n, 4 * TILE // max(column, 1)))
 
     def tiles(self):
         return [slice(i, min(i + self.tile, self.n)) for i in range(0, self.n, self.tile)]
@@ -194,6 +195,7 @@ class Geometry:
 
 
 @kernel(conv2d)
+@on_one_thread
 def _(xp, x, weight, stride, padding, dilation, groups, out=None):
     geo = Geometry(x.shape, weight.shape, stride, padding, dilation, groups, x.itemsize)
     out = xp.empty((geo.n, geo.f, *geo.size), x.dtype) if out is None else out
@@ -221,6 +223,7 @@ def _(xp, x, weight, stride, padding, dilation, groups, out=None):
 
 
 @kernel(conv2d_input_grad)
+@on_one_thread
 def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
     geo = Geometry(shape, weight.shape, stride, padding, dilation, groups, grad.itemsize)
     out = xp.empty(shape, grad.dtype) if out is None else out
@@ -247,6 +250,7 @@ def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
 
 
 @kernel(conv2d_weight_grad)
+@on_one_thread
 def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
     geo = Geometry(x.shape, shape, stride, padding, dilation, groups, grad.itemsize)
     out = xp.empty(shape, grad.dtype) if out is None else out

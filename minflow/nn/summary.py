@@ -1,0 +1,147 @@
+"""The tree of a module: what it holds and, after one run, what passes through it.
+
+`summary(model, shape)` runs the model once and prints the tree as a table; where a layer fails, the tree up to it comes
+with the error. Read next: `../views/records.py`, the record that is made here, and `../views/text.py`, its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.creation import zeros
+from ..core.errors import DTypeError
+from ..core.grad_modes import no_grad
+from ..core.op import fail
+from ..core.random import default_generator
+from ..core.tensor import Tensor
+from ..views import html, text
+from ..views.records import ModuleRecord, recorder
+from .module import Module
+
+
+class Seen:
+    """What one run of a module showed: specs in and out, how often, and what went wrong."""
+
+    def __init__(self):
+        self.calls = 0
+        self.inputs: tuple[str, ...] = ()
+        self.outputs: tuple[str, ...] = ()
+        self.error = ""
+
+
+def tensors_in(x: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists and dicts, in order."""
+    if isinstance(x, Tensor):
+        return [x]
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [t for part in x for t in tensors_in(part)] if isinstance(x, list | tuple) else []
+
+
+def specs(x: Any) -> tuple[str, ...]:
+    return tuple(str(t.spec) for t in tensors_in(x))
+
+
+def tensors_of(module: Module, registry: str) -> list[Tensor]:
+    """All parameters or buffers below a module, without the check for layers that hide in lists."""
+    return [t for _, t in module.named_tensors(registry, "", True, True)]
+
+
+@recorder(Module)
+def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, **_: Any) -> ModuleRecord:
+    """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules told before."""
+    met = set() if met is None else met
+    shared = id(module) in met
+    met.add(id(module))
+    everything = {id(p): p for p in tensors_of(module, "_parameters")}
+    held = {**everything, **{id(b): b for b in tensors_of(module, "_buffers")}}
+    own = [(n, str(t.spec)) for n, t in module._parameters.items() if t is not None]
+    own += [(n, str(t.spec)) for n, t in module._buffers.items() if t is not None]
+    found = (seen or {}).get(id(module), Seen())
+    children = () if shared else tuple([module_record(child, seen, n, met) for n, child in module._modules.items() if child is not None])
+    return ModuleRecord(
+        name=name,
+        kind=type(module).__name__,
+        extra=module.extra_repr(),
+        own=tuple(own),
+        params=sum(p.numel() for p in everything.values()),
+        trainable=sum(p.numel() for p in everything.values() if p.requires_grad),
+        nbytes=sum(t.nbytes for t in held.values()),
+        inputs=found.inputs,
+        outputs=found.outputs,
+        calls=found.calls if seen is not None else None,
+        error=found.error,
+        shared=shared,
+        children=children,
+    )
+
+
+class Summary:
+    """What `summary` gives: `.record`, the data; prints as a table, in a notebook as a tree that opens."""
+
+    def __init__(self, record: ModuleRecord):
+        self.record = record
+
+    def __repr__(self) -> str:
+        return text.module_text(self.record)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/html": html.module_html(self.record), "text/plain": repr(self)}
+
+
+def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
+    """Run the model once and give its tree: layers with their output shapes, parameters and bytes.
+
+    inputs: tensors, or shapes (then float32 zeros of that shape): `summary(model, (50, 1, 28, 28))`. Without inputs nothing
+    runs. options: keyword arguments of the model. The run changes nothing: no gradients, no buffers (running statistics),
+    no random numbers used up. An error in a layer is raised as it is, with the tree up to that layer as a note.
+    """
+    if not isinstance(model, Module):
+        fail(DTypeError, f"summary takes a Module, not {type(model).__name__}", "summary(model, (64, 3, 32, 32))", model=model)
+    if not inputs and not options:
+        return Summary(module_record(model))
+    arguments = [example(x) for x in inputs]
+    seen: dict[int, Seen] = {id(m): Seen() for m in model.modules()}
+    handles = [handle for m in model.modules() for handle in watch(m, seen[id(m)])]
+    buffers = [(b, b.detach().clone()) for b in model.buffers()]
+    state = default_generator.get_state()
+    running: list[Module] = []
+    handles += [m.register_forward_pre_hook(lambda m, args: running.append(m)) for m in model.modules()]
+    handles += [m.register_forward_hook(lambda m, args, out: running.pop() and None) for m in model.modules()]
+    try:
+        with no_grad():
+            model(*arguments, **options)
+    except Exception as error:
+        if running:
+            seen[id(running[-1])].error = str(error)
+        error.add_note(text.module_text(module_record(model, seen)))
+        raise
+    finally:
+        for handle in handles:
+            handle.remove()
+        default_generator.set_state(state)
+        with no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+    return Summary(module_record(model, seen))
+
+
+def example(x: Any) -> Any:
+    """A tensor for a shape; anything else is given as it is."""
+    is_shape = isinstance(x, Sequence) and not isinstance(x, str) and len(x) and all(isinstance(n, int) for n in x)
+    return zeros(*x) if is_shape else x
+
+
+def watch(module: Module, seen: Seen) -> list:
+    """Hooks that write down what passes through a module."""
+
+    def before(m: Module, args: tuple) -> None:
+        seen.calls += 1
+        seen.inputs = specs(args)
+
+    def after(m: Module, args: tuple, out: Any) -> None:
+        seen.outputs = specs(out)
+
+    register: list[tuple[Callable, Callable]] = [(module.register_forward_pre_hook, before), (module.register_forward_hook, after)]
+    return [method(hook) for method, hook in register]

@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         from minflow.headless import execute
     except ImportError as error:
-        print(f"minflow run: Jupyter's nbclient cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
+        print(f"minflow run: nbclient cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
         return 1
     return execute(path, options.timeout)
 

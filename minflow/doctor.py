@@ -70,7 +70,7 @@ def numpy() -> Iterator[Line]:
     try:
         pools = importlib.import_module("threadpoolctl").threadpool_info()
     except ImportError:
-        yield "missing", "blas", "threadpoolctl is missing, so its threads cannot be set. Try: pip install threadpoolctl"
+        yield "missing", "blas", "its threads cannot be set without threadpoolctl. Try: pip install threadpoolctl"
         return
     pools = [pool for pool in pools if pool["user_api"] == "blas"]
     for pool in pools:
@@ -147,9 +147,10 @@ def cuda_devices() -> list[str]:
 
 def mpi() -> Iterator[Line]:
     launcher = shutil.which("mpiexec") or shutil.which("mpiexec", path=os.path.dirname(sys.executable))
+    here = f"mpi4py {installed('mpi4py')}"
     if importlib.util.find_spec("mpi4py") is None:
         yield "missing", "mpi", "mpi4py is not installed, and not needed: this version runs on one rank"
     elif launcher is None:
-        yield "missing", "mpi", f"mpi4py {installed('mpi4py')}, but no mpiexec; not needed: this version runs on one rank"
+        yield "missing", "mpi", f"{here}, but no mpiexec; not needed: this version runs on one rank"
     else:
-        yield "unused", "mpi", f"mpi4py {installed('mpi4py')}, {launcher}; this version runs on one rank"
+        yield "unused", "mpi", f"{here}, {launcher}; this version runs on one rank"

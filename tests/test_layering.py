@@ -178,7 +178,8 @@ def room_lines():
     """Lines of code per module of core and compiler, without what stands beside the reference kernels."""
     apart = ("minflow.core.backend.fast", "minflow.compiler.machine")
     return {name: len(code_lines(file.read_text(encoding="utf-8"))) for file in FILES
-            if (name := module_of(file)).startswith(("minflow.core", "minflow.compiler")) and not name.startswith(apart)}
+            if (name := module_of(file)).startswith(("minflow.core", "minflow.compiler"))
+            and not name.startswith(apart)}
 
 
 def test_budget():

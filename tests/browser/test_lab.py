@@ -42,7 +42,7 @@ def lab(tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name not in ("MINFLOW_LIVE", "PYTEST_CURRENT_TEST")}
+    environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_LIVE"}
     environment |= {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_CONFIG_DIR": str(home / "config"),
                     "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
                     "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])}

@@ -166,7 +166,8 @@ def compare(names: list[str], libraries: list, threads: int, seconds: float) -> 
             paired = sorted(mine / other for mine, other in zip(*times))
             low, middle, high = (paired[len(paired) * q // 4] for q in (1, 2, 3))
             aim = AIMS[name]
-            line += f" {human(statistics.median(times[1]))}   {middle:5.2f}  [{low:.2f}, {high:.2f}]   aim {aim}{'' if middle <= aim else '  missed'}"
+            line += f" {human(statistics.median(times[1]))}   {middle:5.2f}  [{low:.2f}, {high:.2f}]   aim {aim}"
+            line += "" if middle <= aim else "  missed"
         print(line, flush=True)
 
 

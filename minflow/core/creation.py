@@ -39,7 +39,8 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     except ValueError as error:
         fail(ShapeError, "tensor() of lists whose lengths differ", "every row needs as many numbers as the others", reason=error)
     if array.dtype.kind not in "biuf":
-        fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", "numbers, bools, or nested lists of them", data=data)
+        hint = "numbers, bools, or nested lists of them"
+        fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", hint, data=data)
     if dtype is None:
         floating = array.dtype.kind == "f"
         if not has_arrays(data):
@@ -139,7 +140,8 @@ def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False)
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     dtype = as_dtype(dtype if dtype is not None else type(fill_value))
-    return finish(fill(shape=size_of((size,) if isinstance(size, int) else (tuple(size),)), value=fill_value, dtype=dtype), device, requires_grad)
+    shape = size_of((size,) if isinstance(size, int) else (tuple(size),))
+    return finish(fill(shape=shape, value=fill_value, dtype=dtype), device, requires_grad)
 
 
 def zeros(*size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:

@@ -281,7 +281,8 @@ class Tensor(Methods, Display):
                 f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none",
                 values={"tensor": f"{self.spec}, made at {made}"},
                 where=f"at {where_text(autograd.caller(3))}",
-                hint="flow.where(cond, a, b) instead of if; return the tensor from build and look at it there; or compute it outside the graph",
+                hint="flow.where(cond, a, b) instead of if; return the tensor from build and look at it there; "
+                "or compute it outside the graph",
             )
         return self.array
 
@@ -344,7 +345,9 @@ class Tensor(Methods, Display):
         """numpy's operators give tensors (`array * tensor`, `np.float32(2) * tensor`); its other functions give arrays."""
         op = BY_UFUNC.get(ufunc)
         if method == "__call__" and op is not None and out is None and not options:
-            return op(*[x.item() if isinstance(x, np.generic) else MODE.get().tensor_of(x) if isinstance(x, np.ndarray) else x for x in inputs])
+            lift = MODE.get().tensor_of
+            return op(*[x.item() if isinstance(x, np.generic) else lift(x) if isinstance(x, np.ndarray) else x
+                        for x in inputs])  # fmt: skip
         if out is not None:
             options["out"] = tuple([x.numpy() if isinstance(x, Tensor) else x for x in out])
         return getattr(ufunc, method)(*[x.numpy() if isinstance(x, Tensor) else x for x in inputs], **options)

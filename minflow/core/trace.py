@@ -141,7 +141,8 @@ class Trace(Mode):
     def write(self, target, root, path, new) -> None:
         """Rebind the base; only rebinding a State is an update of the graph."""
         if root.value.node.op is INPUT:
-            fail(TraceError, "an input of a graph is written in place: eager would change the caller's array", "x = x.clone() first", input=root)
+            what = "an input of a graph is written in place: eager would change the caller's array"
+            fail(TraceError, what, "x = x.clone() first", input=root)
         changed = self.run(view_write, (root, new), {"path": path}) if path else contiguous(new)
         is_leaf = root.value in self.leaves
         if root.needs and not self.grad and not is_leaf:

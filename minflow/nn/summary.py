@@ -49,7 +49,9 @@ def tensors_of(module: Module, registry: str) -> list[Tensor]:
 
 
 @recorder(Module)
-def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, **_: Any) -> ModuleRecord:
+def module_record(
+    module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, **_: Any
+) -> ModuleRecord:
     """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules told before."""
     met = set() if met is None else met
     shared = id(module) in met

@@ -13,7 +13,10 @@ from html import escape
 from .records import ModuleRecord
 from .text import clean
 
-CARD = "background:#ffffff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;padding:8px;display:inline-block;max-width:100%;box-sizing:border-box"
+CARD = (
+    "background:#ffffff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;padding:8px;"
+    "display:inline-block;max-width:100%;box-sizing:border-box"
+)
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
 
@@ -24,7 +27,8 @@ def picture_card(svg: str, alt: str, text: str = "") -> str:
     image = f'<img alt="{escape(clean(alt), True)}" style="max-width:100%;height:auto" src="data:image/svg+xml;base64,{data}">'
     below = ""
     if text:
-        pre = f'<pre style="color:#24292f;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35">{escape(text)}</pre>'
+        look = "color:#24292f;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
+        pre = f'<pre style="{look}">{escape(text)}</pre>'
         below = f'<details><summary style="cursor:pointer;font-size:12px;color:#57606a">as text</summary>{pre}</details>'
     return f'<div style="{CARD}">{image}{below}</div>'
 

@@ -49,7 +49,12 @@ class View:
         if kind in ("png", "pdf"):
             path.write_bytes(export(self.dot, kind))
             return
-        forms = {"svg": lambda: self.svg, "dot": lambda: self.dot, "txt": lambda: self.text + "\n", "html": lambda: self.bundle()["text/html"]}
+        forms = {
+            "svg": lambda: self.svg,
+            "dot": lambda: self.dot,
+            "txt": lambda: self.text + "\n",
+            "html": lambda: self.bundle()["text/html"],
+        }
         if kind not in forms:
             raise DTypeError(f"a view cannot be saved as {path.name!r}", hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf")
         path.write_text(forms[kind](), encoding="utf-8")

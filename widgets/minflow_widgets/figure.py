@@ -103,7 +103,8 @@ def panel(title: str, members: list[Series], width: float) -> str:
     for k, (s, x, y, mx, my, w) in enumerate(lines):
         color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
-        parts.append(path(across(x), up(y), f'stroke="{color}" stroke-width="{1 if w else 1.6}" stroke-opacity="{0.35 if w else 1}"' + (dashed if not w else "")))
+        look = f'stroke="{color}" stroke-width="{1 if w else 1.6}" stroke-opacity="{0.35 if w else 1}"'
+        parts.append(path(across(x), up(y), look + (dashed if not w else "")))
         if w:
             parts.append(path(across(mx), up(my), f'stroke="{color}" stroke-width="2"' + dashed))
         if s.count == 1 and not s.bad:

@@ -86,7 +86,8 @@ conv2d = define(
         weight=lambda g, x, weight_spec, stride, padding, dilation, groups: conv2d_weight_grad(
             g, x, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
     ),
-    examples=[*[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES], case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY)],
+    examples=[*[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES],
+              case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY)],
     doc="Cross-correlation of images (N, C, H, W) with filters (F, C / groups, KH, KW).",
 )  # fmt: skip
 

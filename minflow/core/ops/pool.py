@@ -266,7 +266,8 @@ def window_matrix(n: int, m: int, dtype) -> np.ndarray:
 def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
     need_floating("adaptive_avg_pool2d", x)
     if x.ndim != 4 or not all(x.shape[2:]):
-        raise ShapeError("adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel", hint="x.unsqueeze(0) for one image")
+        raise ShapeError("adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel",
+                         hint="x.unsqueeze(0) for one image")  # fmt: skip
     return x.but(shape=(*x.shape[:2], *output_size))
 
 
@@ -274,7 +275,8 @@ adaptive_avg_pool2d = define(
     "adaptive_avg_pool2d(x; output_size)",
     adaptive_spec,
     lambda g, x_spec: adaptive_avg_pool2d_grad(g, shape=x_spec.shape),
-    examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)), case(floats(1, 2, 2, 2), output_size=(3, 3)),
+    examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)),
+              case(floats(1, 2, 2, 2), output_size=(3, 3)),
               case(floats(0, 2, 4, 4), output_size=(2, 2))],
     doc="The mean of windows that divide the image into output_size parts.",
 )  # fmt: skip

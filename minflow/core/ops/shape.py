@@ -172,7 +172,8 @@ expand = define(
     infer=expanded,
     is_view=True,
     vjp=lambda g, x_spec: sum_to(g, shape=x_spec.shape),
-    examples=[case(floats(3, 1), shape=(2, 3, 4)), case(floats(()), shape=(3,)), case(floats(3), shape=(3,)), case(floats(1, 3), shape=(0, 3))],
+    examples=[case(floats(3, 1), shape=(2, 3, 4)), case(floats(()), shape=(3,)), case(floats(3), shape=(3,)),
+              case(floats(1, 3), shape=(0, 3))],
     doc="Repeat axes of size 1, and new axes in front, without copying.",
 )  # fmt: skip
 

@@ -1,8 +1,13 @@
 """What tests share: golden texts, and warnings as errors except those that are not ours."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+# Before numpy is loaded, here and in the kernels of notebooks: threads that wait for taken cores make tests slow.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MINFLOW_LIVE", "0")
 
 GOLDEN = Path(__file__).parent / "golden"
 

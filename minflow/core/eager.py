@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .errors import GradError
-from .ir import Node, Value, new_value, where_text
+from .ir import Cell, Node, Value, new_value, where_text
 from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, infer
 from .ops.shape import cast, view_write
 from .rebind import bump, cell_of, make_view, refresh
@@ -70,7 +70,16 @@ class Eager(Mode):
             result.spec = first
             if needs and self.grad:  # `record`, written out for one output
                 slots = op.saves[needs]
-                saved = slots and [save(inputs[s] if s >= 0 else result) for s in slots]
+                saved = []
+                for s in slots:  # `save`, written out
+                    x = inputs[s] if s >= 0 else result
+                    if isinstance(x, Tensor):
+                        cell = x.cell
+                        if cell is None:
+                            cell = x.cell = Cell()
+                        saved.append((x.array, cell, cell.version))
+                    else:
+                        saved.append(None)
                 node = Node(op, values, attrs, first.alone, needs, saved, self.scope, caller(4))
                 result.value, result.needs = new_value((node, 0, first)), True
             return result

@@ -165,7 +165,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
                     "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape",
                     output=out,
                 )
-            g = full(shape=out.shape, value=1, dtype=out.dtype)
+            g = full(shape=out.spec.shape, value=1, dtype=out.dtype)
         else:
             g = MODE.get().tensor_of(g)
             if g.shape != out.shape:

@@ -96,14 +96,14 @@ def write(target, new):
         fail(ShapeError, "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
              "clone() it first", target=handle)  # fmt: skip
     if not hasattr(new, "spec"):
-        new = full(shape=target.shape, value=new, dtype=target.dtype) if new.__class__ in NUMBERS else mode.tensor_of(new)
+        new = full(shape=target.spec.shape, value=new, dtype=target.dtype) if new.__class__ in NUMBERS else mode.tensor_of(new)
     if new.dtype is not target.dtype:
         new = cast(new, dtype=target.dtype)
-    if new.shape != target.shape:
+    if new.spec.shape != target.spec.shape:
         lead = len(new.shape) - len(target.shape)
         if lead > 0 and set(new.shape[:lead]) == {1}:  # numpy and PyTorch drop leading axes of size 1
             new = new.reshape(new.shape[lead:])
-        new = expand(new, shape=target.shape) if new.shape != target.shape else new
+        new = expand(new, shape=target.spec.shape) if new.spec.shape != target.spec.shape else new
     mode.write(target, root, path, mode.own(new))
     if path:
         refresh(target)

@@ -144,7 +144,6 @@ def module_text(record: ModuleRecord) -> str:
             stack.append((module.children[i], below, "└─ " if i == len(module.children) - 1 else "├─ "))
     head = ("layer", "output", "parameters", "trainable", "bytes") if ran else ("layer", "parameters", "trainable", "bytes")
     widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
-    widths[0] = min(widths[0], NAME)
     numeric = len(head) - 3
 
     def line(cells: tuple[str, ...]) -> str:

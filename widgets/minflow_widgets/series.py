@@ -82,6 +82,7 @@ class Series:
 
 def number(x: float) -> str:
     """Four digits, without an exponent where it can be read without; whole numbers whole."""
+    x = float(x)  # numpy's own numbers warn of inf - inf
     if x - x != 0.0:
         return "NaN" if x != x else "inf" if x > 0 else "-inf"
     return f"{x:,.0f}" if x == round(x) and 10_000 <= abs(x) < 1e9 else f"{x:.4g}"

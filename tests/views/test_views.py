@@ -1,0 +1,195 @@
+"""Tapes, graphs and modules as text, DOT and pictures. DOT and text are compared, SVG never: engines differ."""
+
+import base64
+import json
+import re
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core import display
+from minflow.core.errors import DTypeError, MissingDependencyError
+from minflow.core.trace import trace
+from minflow.views import svg
+from minflow.views.records import graph_record, tape_record
+from minflow.views.show import picture, show
+
+HOSTILE = ["<script>alert(1)</script>", '"]; evil [label="', "a\nb", "&amp;", "\\", "{|}", "名前", "' onload='x", "\x00\x1b[31m", "]]>", "-->", "%0A"]
+
+
+def small():
+    x = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    w = flow.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    y = ((x * w).tanh() * x).sum()
+    y.backward(retain_graph=True)
+    return picture(y, names={"x": x, "w": w, "y": y}), picture(y, values=True, names={"x": x, "w": w, "y": y})
+
+
+def without_lines(text: str) -> str:
+    return re.sub(r"test_views\.py:\d+", "FILE:LINE", text)
+
+
+def test_a_small_tape_as_text_and_dot(golden):
+    plain, values = small()
+    golden("tape_small", without_lines(plain.text))
+    golden("tape_small_values", without_lines(values.text))
+    golden("tape_small_dot", without_lines(values.dot))
+
+
+def test_a_shared_node_is_told_once_and_referred_to():
+    plain, _ = small()
+    assert plain.text.count("leaf x") == 1 and "x  see [1]" in plain.text
+
+
+def test_a_graph_as_text_and_dot(golden):
+    w = nn.Parameter(flow.ones(3, 2))
+    w.label = "w"
+
+    def program(x):
+        loss = (x @ w).relu().sum()
+        loss.backward()
+        return loss, w.grad
+
+    graph, _kept = trace(program, [flow.ones(4, 3)])
+    record = graph_record(graph)
+    view = picture(record)
+    golden("graph_small", without_lines(view.text))
+    golden("graph_small_dot", without_lines(view.dot))
+
+
+def test_the_module_table(golden):
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 10))
+    golden("module_table", repr(flow.summary(model, (5, 1, 8, 8))))
+    golden("module_tree", picture(model).text)
+
+
+def test_summary_changes_nothing_and_shows_the_failing_layer():
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Dropout(), nn.Linear(5, 2))
+    before = {k: v.numpy().copy() for k, v in model.state_dict().items()}
+    state = flow.get_rng_state()
+    with pytest.raises(flow.MinflowError, match="5") as error:
+        flow.summary(model, (6, 4))
+    table = error.value.__notes__[-1]
+    assert re.search(r"3: Linear.*did not finish", table) and "fails here" in table and "float32[6, 3]" in table
+    assert all(np.array_equal(before[k], v.numpy()) for k, v in model.state_dict().items())
+    assert np.array_equal(state, flow.get_rng_state()) and model.training
+    assert not any(m._hooks and (m._hooks.before or m._hooks.after) for m in model.modules() if m._hooks)
+    with pytest.raises(DTypeError, match="type"):
+        flow.summary(nn.Linear, (2, 3))
+
+
+def test_a_tape_of_20_000_nodes_is_folded_without_recursion():
+    x = y = flow.tensor(1.0, requires_grad=True)
+    for _ in range(20_000):
+        y = y * 1.0
+    view = picture(y, names={})
+    assert len(view.text) < 50_000 and len(view.dot) < 100_000 and "20,000" in view.text + view.dot
+    assert x.requires_grad
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(name):
+    x = flow.tensor([1.0], requires_grad=True)
+    y = x * 2
+    view = picture(y, values=True, names={name: x, "y": y})
+    for engine in ("wasi", "layout") + (("dot",) if shutil.which("dot") else ()):
+        drawn, used = svg.render_svg(view.dot, (engine,))
+        assert used == engine and "<script" not in drawn and "onload='x" not in drawn.replace("&#39;", "").replace("&#x27;", "")
+    bundle = view.bundle()
+    assert "<script" not in bundle["text/html"] and "\x1b" not in view.text
+
+    class Named(nn.Module):
+        def extra_repr(self):
+            return name
+
+    tree = picture(nn.Sequential(Named())).bundle()["text/html"]
+    assert "<script" not in tree
+
+
+def test_the_chain_of_engines(monkeypatch):
+    dot = small()[0].dot
+    for engine in ("wasi", "layout"):
+        drawn, used = svg.render_svg(dot, (engine,))
+        assert used == engine and drawn.startswith("<svg") and drawn.endswith("</svg>") and "tanh" in drawn
+    assert svg.render_svg(dot, ())[1] == "text"
+
+    def broken(_):
+        raise RuntimeError("no such engine here")
+
+    monkeypatch.setitem(svg.ENGINES, "wasi", broken)
+    assert svg.render_svg(dot, ("wasi", "layout"))[1] == "layout"
+    drawn, used = svg.render_svg(dot + " ", ("wasi",))
+    assert used == "text" and "no such engine here" in drawn
+
+
+@pytest.mark.skipif(not shutil.which("dot"), reason="the program dot of Graphviz is not installed")
+def test_graphviz_draws_it_too():
+    assert svg.render_svg(small()[0].dot, ("dot",))[1] == "dot"
+
+
+def test_wasi_from_many_threads():
+    dot, used = small()[0].dot, []
+    threads = [threading.Thread(target=lambda i=i: used.append(svg.render_svg(f"{dot}\n// {i}", ("wasi",))[1])) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert used == ["wasi"] * 8
+
+
+def test_the_bundle_survives_untrusted_notebooks(golden):
+    bundle = small()[1].bundle()
+    html = bundle["text/html"]
+    assert "<svg" not in html and "<script" not in html and "<style" not in html and 'alt="' in html
+    encoded = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', html).group(1)
+    assert base64.b64decode(encoded).decode().startswith("<svg")
+    assert bundle["image/svg+xml"].startswith("<svg") and "tape of y" in bundle["text/plain"]
+    json.dumps(bundle)
+
+
+def test_show_in_a_terminal_prints_the_text(capsys):
+    x = flow.tensor([1.0], requires_grad=True)
+    loss = (x * 2).sum()
+    show(loss)
+    out = capsys.readouterr().out
+    assert "tape of loss" in out and "leaf x" in out
+    with pytest.raises(DTypeError, match="a int has no picture"):
+        show(3)
+
+
+def test_a_view_is_saved_by_its_suffix(tmp_path):
+    view = small()[0]
+    for suffix, start in ((".svg", "<svg"), (".dot", "digraph"), (".txt", "tape of"), (".html", "<")):
+        view.save(tmp_path / f"tape{suffix}")
+        assert (tmp_path / f"tape{suffix}").read_text(encoding="utf-8").lstrip().startswith(start)
+    with pytest.raises(DTypeError, match="tape.bmp"):
+        view.save(tmp_path / "tape.bmp")
+    if not shutil.which("dot"):
+        with pytest.raises(MissingDependencyError, match="PNG export needs the Graphviz program"):
+            view.save(tmp_path / "tape.png")
+
+
+def test_a_repr_never_raises():
+    class Bad(nn.Module):
+        def extra_repr(self):
+            raise RuntimeError("in extra_repr")
+
+    class Odd(display.Display):
+        def __repr__(self):
+            return "odd"
+
+    assert Odd()._repr_mimebundle_()["text/plain"] == "odd"
+    bundle = nn.Linear(2, 3)._repr_mimebundle_() if hasattr(nn.Linear(2, 3), "_repr_mimebundle_") else {"text/plain": "Linear"}
+    assert "Linear" in bundle["text/plain"]
+
+
+def test_a_record_is_the_tape_that_runs():
+    x = flow.tensor([1.0], requires_grad=True)
+    record = tape_record((x * 2).sum(), names={id(x): "x"})
+    assert len(record.nodes) == 3  # x, mul and sum
+    y = (x * 2).detach().requires_grad_()
+    assert len(tape_record(y.sum(), names={}).nodes) == 2  # detached: the tape ends there

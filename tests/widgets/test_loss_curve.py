@@ -1,0 +1,175 @@
+"""LossCurve without a browser: what it keeps, sends and leaves behind. What a browser draws is tested in tests/browser."""
+
+import base64
+import json
+import re
+import sys
+import threading
+import time
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import DTypeError
+from minflow_widgets import LossCurve, frontends
+from minflow_widgets.series import POINTS, Series, decimate, encode, smooth
+
+ESM = Path(frontends.__file__).with_name("loss_curve.js")
+
+
+class Front:
+    """Stands where a notebook would be: counts what it is shown."""
+
+    def __init__(self):
+        self.seen, self.finished = [], 0
+
+    def update(self, curve):
+        self.seen.append(curve.line())
+
+    def finish(self, curve):
+        self.finished += 1
+        self.last = curve._repr_mimebundle_()
+
+
+@pytest.fixture
+def front(monkeypatch):
+    front = Front()
+    monkeypatch.setattr(frontends, "choose", lambda: front)
+    return front
+
+
+def test_a_run_is_kept_whole_and_shown_seldom(front):
+    with LossCurve() as curve:
+        for step in range(5000):
+            curve.add(step, loss=1 / (step + 1), accuracy=step / 5000)
+    steps, values = curve.data["loss"]
+    assert len(steps) == 5000 and values[4] == 0.2 and len(curve.data["accuracy"][0]) == 5000
+    assert front.finished == 1 and len(front.seen) < 50
+    assert "loss 0.0002 · lowest 0.0002 at 4999" in repr(curve)
+    assert set(front.last) >= {"text/html", "image/svg+xml", "text/plain"}
+    assert "<svg" not in front.last["text/html"] and "data:image/svg+xml;base64," in front.last["text/html"]
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_an_error_ends_the_curve_cleanly(front, kind):
+    with pytest.raises(kind), LossCurve() as curve:
+        curve.add(1, loss=2.0)
+        raise kind("stop")
+    assert front.finished == 1 and f"stopped by {kind.__name__}" in repr(curve)
+    assert not [t for t in threading.enumerate() if t.name == "minflow-curve"]
+    curve.add(2, loss=1.0)
+    assert len(curve.data["loss"][0]) == 2 and front.finished == 1
+
+
+def test_values_of_all_kinds(front):
+    with LossCurve() as curve:
+        curve.add(1, loss=flow.tensor(0.5, requires_grad=True), other=np.float32(2))
+        curve.add(loss=np.array(0.25))
+        curve.add(3, loss=float("nan"))
+        curve.add(4, loss=float("inf"))
+        with pytest.raises(DTypeError, match=r"loss must be one number, got shape \(2,\)"):
+            curve.add(5, loss=flow.ones(2))
+        with pytest.raises(DTypeError, match="loss must be one number, got str"):
+            curve.add(5, loss="low")
+    assert curve.data["loss"][0].tolist() == [1, 2, 3, 4]
+    assert "NaN from step 3" in curve.line()
+
+
+def test_a_curve_from_a_thread(front):
+    with LossCurve() as curve:
+        threads = [threading.Thread(target=lambda k=k: [curve.add(i, **{f"s{k}": i}) for i in range(500)]) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert all(len(curve.data[f"s{k}"][0]) == 500 for k in range(4))
+
+
+def test_a_curve_that_nobody_holds_ends_its_thread(front):
+    LossCurve().add(1, loss=1.0)
+    end = time.perf_counter() + 10
+    while any(t.name == "minflow-curve" for t in threading.enumerate()) and time.perf_counter() < end:
+        time.sleep(0.05)
+    assert not [t for t in threading.enumerate() if t.name == "minflow-curve"]
+
+
+def test_few_points_keep_every_spike():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(100_000)
+    values[[777, 50_001]] = 1e6, -1e6
+    values[123] = np.nan
+    at = decimate(values, POINTS)
+    assert len(at) <= POINTS and {0, 777, 50_001, 99_999} <= set(at.tolist()) and (np.diff(at) > 0).all()
+    assert decimate(np.full(5000, np.nan), 100).size <= 100
+    steps, means, window = smooth(np.arange(1000.0), np.full(1000, 3.0), 200)
+    assert len(steps) <= 200 and np.allclose(means, 3.0) and window > 1
+
+
+def test_what_is_sent_is_small_and_readable():
+    series = [Series("loss"), Series("val_loss"), Series("accuracy")]
+    for s in series:
+        for i in range(20_000):
+            s.add(i, np.sin(i / 500))
+    data = encode(series, "running")
+    size = int.from_bytes(data[:4], "little")
+    header = json.loads(data[4 : 4 + size])
+    assert header["panels"] == ["loss", "accuracy"] and [s["panel"] for s in header["series"]] == [0, 0, 1]
+    numbers = np.frombuffer(data[4 + size :], "<f4")
+    assert len(numbers) == sum(2 * s["n"] + 2 * s["m"] for s in header["series"]) and len(data) < 3 * 8 * 1000 + 2000
+    assert all(s["n"] + s["m"] <= 1000 for s in header["series"])
+
+
+def test_the_front_end_is_small_and_our_own():
+    text = ESM.read_text(encoding="utf-8")
+    assert len(text.encode()) < 10_000 and "http" not in re.sub(r"http://www\.w3\.org/\S+", "", text)
+    assert "aria-label" in text and "innerHTML" not in text and "eval(" not in text
+
+
+def test_lines_in_a_terminal_and_elsewhere(monkeypatch, capsys):
+    monkeypatch.setenv("MINFLOW_LIVE", "1")
+    with LossCurve() as curve:
+        for step in range(50):
+            curve.add(step, loss=1.0 / (step + 1))
+    out = capsys.readouterr().out
+    assert "loss 0.02" in out and "\r" not in out
+    monkeypatch.setenv("MINFLOW_LIVE", "0")
+    with LossCurve() as curve:
+        curve.add(1, loss=0.5)
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1 and "loss 0.5" in out
+
+
+def test_without_anywidget_there_is_a_picture(monkeypatch):
+    shown = []
+    kernel = types.SimpleNamespace(kernel=object())
+    ipython = types.SimpleNamespace(get_ipython=lambda: kernel)
+
+    class Handle:
+        def update(self, bundle, raw):
+            shown.append(bundle)
+
+    def display(bundle, raw=False, display_id=None):
+        shown.append(bundle)
+        return Handle()
+
+    monkeypatch.setenv("MINFLOW_LIVE", "1")
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    frontends.widget_class.cache_clear()
+    with LossCurve() as curve:
+        curve.add(1, loss=0.5)
+    frontends.widget_class.cache_clear()
+    html = shown[-1]["text/html"]
+    drawn = base64.b64decode(re.search(r"base64,([^\"]+)", html).group(1)).decode()
+    assert "loss 0.5" in drawn and "loss 0.5" in shown[-1]["text/plain"]
+
+
+def test_hostile_names_stay_text(front):
+    with LossCurve() as curve:
+        curve.add(1, **{"<script>alert(1)</script>": 1.0, '"><img src=x onerror=y>': 2.0})
+    assert "<script" not in front.last["text/html"] and "<script" not in front.last["image/svg+xml"]
+    assert "<img src=x" not in front.last["text/html"] and "<img src=x" not in front.last["image/svg+xml"]

@@ -34,34 +34,55 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     OPTIONS.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
 
 
-def number_format(array: np.ndarray):
-    """How each float is written: all alike, as PyTorch does it."""
+def formatter(array: np.ndarray):
+    """How each number is written, all alike and padded to one width, and that width: PyTorch's choice."""
+    if array.dtype.kind != "f":
+        width = max((len(str(x)) for x in array.ravel().tolist()), default=1)
+        return (lambda x: f"{x!s:>{width}}"), width
     finite = array[np.isfinite(array)].astype("float64")
     nonzero = np.abs(finite[finite != 0])
     digits, sci = OPTIONS["precision"], OPTIONS["sci_mode"]
     whole = bool(np.all(finite == np.ceil(finite)))
-    if nonzero.size and sci is None:
-        high, low = nonzero.max(), nonzero.min()
-        sci = bool(high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4) if not whole else bool(high / low > 1000.0 or high > 1.0e8)
-    if sci:
-        return lambda x: f"{x:.{digits}e}"
-    if whole:
-        return lambda x: f"{x:.0f}." if np.isfinite(x) else f"{x:.0f}"
-    return lambda x: f"{x:.{digits}f}"
+    if sci is None:
+        sci = False
+        if nonzero.size:
+            high, low = nonzero.max(), nonzero.min()
+            sci = bool(high / low > 1000.0 or high > 1.0e8 or not whole and low < 1.0e-4)
+
+    def form(x: float) -> str:
+        if sci:
+            return f"{x:.{digits}e}"
+        if whole:
+            return f"{x:.0f}." if np.isfinite(x) else f"{x:.0f}"
+        return f"{x:.{digits}f}"
+
+    width = max((len(form(x)) for x in finite[finite != 0].tolist()), default=1)
+    return (lambda x: f"{form(x):>{width}}"), width
 
 
 def numbers(array: np.ndarray, indent: int) -> str:
-    """The numbers in nested brackets."""
-    formatter = {}
-    if array.dtype.kind == "f":
-        form = number_format(shown_part(array))
-        width = max((len(form(x)) for x in shown_part(array).ravel()), default=0)
-        formatter = {"float_kind": lambda x: f"{form(x):>{width}}" if array.ndim else form(x)}
-    with np.printoptions(legacy=False):
-        return np.array2string(
-            array, separator=", ", prefix=" " * indent, formatter=formatter or None, threshold=OPTIONS["threshold"],
-            edgeitems=OPTIONS["edgeitems"], max_line_width=OPTIONS["linewidth"],
-        )  # fmt: skip
+    """The numbers in nested brackets, those in the middle left out if there are more than the threshold."""
+    form, width = formatter(shown_part(array))
+    return nested(array, indent, form, width, array.size > OPTIONS["threshold"])
+
+
+def nested(array: np.ndarray, indent: int, form, width: int, short: bool) -> str:
+    if not array.ndim:
+        return form(array.item())
+    edge = OPTIONS["edgeitems"]
+    short_here = short and len(array) > 2 * edge
+    if array.ndim == 1:
+        a_line = max(1, (OPTIONS["linewidth"] - indent) // (width + 2))
+        if short_here:
+            head, tail = array[:edge].tolist(), array[len(array) - edge :].tolist()
+            parts = [*map(form, head), " ...", *map(form, tail)]
+        else:
+            parts = [*map(form, array.tolist())]
+        lines = [", ".join(parts[i : i + a_line]) for i in range(0, len(parts), a_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+    kept = [*array[:edge], None, *array[len(array) - edge :]] if short_here else array
+    rows = ["..." if row is None else nested(row, indent + 1, form, width, short) for row in kept]
+    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
 
 
 def shown_part(array: np.ndarray) -> np.ndarray:
@@ -77,13 +98,12 @@ def shown_part(array: np.ndarray) -> np.ndarray:
 
 def text(tensor) -> str:
     """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and the device when it is not the CPU."""
-    name = "Parameter containing:\ntensor" if type(tensor).__name__ == "Parameter" else "tensor"
+    name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
     if tensor.array is None:
         parts += ["...", f"size={tuple(tensor.spec.shape)}", "is_lazy='True'"]
     else:
-        shown = numbers(tensor.array, len("tensor("))
-        parts.append("[]" if not tensor.array.size else shown)
+        parts.append(numbers(tensor.array, len("tensor(")) if tensor.array.size else "[]")
         if not tensor.array.size and tensor.spec.shape != (0,):
             parts.append(f"size={tuple(tensor.spec.shape)}")
     if tensor.device.type != "cpu":
@@ -94,16 +114,16 @@ def text(tensor) -> str:
         parts.append(f"grad_fn={fn}")
     elif tensor.requires_grad:
         parts.append("requires_grad=True")
-    body = parts[0]
-    line = body.rpartition("\n")[2]
+    body = "tensor(" + parts[0]
+    used = len(body) - body.rfind("\n") + 1
     for part in parts[1:]:
-        if len(line) + len(part) + 9 > OPTIONS["linewidth"]:
+        if used + len(part) + 2 > OPTIONS["linewidth"]:
             body += ",\n       " + part
-            line = part
+            used = len("tensor(") + len(part)
         else:
             body += ", " + part
-            line += ", " + part
-    return f"{name}({body})"
+            used += len(part) + 2
+    return f"{name}{body})"
 
 
 class GradFn:

@@ -330,7 +330,9 @@ class Tensor(Methods, Display):
         return F.round(self, decimals=digits)
 
     def __format__(self, form: str) -> str:
-        return format(self.item() if form and self.spec.size == 1 else str(self), form)
+        """One number as a number (`f"{loss:>7f}"`), more as their text."""
+        number = self.array is not None and self.spec.size == 1 and (form or not self.ndim)
+        return format(self.item() if number else str(self), form)
 
     def __repr__(self, *, tensor_contents=None) -> str:
         return printing.text(self)

@@ -30,6 +30,12 @@ def save(x) -> tuple | None:
     return x.array, cell, cell.version
 
 
+def quietly(kernel, *arrays, **options):
+    """Run a kernel without numpy's warnings of overflow and the like, which would name our lines."""
+    with np.errstate(all="ignore"):
+        return kernel(*arrays, **options)
+
+
 def to_dtype(x, dtype):
     """An input in the dtype that the op needs: a visible `cast`."""
     return cast(x, dtype=dtype) if isinstance(x, Tensor) and x.spec.dtype is not dtype else x
@@ -66,7 +72,10 @@ class Eager(Mode):
         needs &= op.differentiable
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
             result = new_tensor(Tensor)
-            result.array = op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else op.kernel(*arrays)
+            try:
+                result.array = op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else op.kernel(*arrays)
+            except RuntimeWarning:  # a program that makes errors of warnings; inf and NaN are results here
+                result.array = quietly(op.kernel, *arrays, out=np.empty(first.shape, first.np))
             result.spec = first
             if needs and self.grad:  # `record`, written out for one output
                 slots = op.saves[needs]
@@ -93,7 +102,10 @@ class Eager(Mode):
                 make_view(result, inputs[0], op, attrs)
             elif op.takes_out and spec is not None:  # by itself numpy gives a view's strides, and a scalar for 0-d
                 result = Tensor(np.empty(spec.shape, spec.np), spec)
-                op.kernel(*arrays, **attrs, out=result.array)
+                try:
+                    op.kernel(*arrays, **attrs, out=result.array)
+                except RuntimeWarning:
+                    quietly(op.kernel, *arrays, **attrs, out=result.array)
             else:
                 array = op.kernel(*arrays, **attrs)
                 result = Tensor(array, spec or spec_of(array))  # without a spec the shape depends on data
@@ -102,7 +114,10 @@ class Eager(Mode):
             return result
         if op.takes_out:
             outs = [np.empty(s.shape, s.np) for s in specs]
-            op.kernel(*arrays, **attrs, out=outs)
+            try:
+                op.kernel(*arrays, **attrs, out=outs)
+            except RuntimeWarning:
+                quietly(op.kernel, *arrays, **attrs, out=outs)
         else:
             outs = op.kernel(*arrays, **attrs)
         results = [Tensor(array, spec) for array, spec in zip(outs, specs)]
@@ -220,7 +235,7 @@ class Eager(Mode):
         """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""
         infer(op, inputs, attrs)
         arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
-        op.kernel(*arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
+        quietly(op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
         where = caller(3)
         for t in targets:
             bump(t, where)

@@ -140,7 +140,8 @@ def in_place(op: Op, target, *others, **attrs):
     if mode.trace or recorded or shared or specs[0] is not target.spec or not target.array.flags.writeable:
         return write(target, op(*inputs, **attrs))
     guard(mode, target, target)
-    op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
+    with np.errstate(all="ignore"):  # inf and NaN are results, also where warnings are errors
+        op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     bump(target, caller(2))
     return target
 

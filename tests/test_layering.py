@@ -174,10 +174,22 @@ def test_code_lines_are_counted():
     assert code_lines(text) == {4, 6, 9, 10}
 
 
+def example_lines(text):
+    """Numbers of the lines that hold examples of ops: data for tests, which no program runs."""
+    lines = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "define":
+            for word in node.keywords:
+                if word.arg == "examples":
+                    lines.update(range(word.value.lineno, word.value.end_lineno + 1))
+    return lines
+
+
 def room_lines():
-    """Lines of code per module of core and compiler, without what stands beside the reference kernels."""
-    apart = ("minflow.core.backend.fast", "minflow.compiler.machine")
-    return {name: len(code_lines(file.read_text(encoding="utf-8"))) for file in FILES
+    """Lines of code per module of core and compiler that programs run on reference kernels: without the fast ones, and
+    without the examples that ops are tested with."""
+    apart = ("minflow.core.backend.fast", "minflow.compiler.machine", "minflow.core.examples")
+    return {name: len(code_lines(text := file.read_text(encoding="utf-8")) - example_lines(text)) for file in FILES
             if (name := module_of(file)).startswith(("minflow.core", "minflow.compiler"))
             and not name.startswith(apart)}
 

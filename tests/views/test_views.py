@@ -18,7 +18,10 @@ from minflow.views import svg
 from minflow.views.records import graph_record, tape_record
 from minflow.views.show import picture, show
 
-HOSTILE = ["<script>alert(1)</script>", '"]; evil [label="', "a\nb", "&amp;", "\\", "{|}", "名前", "' onload='x", "\x00\x1b[31m", "]]>", "-->", "%0A"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"]; evil [label="', "a\nb", "&amp;", "\\", "{|}", "名前", "' onload='x", "\x00\x1b[31m", "]]>", "-->", "%0A",
+]
 
 
 def small():

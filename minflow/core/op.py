@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, TraceError
 from .ir import Where, where_text
-from .spec import Spec, default_dtype, promote
+from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
 
 OPS: dict[str, Op] = {}
 NUMBERS = frozenset({bool, int, float})  # the Python classes that stand for themselves among inputs
@@ -192,7 +192,17 @@ MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 
 def apply(op: Op, *inputs, **attrs):
     """The only way to run an op: ask the current mode."""
-    return MODE.get().run(op, inputs, attrs)
+    try:
+        return MODE.get().run(op, inputs, attrs)
+    except OverflowError:
+        raise outside(op, inputs) from None
+
+
+def outside(op: Op, inputs: Sequence) -> MinflowError:
+    """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
+    kind = promote(*[x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs if x.__class__ in NUMBERS or hasattr(x, "spec")])
+    number = max([x for x in inputs if x.__class__ in NUMBERS], key=abs, default="a number")
+    return explain(OutOfRangeError(f"{op.name}: {number} does not fit into {kind.name}", hint="x.long() or x.float() first"), op, inputs)
 
 
 @contextmanager
@@ -218,6 +228,7 @@ EPOCH = Epoch()
 
 INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
 INFERRED_LIMIT = 20_000
+DEPENDS_ON_DEFAULT.append(INFERRED.clear)
 
 
 def infer(op: Op, inputs: Sequence, attrs: Mapping):

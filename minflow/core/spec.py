@@ -83,6 +83,7 @@ def as_dtype(x) -> DType:
 
 
 _default = float32
+DEPENDS_ON_DEFAULT: list = []  # functions that clear what was remembered under the old default dtype
 
 
 def default_dtype() -> DType:
@@ -98,6 +99,8 @@ def set_default_dtype(dtype) -> None:
         raise DTypeError(f"the default dtype must be floating, not {dtype.name}", hint="flow.float32 or flow.float64")
     _default = _BY_PYTHON[float] = dtype
     promote.cache_clear()
+    for forget in DEPENDS_ON_DEFAULT:
+        forget()
 
 
 class Device:

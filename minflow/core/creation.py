@@ -13,9 +13,10 @@ from . import functions as F
 from .errors import DTypeError, OutOfRangeError, ShapeError
 from .op import MODE, fail
 from .ops import shape as s
+from .ops.shape import check_fits
 from .ops.shape import full as fill
 from .rebind import cell_of
-from .spec import DType, Spec, as_dtype, default_dtype, int64, spec_of
+from .spec import DType, Spec, as_dtype, bool_, default_dtype, int64, promote, spec_of
 from .tensor import Tensor
 
 
@@ -33,21 +34,46 @@ def finish(result: Tensor, device, requires_grad: bool) -> Tensor:
 def array_of(data, dtype: DType | None) -> np.ndarray:
     """A new numpy array of numbers, nested lists, arrays or tensors in them; Python floats get the default dtype."""
     if isinstance(data, np.ndarray | np.generic):
-        return np.array(data, as_dtype(data.dtype if dtype is None else dtype).np, order="C")
+        data = np.asarray(data)
+        wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
+        return np.array(fitting(data, wanted), wanted.np, order="C")
     try:
         array = np.array(untensored(data), order="C")
     except ValueError as error:
         fail(ShapeError, "tensor() of lists whose lengths differ", "every row needs as many numbers as the others", reason=error)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind == "O" and not all(isinstance(x, int | float) for x in array.flat) or array.dtype.kind not in "biufO":
         hint = "numbers, bools, or nested lists of them"
         fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", hint, data=data)
     if dtype is None:
         floating = array.dtype.kind == "f"
         if not has_arrays(data):
-            dtype = default_dtype() if floating or not array.size and array.dtype == np.float64 else as_dtype(array.dtype)
+            dtype = default_dtype() if floating else bool_ if array.dtype.kind == "b" else int64
         else:
-            dtype = as_dtype(array.dtype)
-    return np.asarray(array, dtype.np, order="C")
+            dtype = promote(*leaf_specs(data))
+    if array.dtype.kind == "O" and any(isinstance(x, float) for x in array.flat):
+        dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
+    return np.asarray(fitting(array, dtype), dtype.np, order="C")
+
+
+def fitting(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """The array, if an integer dtype can hold its integers; numpy would wrap some around and refuse others."""
+    if array.dtype.kind in "iuO" and dtype.rank == 1 and array.size:
+        low, high = int(array.min()), int(array.max())
+        try:
+            check_fits(low, dtype)
+            check_fits(high, dtype)
+        except OutOfRangeError as error:
+            fail(OutOfRangeError, error.what, error.hint, smallest=low, largest=high)
+    return array
+
+
+def leaf_specs(data) -> list:
+    """What decides the dtype of lists with tensors in them: the Spec of each tensor, the type of each number."""
+    if isinstance(data, list | tuple):
+        return [spec for x in data for spec in leaf_specs(x)]
+    if isinstance(data, Tensor):
+        return [data.spec]
+    return [spec_of(data)] if isinstance(data, np.ndarray | np.generic) else [type(data)]
 
 
 def untensored(data):
@@ -57,8 +83,8 @@ def untensored(data):
 
 
 def has_arrays(data) -> bool:
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
+    if isinstance(data, list | tuple):
+        return any(has_arrays(x) for x in data)
     return isinstance(data, Tensor | np.ndarray | np.generic)
 
 
@@ -122,8 +148,9 @@ def from_dlpack(x) -> Tensor:
     return from_numpy(np.from_dlpack(x))
 
 
-def size_of(size: tuple) -> tuple[int, ...]:
-    """The shape that `zeros(2, 3)` and `zeros((2, 3))` mean."""
+def size_of(given: tuple, size=None) -> tuple[int, ...]:
+    """The shape that `zeros(2, 3)`, `zeros((2, 3))` and `zeros(size=(2, 3))` mean."""
+    size = given if size is None else (size,)
     if len(size) == 1 and isinstance(size[0], Sequence):
         size = tuple(size[0])
     try:
@@ -144,22 +171,22 @@ def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False)
     return finish(fill(shape=shape, value=fill_value, dtype=dtype), device, requires_grad)
 
 
-def zeros(*size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    return finish(fill(shape=size_of(size), value=0, dtype=as_dtype(dtype or float)), device, requires_grad)
+    return finish(fill(shape=size_of(shape, size), value=0, dtype=as_dtype(dtype or float)), device, requires_grad)
 
 
-def ones(*size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones."""
-    return finish(fill(shape=size_of(size), value=1, dtype=as_dtype(dtype or float)), device, requires_grad)
+    return finish(fill(shape=size_of(shape, size), value=1, dtype=as_dtype(dtype or float)), device, requires_grad)
 
 
-def empty(*size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor whose numbers are whatever lay in the memory (zeros while tracing)."""
     dtype = as_dtype(dtype or float)
     if MODE.get().trace:
-        return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
-    array = np.empty(size_of(size), dtype.np)
+        return zeros(*shape, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
+    array = np.empty(size_of(shape, size), dtype.np)
     return finish(Tensor(array, spec_of(array)), device, requires_grad)
 
 
@@ -184,7 +211,7 @@ def eye(n: int, m: int | None = None, dtype=None, device=None, requires_grad: bo
     return tensor(np.eye(n, m, dtype=as_dtype(dtype or float).np), None, device, requires_grad)
 
 
-def arange(start, end=None, step=1, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
     start, end = (0, start) if end is None else (start, end)
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
@@ -197,31 +224,40 @@ def arange(start, end=None, step=1, dtype=None, device=None, requires_grad: bool
 
 def linspace(start: float, end: float, steps: int, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers from start to end, both included."""
+    count("linspace", steps)
     return tensor(np.linspace(float(start), float(end), steps), dtype or default_dtype(), device, requires_grad)
+
+
+def count(name: str, n: int) -> None:
+    if not isinstance(n, int | np.integer) or n < 0:
+        fail(OutOfRangeError, f"{name}: how many is an integer of 0 or more, not {n!r}", "", number=n)
 
 
 # ---- random ------------------------------------------------------------------------------------------------------
 
 
-def rand(*size, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def rand(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1)."""
-    return finish(F.uniform(size_of(size), 0.0, 1.0, as_dtype(dtype or float), generator), device, requires_grad)
+    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, as_dtype(dtype or float), generator), device, requires_grad)
 
 
-def randn(*size, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randn(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
-    return finish(F.normal_of(size_of(size), 0.0, 1.0, as_dtype(dtype or float), generator), device, requires_grad)
+    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, as_dtype(dtype or float), generator), device, requires_grad)
 
 
-def randint(low: int, high=None, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     return finish(F.randint_of(size_of((size,)), low, high, as_dtype(dtype or int), generator), device, requires_grad)
 
 
 def randperm(n: int, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """0 to n - 1 in random order."""
+    count("randperm", n)
     return finish(F.randperm_of(n, as_dtype(dtype or int), generator), device, requires_grad)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from . import functions as F
-from .op import NUMBERS, apply
+from .op import EPOCH, MODE, NUMBERS, apply
 from .ops import compare as c
 from .ops import elementwise as e
 from .ops import shape as s
-from .rebind import in_place, write
+from .rebind import cell_of, guard, in_place, write
 from .spec import DType
 
 
@@ -420,6 +420,76 @@ class Methods:
     def relu_(self):
         return in_place(e.relu, self)
 
+    def expm1_(self):
+        return in_place(e.expm1, self)
+
+    def log1p_(self):
+        return in_place(e.log1p, self)
+
+    def log2_(self):
+        return in_place(e.log2, self)
+
+    def tan_(self):
+        return in_place(e.tan, self)
+
+    def erf_(self):
+        return in_place(e.erf, self)
+
+    def fmod_(self, other):
+        return in_place(e.fmod, self, other)
+
+    def logical_and_(self, other):
+        return write(self, F.logical_and(self, other))
+
+    def logical_or_(self, other):
+        return write(self, F.logical_or(self, other))
+
+    def logical_xor_(self, other):
+        return write(self, F.logical_xor(self, other))
+
+    def logical_not_(self):
+        return write(self, F.logical_not(self))
+
+    def bitwise_and_(self, other):
+        return write(self, F.bitwise_and(self, other))
+
+    def bitwise_or_(self, other):
+        return write(self, F.bitwise_or(self, other))
+
+    def bitwise_xor_(self, other):
+        return write(self, F.bitwise_xor(self, other))
+
+    def bitwise_not_(self):
+        return write(self, F.bitwise_not(self))
+
+    subtract_, multiply_, divide_, true_divide_, negative_, absolute_ = sub_, mul_, div_, div_, neg_, abs_
+
+    def cumsum_(self, dim):
+        return write(self, F.cumsum(self, dim))
+
+    def tril_(self, diagonal=0):
+        return write(self, F.tril(self, diagonal))
+
+    def triu_(self, diagonal=0):
+        return write(self, F.triu(self, diagonal))
+
+    def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+        return write(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+
+    def squeeze_(self, dim=None):
+        return reshaped(self, F.squeeze, dim)
+
+    def unsqueeze_(self, dim):
+        return reshaped(self, F.unsqueeze, dim)
+
+    def transpose_(self, dim0, dim1):
+        return reshaped(self, F.transpose, dim0, dim1)
+
+    swapaxes_ = swapdims_ = transpose_
+
+    def t_(self):
+        return reshaped(self, F.t)
+
     def round_(self):
         return write(self, F.round(self))
 
@@ -464,8 +534,14 @@ class Methods:
     def scatter_add_(self, dim, index, src):
         return write(self, F.scatter_add(self, dim, index, src))
 
-    def index_add_(self, dim, index, source):
-        return write(self, F.index_add(self, dim, index, source))
+    def index_add_(self, dim, index, source, *, alpha=1):
+        return write(self, F.index_add(self, dim, index, source, alpha=alpha))
+
+    def index_copy_(self, dim, index, source):
+        return write(self, F.index_copy(self, dim, index, source))
+
+    def index_fill_(self, dim, index, value):
+        return write(self, F.index_fill(self, dim, index, value))
 
     def uniform_(self, low=0.0, high=1.0, *, generator=None):
         return write(self, F.uniform_like(self, low, high, generator=generator))
@@ -476,8 +552,17 @@ class Methods:
     def bernoulli_(self, p=0.5, *, generator=None):
         return write(self, F.bernoulli_like(self, p, generator=generator))
 
-    def random_(self, low, high, *, generator=None):
+    def random_(self, low=0, high=None, *, generator=None):
+        """Integers in [low, high); `random_(high)` starts at 0, `random_()` goes up to what the dtype can count."""
+        if high is None:
+            low, high = 0, low if low else counts(self.spec.dtype)
         return write(self, F.randint_like(self, low, high, generator=generator))
+
+    def exponential_(self, lambd=1.0, *, generator=None):
+        return write(self, F.log1p(-F.uniform_like(self, 0.0, 1.0, generator=generator)) / -lambd)
+
+    def bernoulli(self, p=None, *, generator=None):
+        return F.bernoulli(self, generator=generator) if p is None else F.bernoulli_like(self, p, generator=generator)
 
     # ---- reduction ---------------------------------------------------------------------------------------------------
 
@@ -486,96 +571,77 @@ class Methods:
         return F.sum(self, dim, keepdim, dtype=dtype, axis=axis, keepdims=keepdims)
 
     @F.numpy_names
-    @F.numpy_names
     def mean(self, dim=None, keepdim=False, *, dtype=None):
         return F.mean(self, dim, keepdim) if dtype is None else F.mean(self, dim, keepdim, dtype=dtype)
 
-    @F.numpy_names
     @F.numpy_names
     def prod(self, dim=None, keepdim=False, *, dtype=None):
         return F.prod(self, dim, keepdim) if dtype is None else F.prod(self, dim, keepdim, dtype=dtype)
 
     @F.numpy_names
-    @F.numpy_names
     def var(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
         return F.var(self, dim, unbiased, keepdim, correction=correction)
 
-    @F.numpy_names
     @F.numpy_names
     def std(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
         return F.std(self, dim, unbiased, keepdim, correction=correction)
 
     @F.numpy_names
-    @F.numpy_names
     def min(self, dim=None, keepdim=False):
         return F.min(self, dim, keepdim)
 
-    @F.numpy_names
     @F.numpy_names
     def max(self, dim=None, keepdim=False):
         return F.max(self, dim, keepdim)
 
     @F.numpy_names
-    @F.numpy_names
     def amin(self, dim=(), keepdim=False):
         return F.amin(self, dim, keepdim)
 
-    @F.numpy_names
     @F.numpy_names
     def amax(self, dim=(), keepdim=False):
         return F.amax(self, dim, keepdim)
 
     @F.numpy_names
-    @F.numpy_names
     def argmin(self, dim=None, keepdim=False):
         return F.argmin(self, dim, keepdim)
 
-    @F.numpy_names
     @F.numpy_names
     def argmax(self, dim=None, keepdim=False):
         return F.argmax(self, dim, keepdim)
 
     @F.numpy_names
-    @F.numpy_names
     def any(self, dim=None, keepdim=False):
         return F.any(self, dim, keepdim)
 
-    @F.numpy_names
     @F.numpy_names
     def all(self, dim=None, keepdim=False):
         return F.all(self, dim, keepdim)
 
     @F.numpy_names
-    @F.numpy_names
     def median(self, dim=None, keepdim=False):
         return F.median(self, dim, keepdim)
 
-    @F.numpy_names
     @F.numpy_names
     def norm(self, p=2, dim=None, keepdim=False):
         return F.norm(self, p, dim, keepdim)
 
     @F.numpy_names
-    @F.numpy_names
     def logsumexp(self, dim, keepdim=False):
         return F.logsumexp(self, dim, keepdim)
 
-    @F.numpy_names
     @F.numpy_names
     def cumsum(self, dim, *, dtype=None):
         return F.cumsum(self, dim, dtype=dtype)
 
     @F.numpy_names
-    @F.numpy_names
     def topk(self, k, dim=-1, largest=True, sorted=True):
         return F.topk(self, k, dim, largest, sorted)
 
     @F.numpy_names
-    @F.numpy_names
     def sort(self, dim=-1, descending=False, stable=False):
         return F.sort(self, dim, descending, stable)
 
-    @F.numpy_names
     @F.numpy_names
     def argsort(self, dim=-1, descending=False, stable=False):
         return F.argsort(self, dim, descending, stable)
@@ -586,13 +652,16 @@ class Methods:
         return F.reshape(self, one_or_many(shape))
 
     def view(self, *shape):
-        return F.view(self, one_or_many(shape)) if not isinstance(shape[0], DType) else self.to(shape[0])
+        return self.to(shape[0]) if shape and isinstance(shape[0], DType) else F.view(self, one_or_many(shape))
 
     def reshape_as(self, other):
         return F.reshape(self, other.shape)
 
     def view_as(self, other):
         return F.view(self, other.shape)
+
+    def ravel(self):
+        return F.reshape(self, (-1,))
 
     def flatten(self, start_dim=0, end_dim=-1):
         return F.flatten(self, start_dim, end_dim)
@@ -685,8 +754,14 @@ class Methods:
     def index_select(self, dim, index):
         return F.index_select(self, dim, index)
 
-    def index_add(self, dim, index, source):
-        return F.index_add(self, dim, index, source)
+    def index_add(self, dim, index, source, *, alpha=1):
+        return F.index_add(self, dim, index, source, alpha=alpha)
+
+    def index_copy(self, dim, index, source):
+        return F.index_copy(self, dim, index, source)
+
+    def index_fill(self, dim, index, value):
+        return F.index_fill(self, dim, index, value)
 
     def masked_select(self, mask):
         return F.masked_select(self, mask)
@@ -725,20 +800,20 @@ class Methods:
 
     # ---- new tensors like this one -----------------------------------------------------------------------------------
 
-    def new_tensor(self, data, dtype=None, requires_grad=False):
-        return creation().tensor(data, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
+        return creation().tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
-    def new_full(self, size, fill_value, dtype=None, requires_grad=False):
-        return creation().full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False):
+        return creation().full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
-    def new_zeros(self, *size, dtype=None, requires_grad=False):
-        return creation().zeros(one_or_many(size), dtype=dtype or self.dtype, requires_grad=requires_grad)
+    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
+        return creation().zeros(one_or_many(size), dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
-    def new_ones(self, *size, dtype=None, requires_grad=False):
-        return creation().ones(one_or_many(size), dtype=dtype or self.dtype, requires_grad=requires_grad)
+    def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
+        return creation().ones(one_or_many(size), dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
-    def new_empty(self, *size, dtype=None, requires_grad=False):
-        return creation().empty(one_or_many(size), dtype=dtype or self.dtype, requires_grad=requires_grad)
+    def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
+        return creation().empty(one_or_many(size), dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
 
 def creation():
@@ -746,6 +821,24 @@ def creation():
     from . import creation
 
     return creation
+
+
+def reshaped(target, view, *args):
+    """Make `target` itself a view of what it was: `x.t_()`."""
+    EPOCH.now += 1
+    guard(MODE.get(), target, target)
+    base = type(target).__new__(type(target))
+    base.__dict__.update(target.__dict__)
+    base.cell = cell_of(target)
+    fresh = view(base, *args)
+    target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
+    target.value, target.needs = fresh.value, fresh.needs
+    return target
+
+
+def counts(dtype: DType) -> int:
+    """One more than the largest integer up to which a dtype holds every integer, or than its maximum."""
+    return 2 ** (np.finfo(dtype.np).nmant + 1) + 1 if dtype.floating else 2 if dtype.rank == 0 else int(np.iinfo(dtype.np).max)
 
 
 def comparable(x: Any) -> bool:

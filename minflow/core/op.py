@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, TraceError
+from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, OutOfRangeError, TraceError
 from .ir import Where, where_text
 from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
 

@@ -30,6 +30,9 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
         if profile not in PROFILES:
             raise DTypeError(f"no profile {profile!r}", hint=", ".join(PROFILES))
         OPTIONS.update(PROFILES[profile])
+    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
+        if value is not None and not (isinstance(value, int | float) and value >= 0):
+            raise DTypeError(f"set_printoptions: {name} is a number of 0 or more, not {value!r}")
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     OPTIONS.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
 

@@ -53,6 +53,9 @@ class Size(tuple):
     def __add__(self, other):
         return Size(tuple(self) + tuple(other))
 
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self))
+
     def __repr__(self) -> str:
         return f"minflow.Size({list(self)})"
 
@@ -139,7 +142,7 @@ class Tensor(Methods, Display):
         """Elements (not bytes) between neighbours along each axis."""
         array = phantom(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
-        return strides if dim is None else strides[dim]
+        return strides if dim is None else strides[F.axis_of(dim, self.ndim, self)]
 
     def storage_offset(self) -> int:
         base = self.alias.base if self.alias else self
@@ -154,6 +157,9 @@ class Tensor(Methods, Display):
 
     def is_floating_point(self) -> bool:
         return self.spec.floating
+
+    def is_signed(self) -> bool:
+        return self.spec.dtype.is_signed
 
     def is_complex(self) -> bool:
         return False
@@ -286,10 +292,10 @@ class Tensor(Methods, Display):
             )
         return self.array
 
-    def numpy(self) -> np.ndarray:
-        """The numbers as a numpy array that shares this tensor's memory (read-only if it requires grad)."""
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The numbers as a numpy array that shares this tensor's memory (read-only if it requires grad, unless `force`)."""
         array = self.numbers("numpy")
-        if not self.requires_grad:
+        if force or not self.requires_grad:
             cell_of(self)  # writes through numpy cannot be seen; views made from here on share the cell all the same
             return array
         view = array.view()
@@ -413,7 +419,7 @@ class Tensor(Methods, Display):
 
     def type(self, dtype=None):
         """Another dtype; without an argument the name of this one's type, `"minflow.FloatTensor"`."""
-        return printing.TYPE_NAMES[self.dtype.name] if dtype is None else self.to(printing.BY_TYPE_NAME.get(dtype, dtype))
+        return printing.TYPE_NAMES[self.dtype.name] if dtype is None else self.to(as_dtype(printing.BY_TYPE_NAME.get(dtype, dtype)))
 
     def type_as(self, other: Tensor) -> Tensor:
         return self.to(other.dtype)

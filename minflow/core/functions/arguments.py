@@ -87,6 +87,8 @@ def numpy_names(function: Callable) -> Callable:
             for name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
                 if name in options:
                     options[ours] = options.pop(name)
+            if "out" in options and options["out"] is None:  # np.sum(tensor) says so
+                del options["out"]
         return function(*args, **options)
 
     return either

@@ -59,9 +59,25 @@ def _(xp, x, dtype: DType, out=None):
         return out
 
 
+def check_fits(value, dtype: DType) -> None:
+    """Refuse an integer that an integer dtype cannot hold."""
+    if dtype.rank == 1 and isinstance(value, int | np.integer):
+        limits = np.iinfo(dtype.np)
+        if not limits.min <= value <= limits.max:
+            raise OutOfRangeError(
+                f"{value} does not fit into {dtype.name}, which holds {limits.min} to {limits.max}",
+                hint="a wider dtype: int64, or float32",
+            )
+
+
+def full_spec(shape, value, dtype) -> Spec:
+    check_fits(value, dtype)
+    return Spec(shape, dtype)
+
+
 full = define(
     "full(; shape, value, dtype)",
-    infer=lambda shape, value, dtype: Spec(shape, dtype),
+    infer=full_spec,
     examples=[case(shape=(2, 3), value=1.5, dtype=float32), case(shape=(), value=2, dtype=float64)],
     doc="A tensor of one number.",
 )

@@ -1,0 +1,80 @@
+"""Nodes, order and well-formed graphs."""
+
+import sys
+
+import pytest
+
+import minflow as flow
+from minflow.core.errors import GraphError, InternalError
+from minflow.core.ir import INPUT, STATE, Graph, Node, Source, Value, check_outputs, toposort, where_text
+from minflow.core.spec import Spec, float32, int64
+
+SPEC = Spec((2,), float32)
+
+
+def chain():
+    """An input, twice its value, and the sum of both."""
+    source = Source(INPUT, SPEC)
+    x = Value(source, 0, SPEC)
+    double = Node("mul", (x, 2.0), {}, (SPEC,))
+    total = Node("add", (Value(double, 0, SPEC), x), {}, (SPEC,))
+    return source, double, total, Value(total, 0, SPEC)
+
+
+def test_a_good_graph_verifies_and_prints():
+    source, double, total, out = chain()
+    graph = Graph([source], [double, total], [out])
+    assert graph.verify() is graph
+    assert len(str(graph).splitlines()) == 4
+    assert graph.users()[Value(source, 0, SPEC)] == [double, total]
+    assert len(list(graph.values())) == 3
+
+
+def test_verify_errors():
+    source, double, total, out = chain()
+    state = Source(STATE, Spec((3,), int64))
+    bad = [
+        (Graph([source], [total, double], [out]), r"node 0 \(add\) reads a value that nothing before it makes"),
+        (Graph([], [double, total], [out]), "reads a value that nothing before it makes"),
+        (Graph([source], [double, total, double], [out]), r"node 2 \(mul\) stands twice"),
+        (Graph([source], [double], [out]), "an output or update is a value that no node makes"),
+        (Graph([double], [], []), "listed as an input or state but has inputs"),
+        (Graph([source], [Node("neg", ("x",), {}, (SPEC,))], []), "reads 'x'"),
+        (Graph([source], [double, total], [], [], {state: out}), "an update of what is no state"),
+        (Graph([source], [double, total], [], [state], {state: out}), "changes the spec of its state"),
+    ]
+    for graph, text in bad:
+        with pytest.raises(GraphError, match=text):
+            graph.verify()
+
+
+def test_order_of_a_diamond():
+    x = flow.tensor(1.0, requires_grad=True)
+    a = x * 2
+    left, right = a + 1, a * 3
+    out = left * right
+    order = toposort([out.value.node])
+    place = {node: i for i, node in enumerate(order)}
+    assert len(order) == len(place) == 5
+    for node in order:
+        assert all(place[v.node] < place[node] for v in node.inputs if isinstance(v, Value))
+
+
+def test_only_what_wants_a_gradient_is_followed():
+    source, double, total, _ = chain()
+    assert toposort([total]) == [total]
+    assert toposort([total], every=True) == [source, double, total]
+
+
+def test_where_text():
+    x = flow.tensor(1.0, requires_grad=True)
+    y = x * 2
+    line = sys._getframe().f_lineno - 1
+    assert where_text(y.value.node.where) == f"test_ir.py:{line}"
+    assert y.grad_fn.where == f"test_ir.py:{line}"
+    assert where_text(None) == "?"
+
+
+def test_a_kernel_that_breaks_its_promise():
+    with pytest.raises(InternalError, match="infer promised"):
+        check_outputs("mul", (SPEC,), [Spec((3,), float32)])

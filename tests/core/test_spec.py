@@ -1,0 +1,87 @@
+"""Specs are one object when equal; dtypes, devices and their limits."""
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import DeviceError, DTypeError
+from minflow.core.spec import Spec, as_dtype, cpu, float32, float64, int32, int64, promote, spec_of, uint8
+
+
+def test_interning():
+    a = Spec((2, 3), float32)
+    assert a is Spec((2, 3), float32, cpu) is spec_of(np.zeros((2, 3), "float32")) is a.but(shape=(2, 3))
+    assert copy.deepcopy(a) is a and pickle.loads(pickle.dumps(a)) is a
+    assert a.but(dtype=float64) is not a
+    assert (a.size, a.nbytes, a.ndim, str(a)) == (6, 24, 2, "float32[2, 3]")
+    assert Spec((), int64).size == 1
+
+
+def test_sweep_keeps_what_is_used():
+    kept = [Spec((977, n), float32) for n in range(50)]
+    for n in range(50):
+        Spec((978, n), float32)
+    limit = Spec.limit
+    try:
+        gc.collect()
+        Spec.sweep()
+    finally:
+        Spec.limit = limit
+    assert all(Spec((977, n), float32) is spec for n, spec in enumerate(kept))
+    assert not any(key[0][:1] == (978,) for key in Spec.table)
+
+
+def test_promote_is_without_order():
+    vector, scalar = Spec((2,), int32), Spec((), float32)
+    assert promote(vector, scalar) is promote(scalar, vector) is float32
+    assert promote(Spec((2,), float32), Spec((), float64)) is float32
+    assert promote(vector, int) is int32
+    assert promote(vector, float) is float32
+    assert promote(Spec((2,), uint8), Spec((2,), flow.int8)) is int32
+
+
+def test_dtypes():
+    assert flow.float is flow.float32 and flow.double is flow.float64 and flow.half is flow.float16
+    assert flow.int is flow.int32 and flow.long is flow.int64
+    assert repr(flow.float32) == "minflow.float32"
+    assert as_dtype("int64") is as_dtype(int) is as_dtype(np.int64) is as_dtype(np.dtype("int64")) is int64
+    assert copy.deepcopy(float32) is float32 is pickle.loads(pickle.dumps(float32))
+    assert float32.is_floating_point and not uint8.is_signed
+    for wrong in (3, "x", "int16", np.uint32, complex):
+        with pytest.raises(DTypeError, match="has no dtype"):
+            as_dtype(wrong)
+
+
+def test_default_dtype_and_back():
+    try:
+        flow.set_default_dtype(flow.float64)
+        assert flow.get_default_dtype() is flow.float64
+        x = flow.tensor([1.0])
+        assert x.dtype is flow.zeros(1).dtype is flow.rand(1).dtype is (flow.tensor([1]) * 0.5).dtype is flow.float64
+    finally:
+        flow.set_default_dtype(flow.float32)
+    assert flow.tensor([1.0]).dtype is (flow.tensor([1]) * 0.5).dtype is flow.float32
+    with pytest.raises(DTypeError, match="must be floating"):
+        flow.set_default_dtype(flow.int64)
+
+
+def test_limits():
+    assert flow.finfo(flow.float32).eps == 2.0**-23 and flow.finfo().bits == 32
+    assert flow.finfo(flow.float64).max == np.finfo("float64").max
+    assert (flow.iinfo(flow.uint8).min, flow.iinfo(flow.uint8).max, flow.iinfo(flow.int64).max) == (0, 255, 2**63 - 1)
+    with pytest.raises(DTypeError, match="flow.iinfo"):
+        flow.finfo(flow.int32)
+    with pytest.raises(DTypeError, match="flow.finfo"):
+        flow.iinfo(flow.float32)
+
+
+def test_devices():
+    assert flow.device("cpu") is flow.device(flow.device("cpu", 0)) is pickle.loads(pickle.dumps(cpu)) is cpu
+    assert (flow.device("cuda:1").type, flow.device("cuda", 1).index) == ("cuda", 1)
+    for wrong in ("gpu", "cuda:x", ""):
+        with pytest.raises(DeviceError, match="there is no device"):
+            flow.device(wrong)

@@ -1,0 +1,244 @@
+"""What a Tensor is and does, beside its arithmetic."""
+
+import concurrent.futures
+import copy
+import multiprocessing
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import DeviceError, DTypeError, GradError, OutOfRangeError, ShapeError
+
+TOP = """
+float16 float32 float float64 double int8 uint8 int32 int int64 long bool
+tensor as_tensor from_numpy zeros ones full empty eye arange linspace rand randn randint randperm normal bernoulli zeros_like
+ones_like full_like rand_like randn_like empty_like tril triu Tensor manual_seed seed Generator get_rng_state set_rng_state
+is_tensor is_grad_enabled no_grad enable_grad set_grad_enabled inference_mode Size set_printoptions
+add sub mul div floor_divide fmod remainder pow neg abs sign exp log log1p log2 sqrt rsqrt square sin cos tan tanh sigmoid erf
+floor ceil round trunc clamp clip minimum maximum eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf
+isfinite where masked_fill reciprocal addmm lerp
+sum mean var std prod min max amin amax argmin argmax any all norm cumsum logsumexp topk sort argsort median
+reshape flatten unflatten squeeze unsqueeze transpose permute swapaxes t tile cat concat stack split chunk unbind narrow flip roll
+movedim meshgrid broadcast_to numel gather scatter scatter_add index_select masked_select nonzero argwhere take_along_dim diagonal
+one_hot matmul mm bmm mv dot einsum outer tensordot baddbmm
+save load device cuda env finfo iinfo get_default_dtype set_default_dtype autocast amp linalg
+""".split()
+METHODS = """
+view expand expand_as repeat T mT contiguous is_contiguous stride size dim ndim requires_grad requires_grad_ grad grad_fn is_leaf
+backward retain_grad register_hook detach clone data item tolist numpy to cpu cuda type_as new_tensor new_zeros new_ones new_full
+new_empty is_global is_local is_lazy type float double int long half bool view_as reshape_as detach_ data_ptr storage_offset
+element_size nelement __array__ __dlpack__ __dlpack_device__ __deepcopy__ bernoulli index_fill index_copy ravel is_signed
+""".split()
+IN_PLACE = """
+add_ sub_ mul_ div_ floor_divide_ fmod_ remainder_ pow_ neg_ abs_ sign_ exp_ expm1_ log_ log1p_ log2_ sqrt_ rsqrt_ square_ sin_ cos_
+tan_ tanh_ sigmoid_ erf_ floor_ ceil_ round_ trunc_ clamp_ clip_ reciprocal_ relu_ lerp_ addmm_ addcmul_ addcdiv_ baddbmm_ cumsum_
+logical_and_ logical_or_ logical_xor_ logical_not_ masked_fill_ copy_ fill_ zero_ scatter_ scatter_add_ index_add_ index_copy_
+index_fill_ tril_ triu_ squeeze_ unsqueeze_ transpose_ t_ uniform_ normal_ bernoulli_ random_ exponential_
+""".split()
+NOT_METHODS = """
+tensor as_tensor from_numpy zeros ones full empty eye arange linspace rand randn randint randperm normal zeros_like ones_like
+full_like rand_like randn_like empty_like Tensor manual_seed seed Generator get_rng_state set_rng_state is_tensor is_grad_enabled
+no_grad enable_grad set_grad_enabled inference_mode Size set_printoptions cat concat stack meshgrid one_hot einsum tensordot save
+load device cuda env finfo iinfo get_default_dtype set_default_dtype autocast amp linalg float16 float32 float64 int8 uint8 int32 int64
+""".split()
+
+
+def test_names():
+    assert [n for n in TOP if not hasattr(flow, n)] == []
+    wanted = [*METHODS, *IN_PLACE, *[n for n in TOP if n not in NOT_METHODS]]
+    assert [n for n in wanted if not hasattr(flow.Tensor, n)] == []
+    autograd = "grad backward Function gradcheck detect_anomaly".split()
+    assert [n for n in autograd if not hasattr(flow.autograd, n)] == []
+
+
+def a():
+    return flow.tensor([1.0, 2.0, 3.0])
+
+
+def m():
+    return flow.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_numpy_on_the_left():
+    x, array = a(), np.array([1, 2, 3], "float32")
+    for y in (array * x, np.multiply(x, array), np.multiply(array, x)):
+        assert isinstance(y, flow.Tensor) and y.tolist() == [1, 4, 9]
+    for number in (np.float32(2), np.float64(2), np.int64(2)):
+        assert isinstance(number * x, flow.Tensor) and (number * x).dtype is flow.float32
+    assert isinstance(np.add(x, array), flow.Tensor)
+    assert isinstance(np.exp(x), np.ndarray) and np.stack([x, x]).shape == (2, 3)
+    assert np.sum(m()).item() == 10 and np.asarray(x, dtype="float64").dtype == np.float64
+    leaf = flow.tensor([1.0], requires_grad=True)
+    (np.array([3.0], "float32") * leaf).sum().backward()
+    assert leaf.grad.tolist() == [3.0]
+
+
+def test_as_a_container():
+    x = m()
+    assert len(x) == 2 and [row.tolist() for row in x] == [[1, 2], [3, 4]]
+    assert 2.0 in x and 9.0 not in x
+    assert {x: 1}[x] == 1 and len({x, x, m()}) == 2
+    assert (x == None) is False and (x != None) is True and (x == "x") is False  # noqa: E711
+    assert x in [x] and None in [x.grad, x]
+    for wrong in (len, iter):
+        with pytest.raises(DTypeError, match="0-d tensor"):
+            wrong(flow.tensor(1.0))
+
+
+def test_as_a_number():
+    assert float(flow.tensor(2.5)) == 2.5 and int(flow.tensor([2.7])) == 2 and bool(flow.tensor(0)) is False
+    assert [1, 2, 3][flow.tensor(1)] == 2 and list(range(flow.tensor(2))) == [0, 1]
+    for ask in (bool, float, int, lambda x: x.item()):
+        with pytest.raises(ShapeError):
+            ask(a())
+    with pytest.raises(ShapeError):
+        bool(flow.tensor([]))
+    with pytest.raises(DTypeError, match="cannot be an index"):
+        [1][flow.tensor(0.0)]
+
+
+def test_layout():
+    x = flow.arange(6.0).reshape(2, 3)
+    assert x.stride() == (3, 1) and x.T.stride() == (1, 3) and x.stride(-1) == 1
+    assert x.is_contiguous() and not x.T.is_contiguous() and x.T.contiguous().is_contiguous()
+    assert x[:, 1].storage_offset() == 1 and x[1].data_ptr() == x.data_ptr() + 12
+    assert x.mT.shape == (3, 2) and x.size() == (2, 3) and x.size(-1) == 3
+    with pytest.raises(ShapeError, match="not contiguous"):
+        x.T.view(6)
+    for wrong in ((4,), (-1, -1), ()):
+        with pytest.raises(ShapeError, match="view"):
+            x.view(*wrong)
+    with pytest.raises(OutOfRangeError):
+        x.stride(5)
+
+
+def test_to():
+    x = a()
+    assert x.to("cpu") is x and x.to(flow.float32) is x and x.to(flow.float32, copy=True) is not x
+    for y in (x.to(flow.int64), x.to(device="cpu", dtype=flow.int64), x.to("cpu", flow.int64), x.to(flow.tensor(1)), x.long(),
+              x.type(flow.int64), x.type("minflow.LongTensor"), x.type_as(flow.tensor(1))):  # fmt: skip
+        assert y.dtype is flow.int64
+    assert x.type() == "minflow.FloatTensor" and flow.tensor(1).type() == "minflow.LongTensor"
+    with pytest.raises(DTypeError, match=r"to\(\) takes"):
+        x.to(3)
+    for ask in (lambda: x.to("cuda"), x.cuda, lambda: flow.zeros(2, device="cuda")):
+        with pytest.raises(DeviceError, match="no device cuda:0"):
+            ask()
+
+
+def test_flags():
+    x = a()
+    assert not x.is_lazy and not x.is_global and x.is_local and not x.is_cuda and x.is_leaf and x.grad_fn is None
+    with pytest.raises(GradError, match="only floating"):
+        flow.tensor([1]).requires_grad_()
+    with pytest.raises(ShapeError, match="gradient has the shape"):
+        x.grad = m()
+    with pytest.raises(GradError, match="leaves only"):
+        (flow.ones(1, requires_grad=True) * 2).requires_grad_(False)
+    with pytest.raises(DTypeError, match="takes a tensor"):
+        x.data = 3
+
+
+def test_detach_and_data():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [4, 4] and not y.detach().requires_grad and y.detach().data_ptr() == y.data_ptr()
+    assert y.detach_() is y and y.is_leaf and not y.requires_grad
+    x.data = flow.zeros(3)
+    assert x.shape == (3,) and x.requires_grad and x.is_leaf
+    x.data[0] = 5
+    assert x.tolist() == [5, 0, 0]
+
+
+def test_numpy_shares_memory():
+    x = a()
+    x.numpy()[0] = 9
+    assert x[0] == 9
+    leaf = flow.ones(1, requires_grad=True)
+    assert not leaf.numpy().flags.writeable and leaf.numpy(force=True).flags.writeable
+    assert leaf.numpy().ctypes.data == leaf.data_ptr()
+
+
+@pytest.mark.parametrize("name", ["exp_", "expm1_", "log1p_", "log2_", "erf_", "tan_", "logical_not_", "tril_", "triu_", "negative_"])
+def test_in_place_forms(name):
+    x = m()
+    wanted = getattr(x, name[:-1])().float()
+    assert getattr(x, name)() is x and x.tolist() == wanted.tolist()
+
+
+def test_in_place_forms_with_arguments():
+    index = flow.tensor([1])
+    assert m().fmod_(2.0).tolist() == [[1, 0], [1, 0]]
+    assert m().cumsum_(0).tolist() == [[1, 2], [4, 6]]
+    assert m().index_fill_(0, index, 9.0).tolist() == [[1, 2], [9, 9]]
+    assert m().index_copy_(0, index, flow.zeros(1, 2)).tolist() == [[1, 2], [0, 0]]
+    assert m().logical_and_(flow.zeros(2, 2)).tolist() == [[0, 0], [0, 0]]
+    assert m().t_().tolist() == m().transpose_(0, 1).tolist() == [[1, 3], [2, 4]]
+    x = a()
+    assert x.unsqueeze_(0) is x and x.shape == (1, 3) and x.squeeze_().shape == (3,)
+    leaf = flow.ones(2, 3, requires_grad=True)
+    y = leaf * 2
+    y.t_()
+    (y * flow.arange(6.0).reshape(3, 2)).sum().backward()
+    assert leaf.grad.tolist() == [[0, 4, 8], [2, 6, 10]]
+    with pytest.raises(GradError, match="leaf"):
+        leaf.t_()
+
+
+def test_copies():
+    x = flow.ones(2, requires_grad=True)
+    x.note = ["kept"]
+    (x * 3).sum().backward()
+    twin = copy.deepcopy(x)
+    assert twin.requires_grad and twin.grad.tolist() == [3, 3] and twin.grad is not x.grad
+    assert twin.note == ["kept"] and twin.note is not x.note and twin.data_ptr() != x.data_ptr()
+    computed = copy.deepcopy(x * 2)
+    assert computed.tolist() == [2, 2]
+    tied = copy.deepcopy([x, x])
+    assert tied[0] is tied[1]
+    parameter = copy.deepcopy(flow.nn.Parameter(flow.ones(1)))
+    assert isinstance(parameter, flow.nn.Parameter) and parameter.requires_grad
+    assert copy.copy(x).data_ptr() == x.data_ptr()
+
+
+def samples():
+    return [flow.tensor(1.5), flow.zeros(0, 2), flow.tensor([True]), flow.ones(1, requires_grad=True),
+            m().T, flow.nn.Parameter(flow.ones(2))]  # fmt: skip
+
+
+def same(x, y) -> bool:
+    return type(x) is type(y) and x.dtype is y.dtype and x.requires_grad == y.requires_grad and x.tolist() == y.tolist()
+
+
+def test_pickle():
+    assert all(same(x, pickle.loads(pickle.dumps(x))) for x in samples())
+
+
+def back(x):
+    return x
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_between_processes(method):
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+        assert all(same(x, y) for x, y in zip(samples(), pool.map(back, samples())))
+
+
+def test_modes_are_of_one_thread():
+    seen = []
+
+    def look():
+        y = flow.ones(1, requires_grad=True) * 2
+        seen.append((flow.is_grad_enabled(), y.requires_grad))
+
+    with flow.no_grad():
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        assert not flow.is_grad_enabled()
+    assert seen == [(True, True)] and flow.is_grad_enabled()

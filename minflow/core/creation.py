@@ -263,6 +263,8 @@ def randperm(n: int, dtype=None, device=None, generator=None, requires_grad: boo
 
 def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Normal numbers with mean and std given as numbers (then with a size) or tensors."""
+    if isinstance(std, int | float) and std < 0:
+        fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0", std=std)
     if size is None:
         shape = np.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
         dtype = dtype or next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None)

@@ -31,8 +31,8 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
             raise DTypeError(f"no profile {profile!r}", hint=", ".join(PROFILES))
         OPTIONS.update(PROFILES[profile])
     for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
-        if value is not None and not (isinstance(value, int | float) and value >= 0):
-            raise DTypeError(f"set_printoptions: {name} is a number of 0 or more, not {value!r}")
+        if value is not None and not (value >= 0 if isinstance(value, int) else value == float("inf")):
+            raise DTypeError(f"set_printoptions: {name} is an integer of 0 or more, not {value!r}")
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     OPTIONS.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
 

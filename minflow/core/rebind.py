@@ -14,7 +14,7 @@ import numpy as np
 
 from .errors import DTypeError, GradError, ShapeError
 from .ir import Cell, Value, Where
-from .op import MODE, NUMBERS, Op, caller, explain, fail, infer, using
+from .op import MODE, NUMBERS, Op, caller, explain, fail, infer, outside, using
 from .ops.shape import cast, clone, derive, detach, expand, full
 
 
@@ -140,8 +140,11 @@ def in_place(op: Op, target, *others, **attrs):
     if mode.trace or recorded or shared or specs[0] is not target.spec or not target.array.flags.writeable:
         return write(target, op(*inputs, **attrs))
     guard(mode, target, target)
-    with np.errstate(all="ignore"):  # inf and NaN are results, also where warnings are errors
-        op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
+    try:
+        with np.errstate(all="ignore"):  # inf and NaN are results, also where warnings are errors
+            op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
+    except OverflowError:
+        raise outside(op, inputs) from None
     bump(target, caller(2))
     return target
 

@@ -32,6 +32,8 @@ def test_tensors_inside_lists_decide_the_dtype():
         (lambda: flow.full((2,), 300, dtype=flow.uint8), "300 does not fit into uint8"),
         (lambda: flow.zeros(2, dtype=flow.uint8).fill_(300), "300 does not fit into uint8"),
         (lambda: flow.zeros(2, dtype=flow.uint8) + 300, "add: 300 does not fit into uint8"),
+        (lambda: flow.zeros(2, dtype=flow.uint8).add_(300), "add: 300 does not fit into uint8"),
+        (lambda: flow.normal(0.0, -1.0, (2,)), "standard deviation"),
         (lambda: 2**70 * flow.tensor([1]), "mul: .* does not fit into int64"),
         (lambda: flow.arange(0, 5, -1), "never arrives"),
         (lambda: flow.linspace(0, 1, -1), "linspace: how many"),

@@ -649,7 +649,7 @@ class Methods:
     # ---- shape -------------------------------------------------------------------------------------------------------
 
     def reshape(self, *shape):
-        return F.reshape(self, one_or_many(shape))
+        return F.reshape(self, *shape)
 
     def view(self, *shape):
         return self.to(shape[0]) if shape and isinstance(shape[0], DType) else F.view(self, one_or_many(shape))

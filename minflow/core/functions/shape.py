@@ -62,7 +62,7 @@ def reshape(input, *shape):
     if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
         shape = shape[0]
     shape = work_out(shape, input.spec.size, "reshape", input)
-    return s.reshape(input if input.alias is None else input.contiguous(), shape=shape)
+    return apply(s.reshape, input if input.alias is None else input.contiguous(), shape=shape)
 
 
 def view(input, *shape):

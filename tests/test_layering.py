@@ -24,7 +24,7 @@ ROOMS = {
     "core": [],
     "compiler": ["core"],
     "views": ["core.errors", "core.events", "core.spec", "core.ir", "core.display"],
-    "nn": ["core", "views"],
+    "nn": ["core", "compiler", "views"],
     "optim": ["core", "nn"],
     "io": ["core", "nn"],
     "data": ["core", "io"],

@@ -1,16 +1,22 @@
-"""The reference executor: run a Graph node by node with the kernels that eager calls, and apply its updates at the end.
+"""Running a graph: `execute`, the reference, node by node; and `run`, a step of a prepared plan.
 
-Every result is a fresh C-contiguous array, as in eager, so both give the same bits. Views look into what they view.
+Both call the kernels that eager calls, on C-contiguous arrays as in eager, so all give the same bits.
+Read next: `passes/`, `plan.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
-from ..core.errors import GraphError
-from ..core.ir import Graph, Value, outputs_of
+from ..core.errors import GraphError, MinflowError
+from ..core.ir import Graph, Node, Value, outputs_of, where_text
+
+LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 
 
 def execute(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -43,7 +49,7 @@ def execute(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return results
 
 
-def run_node(node, arrays: list) -> list[np.ndarray]:
+def run_node(node: Node, arrays: list) -> list[np.ndarray]:
     op = node.op
     if not op.takes_out:
         outs = op.kernel(*arrays, **node.attrs)
@@ -51,3 +57,49 @@ def run_node(node, arrays: list) -> list[np.ndarray]:
     outs = [np.empty(s.shape, s.np) for s in node.out_specs]
     op.kernel(*arrays, **node.attrs, out=outs if len(outs) > 1 else outs[0])
     return outs
+
+
+# ---- a step of a plan ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def guarded(writes: bool) -> Iterator[None]:
+    """Where plans run: one at a time, and with `writes` with Ctrl-C (SIGINT) waiting until the end of the block.
+
+    So parameters always stand at the end of a step. Only the main thread is ever interrupted.
+    """
+    with LOCK:
+        if not writes or threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+            yield
+            return
+        came: list = []
+        before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if came and callable(before):
+            before(*came[-1])
+
+
+def run(plan, arrays: Sequence[np.ndarray], timed: bool = False) -> list[np.ndarray]:
+    """One run of a `plan.Plan`: its results, fresh. An error of a kernel tells the module and the line of its node."""
+    try:
+        with np.errstate(all="ignore"):
+            return plan.run(arrays, timed)
+    except MinflowError as error:
+        error.where = place_of(plan.failed) or error.where
+        raise
+    except Exception as error:
+        error.add_note(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}")
+        raise
+    finally:
+        plan.forget()
+
+
+def place_of(node: Node | None) -> str:
+    """ "in model.fc1, called at In[9]:5"."""
+    if node is None:
+        return ""
+    line = where_text(node.where)
+    return f"in {node.scope}, called at {line}" if node.scope else f"at {line}"

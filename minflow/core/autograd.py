@@ -45,6 +45,8 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 continue
             if node.saved.__class__ is Freed:
                 raise second_backward(node)
+            if mode.trace:
+                MODE.set(mode.but(scope=node.scope, origin=node))
             for i, gi in input_gradients(mode, node, gs):
                 if gi is None:
                     continue
@@ -165,9 +167,10 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
                     "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape",
                     output=out,
                 )
-            g = full(shape=out.spec.shape, value=1, dtype=out.dtype)
+            g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.dtype)
         else:
             g = MODE.get().tensor_of(g)
+            g = g if MODE.get().seed == 1 else g * MODE.get().seed
             if g.shape != out.shape:
                 fail(ShapeError, f"{verb}: the gradient given has shape {g.spec.shape}, the tensor has {out.spec.shape}",
                      "the gradient has a number for each number of the tensor", output=out, gradient=g)  # fmt: skip
@@ -177,6 +180,13 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
 
 
 def no_gradient(out, verb: str) -> GradError:
+    if out.result_of:
+        return GradError(
+            f"{verb}: this tensor is a result of {out.result_of}, which has no tape: its numbers are computed already",
+            values={name_of(out, "output"): describe(out)},
+            where=f"at {where_text(caller(4))}",
+            hint="call loss.backward() inside build, and self.add_optimizer(optimizer) in the graph's __init__",
+        )
     return GradError(
         f"{verb}: this tensor was not computed from anything that requires grad",
         values={name_of(out, "output"): describe(out)},
@@ -201,6 +211,8 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     seeds = seeds_for(outputs, given, "backward")
     only = None if inputs is None else [mode.own(x) for x in as_tuple(inputs)]
     wanted = [x.value for x in only or () if x.value is not None]
+    if mode.watch is not None:
+        mode.watch.backward(outputs)
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
     taken: set[int] = {id(seed) for seed in seeds}
     for value, g in grads.items():

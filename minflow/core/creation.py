@@ -102,6 +102,8 @@ def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> Tensor
         copy = data.detach().clone()
         return finish(copy if dtype is None else copy.to(dtype), device, requires_grad)
     array = array_of(data, dtype)
+    if (trace := MODE.get().trace) is not None:
+        trace.made.append(array)
     return finish(Tensor(array, spec_of(array)), device, requires_grad)
 
 

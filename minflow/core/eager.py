@@ -246,8 +246,8 @@ class Eager(Mode):
         return Tensor(array, spec_of(array))
 
     def draw(self, generator):
-        """The counter of the next random op: (0-d int64 tensor, offset to add)."""
-        array = np.array(generator.take(1), "int64")
+        """Key and counter of the next random op: (int64[2] tensor, offset to add)."""
+        array = generator.draw(1)
         return Tensor(array, spec_of(array)), 0
 
 

@@ -30,6 +30,19 @@ class StepDone:
     lr: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GraphCompiled:
+    """An nn.Graph has made a plan. number: from 0; above 0, `changes` says why: (what, old, new).
+
+    seconds: of "trace", "passes" and "plan".
+    """
+
+    graph: object
+    number: int
+    changes: tuple[tuple[str, str, str], ...]
+    seconds: dict[str, float]
+
+
 def emit(record: object) -> None:
     """Hand a record to everybody who subscribed to its class."""
     for kind, listener in tuple(LISTENERS):

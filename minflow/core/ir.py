@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from .errors import GraphError, InternalError
 from .spec import Spec
 
+OPTIMIZER, RECOMPUTE = "optimizer", "recompute"  # where a Node of a graph comes from, if not from the program or a gradient
 Where = tuple[CodeType, int]  # (code, offset of the instruction): a line, without keeping a frame alive
 Literal = bool | int | float  # a Python number among the inputs of a Node stands for itself
 
@@ -28,9 +29,10 @@ class Node:
     inputs: a Value, a Python number, or (on the tape, where no gradient is wanted) only its Spec.
     needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
     rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> functions of the gradient.
+    origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or RECOMPUTE.
     """
 
-    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "__weakref__")
+    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "__weakref__")
 
     def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
         self.op = op
@@ -41,7 +43,18 @@ class Node:
         self.saved = saved
         self.scope = scope
         self.where = where
-        self.hooks = None
+        self.hooks = self.origin = None
+
+    def but(self, inputs, origin) -> Node:
+        """This node reading other values: how a pass makes a node anew."""
+        node = Node(self.op, inputs, self.attrs, self.out_specs, self.needs, self.saved, self.scope, self.where)
+        node.origin = origin
+        return node
+
+    @property
+    def phase(self) -> str:
+        """"forward", "backward", "optimizer" or "recompute": the part of a training step that this belongs to."""
+        return "forward" if self.origin is None else "backward" if isinstance(self.origin, Node) else self.origin
 
     def __repr__(self) -> str:
         return f"<{self.op} {', '.join(map(str, self.out_specs))}{' at ' + where_text(self.where) if self.where else ''}>"
@@ -80,13 +93,14 @@ class SourceKind:
         return self.name
 
 
-LEAF, INPUT, STATE = SourceKind("leaf"), SourceKind("input"), SourceKind("state")
+LEAF, INPUT, STATE, CONSTANT = map(SourceKind, ("leaf", "input", "state", "constant"))
 
 
 class Source(Node):
-    """A Node without inputs: the leaf of a tape (finds its Tensor weakly), an input of a graph, or a State of one.
+    """A Node without inputs: the leaf of a tape (finds its Tensor weakly), an input of a graph, a State or a constant.
 
-    A State has the array that it stands for, and perhaps `read`, a function that gives a scalar's number at each call.
+    A State has the array that it stands for, and perhaps `read`, a function that gives its numbers at each call. A
+    constant is listed among the states; its array is never written.
     """
 
     __slots__ = ("tensor", "array", "read", "name")

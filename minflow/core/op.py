@@ -33,13 +33,14 @@ class Op:
     rules: input number -> (gradient rule, what its arguments ask for).  elementwise: None, "same" (the result has the
     promoted dtype), "float" (integers become the default dtype first) or "bool" (a comparison).
     is_view: the result looks into input 0.  alias_safe: the result may overwrite an input of its own.
+    checks: a view whose kernel looks at the numbers and may refuse them.
     variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
     """
 
     def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order, scalar, sbp,
-                 examples, doc):  # fmt: skip
+                 examples, doc, checks=False):  # fmt: skip
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
-        self.elementwise, self.is_view, self.alias_safe = elementwise, is_view, alias_safe
+        self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
         self.__doc__ = doc  # for help(flow.exp) and flow.exp? in a notebook
         self.many = len(outputs) > 1
@@ -124,6 +125,7 @@ def define(
     elementwise: str | None = None,
     is_view: bool = False,
     alias_safe: bool = False,
+    checks: bool = False,
     second_order: bool = True,
     scalar: str = "",
     sbp: Sequence = (),
@@ -147,7 +149,7 @@ def define(
     outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
     op = Op(name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe or bool(elementwise), second_order,
-            scalar, tuple(sbp), tuple(examples), doc)  # fmt: skip
+            scalar, tuple(sbp), tuple(examples), doc, checks)  # fmt: skip
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     OPS[name] = op
@@ -176,9 +178,11 @@ class Mode:
 
     grad: record for backward.  anomaly: check every gradient for NaN.  scope: "LeNet.conv1".
     entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
+    watch: who is told of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
+    seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
     """
 
-    grad, anomaly, scope, entered, trace = True, False, "", None, None
+    grad, anomaly, scope, entered, trace, watch, origin, seed = True, False, "", None, None, None, None, 1
 
     def but(self, **changes) -> Mode:
         other = object.__new__(type(self))

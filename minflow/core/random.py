@@ -79,6 +79,10 @@ class Generator:
             self.counter += n
             return self.counter - n
 
+    def draw(self, n: int = 1) -> np.ndarray:
+        """`int64[2]`: the key and the next counter; n counters are used up."""
+        return np.array([self.key, self.take(n)], "uint64").view("int64")
+
     def get_state(self) -> np.ndarray:
         """`int64[2]`: key and counter."""
         return np.array([self.key, self.counter], "uint64").view("int64")

@@ -75,6 +75,7 @@ class Tensor(Methods, Display):
     needs = False
     label = ""  # the attribute name that a Module knows it by
     spent = False  # as a gradient: an optimizer step has used it
+    result_of = ""  # the name of the nn.Graph that gave it
     mixed = False  # as a gradient: it was used, and then a further backward was added
 
     def __init__(self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .errors import TraceError
-from .ir import INPUT, STATE, Graph, Node, Source, Value, outputs_of
+from .ir import CONSTANT, INPUT, STATE, Graph, Node, Source, Value, outputs_of
 from .op import NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using
 from .ops.shape import cast, derive, detach, unrecorded, view_write
 from .rebind import cell_of, contiguous, make_view, refresh, write
@@ -30,6 +30,7 @@ class Trace(Mode):
         self.leaves: dict[Value, Tensor] = {}
         self.draws: dict = {}
         self.kept: list = []  # concrete tensors whose identity is a key here
+        self.made: list = []  # arrays of tensors made of numbers during the trace: constants, not states
 
     def run(self, op: Op, inputs, attrs):
         inputs = tuple([self.input_of(op, x) for x in inputs])
@@ -38,8 +39,13 @@ class Trace(Mode):
             return self.run(op, [cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs], attrs)
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
         values = [x.value if isinstance(x, Tensor) else x for x in inputs]
-        node = Node(op, values, attrs, specs, needs if self.grad else 0, (), self.scope, caller(4))
+        origin = self.origin
+        where = origin.where if isinstance(origin, Node) else caller(4)  # a gradient belongs to the line of its forward
+        node = Node(op, values, attrs, specs, needs if self.grad else 0, (), self.scope, where)
+        node.origin = origin
         self.graph.nodes.append(node)
+        if self.watch is not None:
+            self.watch.added(node)
         results = [Tensor(None, v.spec, v, bool(node.needs) and v.spec.floating) for v in outputs_of(node)]
         if op.is_view:
             make_view(results[0], inputs[0], op, attrs)
@@ -83,7 +89,8 @@ class Trace(Mode):
                     fail(TraceError, "two tensors overlap in memory without one being a view of the other",
                          "make one with indexing or reshape from the other, or clone() it",
                          one=spec_of(array), other=other.out_specs[0])  # fmt: skip
-            source = Source(STATE, spec_of(array), array=array, read=read, name=tensor.label if tensor is not None else "")
+            kind = CONSTANT if any([array is x for x in self.made]) else STATE
+            source = Source(kind, spec_of(array), array=array, read=read, name=tensor.label if tensor is not None else "")
             value = Value(source, 0, source.out_specs[0])
             symbol = Tensor(None, value.spec, value, tensor is not None and tensor.needs)
             if tensor is not None:
@@ -98,10 +105,10 @@ class Trace(Mode):
         return self.state(np.array(read(), "float64"), read=read)
 
     def draw(self, generator):
-        """Counter number k of this call: the base counter is read at each call, k is an attr."""
+        """Counter number k of this call: key and first counter are a State that is read at each call, k is an attr."""
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
-            entry[1] = self.state(np.array(0, "int64"), read=lambda: generator.take(entry[0]))
+            entry[1] = self.state(np.zeros(2, "int64"), read=lambda: generator.draw(entry[0]))
         entry = self.draws[generator]
         entry[0] += 1
         return entry[1], entry[0] - 1
@@ -134,6 +141,7 @@ class Trace(Mode):
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
         specs = tuple([out.spec for out in outs])
         node = Node(op, [t.value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
+        node.origin = self.origin
         self.graph.nodes.append(node)
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
         return [Tensor(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]

@@ -23,6 +23,8 @@ from .containers import Sequential as Sequential
 from .conv import Conv2d as Conv2d
 from .dropout import Dropout as Dropout
 from .embedding import Embedding as Embedding
+from . import graph as graph
+from .graph import Graph as Graph
 from .linear import Identity as Identity
 from .linear import Linear as Linear
 from .loss import BCELoss as BCELoss

@@ -51,15 +51,24 @@ class Module(Display):
         own = self.__dict__
         if "_modules" not in own:
             mistakes.missing_init(self, "called")
-        mode = MODE.get()
-        name = own["_name"]
-        scope = f"{mode.scope}.{name or type(self).__name__}" if mode.scope else name or type(self).__name__
+        mode, name, hooks = MODE.get(), own["_name"], own["_hooks"]
+        watch = mode.watch
+        if watch is None:
+            scope = f"{mode.scope}.{name or type(self).__name__}" if mode.scope else name or type(self).__name__
+        else:
+            scope = watch.scope_of(self, mode.scope)
         token = MODE.set(mode.but(scope=scope, entered=caller()))
         try:
-            hooks = own["_hooks"]
+            if watch is not None:
+                return watch.call(self, scope, args, kwargs)
             return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
         finally:
             MODE.reset(token)
+
+    def compute(self, args: tuple, kwargs: dict) -> Any:
+        """forward with everything that hangs around it: what a call is, without entering a scope."""
+        hooks = self.__dict__["_hooks"]
+        return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
@@ -367,7 +376,12 @@ class Module(Display):
 
     def to(self, *args, **kwargs) -> Module:
         """Move to a device and/or make floating parameters and buffers another dtype: to(device), to(dtype),
-        to(device, dtype), to(tensor). Changes this module and returns it."""
+        to(device, dtype), to(tensor). Changes this module and returns it.
+
+        to(nn.graph.GraphModule) gives OneFlow's handle for settings of this module in graphs; to(nn.Module) the module.
+        """
+        if args and isinstance(args[0], type):
+            return self if issubclass(Module, args[0]) else args[0](self)
         dtypes = [x for x in (*args, kwargs.get("dtype")) if isinstance(x, DType)]
         if dtypes and not dtypes[0].floating:
             fail(

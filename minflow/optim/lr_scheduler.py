@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.errors import OptimError
-from ..core.op import fail, warn
+from ..core.op import MODE, fail, warn
 from .optimizer import Optimizer
 
 
@@ -63,6 +63,8 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go one step on, or to step `epoch`. Call it after `optimizer.step()`."""
+        if MODE.get().watch is not None:
+            MODE.get().watch.refuse_step(self, "step")
         if self.count == 1 and self.optimizer.steps == 0:
             warn(
                 f"{type(self).__name__}.step comes before the first optimizer.step(), "

@@ -68,6 +68,8 @@ class Optimizer:
         closure: computes the loss anew (zero_grad, forward, backward) and returns it, as step then does.
         """
         loss = None
+        if (mode := MODE.get()).watch is not None and mode.origin is None:
+            mode.watch.refuse_step(self, "step")
         if closure is not None:
             with enable_grad():
                 loss = closure()

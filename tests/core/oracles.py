@@ -200,6 +200,7 @@ ORACLES = {
     "nonzero": lambda x: np.stack(np.nonzero(x), 1) if x.ndim else np.zeros((int(bool(x)), 0), "int64"),
     "tril": lambda x, diagonal: np.tril(x, diagonal),
     "triu": lambda x, diagonal: np.triu(x, diagonal),
+    "checked_labels": lambda labels, **_: labels,
     "one_hot": lambda index, num_classes: np.eye(num_classes, dtype="int64")[index],
     "flip": lambda x, axes: np.flip(x, axes),
     "roll": lambda x, shifts, axes: np.roll(x, shifts, axes),

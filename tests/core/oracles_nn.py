@@ -283,6 +283,7 @@ ORACLES = {
     "avg_pool2d_grad": avg_pool2d_grad,
     "adaptive_avg_pool2d": adaptive,
     "adaptive_avg_pool2d_grad": adaptive_grad,
+    "accumulate": lambda total, grad, count: grad if count == 0 else total + grad,
     "sgd": sgd,
     "sgd_momentum": sgd_momentum,
     "sgd_dampened": sgd_dampened,

@@ -26,7 +26,7 @@ from minflow.core.trace import trace
 from oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 
 CASES = [pytest.param(op, i, id=f"{op.name}-{i}") for op in OPS.values() for i in range(len(op.examples))]
-BY_DESIGN = {"unrecorded", "strided_look"}  # only the engine calls them: test_inplace.py, test_tensor.py
+BY_DESIGN = {"unrecorded", "strided_look", "recompute"}  # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
 
 
 def example(op, i: int):

@@ -11,10 +11,9 @@ from .arguments import to
 
 
 def draw(generator: Generator | None):
-    """The counter tensor, and the attrs that every random op has."""
-    generator = source(generator)
-    counter, offset = MODE.get().draw(generator)
-    return counter, {"key": generator.key, "offset": offset}
+    """The tensor of key and counter, and the attr that every random op has."""
+    counter, offset = MODE.get().draw(source(generator))
+    return counter, {"offset": offset}
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, generator: Generator | None = None):

@@ -354,6 +354,39 @@ def classes(index: Spec, num_classes: int) -> Spec:
     return index.but(shape=(*index.shape, num_classes), dtype=int64)
 
 
+def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
+    """Refuse class numbers outside [0, classes) that are not `ignore_index`."""
+    if not labels.size or (labels.min() >= 0 and labels.max() < classes):
+        return
+    counted = labels[labels != ignore_index]
+    if not counted.size or (counted.min() >= 0 and counted.max() < classes):
+        return
+    low, high = int(counted.min()), int(counted.max())
+    hint = f"a last layer with {high + 1} outputs, if there are that many classes"
+    if (low, high) == (1, classes):
+        hint = "target - 1: classes count from 0"
+    elif low < 0:
+        hint = f"ignore_index={low}, if that number means no label"
+    what = f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}"
+    fail(OutOfRangeError, what, hint, target=spec_of(labels))
+
+
+checked_labels = define(
+    "checked_labels(labels; loss, classes, ignore_index)",
+    lambda labels, loss, classes, ignore_index: labels,
+    is_view=True,
+    checks=True,
+    examples=[case(ints(4, high=3), loss="cross_entropy", classes=3, ignore_index=-100)],
+    doc="The labels of a loss, once each of them is known to be a class; what a graph has where eager looks at numbers.",
+)
+
+
+@kernel(checked_labels)
+def _(xp, labels, loss, classes, ignore_index):
+    check_labels(xp, loss, labels, classes, ignore_index)
+    return labels[...]
+
+
 one_hot = define(
     "one_hot(index; num_classes)",
     classes,

@@ -1,8 +1,9 @@
 """Random tensors from counter-based bits: element i of a tensor depends on (key, counter, i) alone.
 
-So a part of a tensor can be drawn alone, with the bits it has in the whole. `counter` is a 0-d int64 tensor: while
-tracing it is a state that is read at each call, and `offset` numbers the random ops within one call; key is the
-Generator's. How bits become numbers is written at each function. Read next: `core/random.py`; `functions/random.py`.
+So a part of a tensor can be drawn alone, with the bits it has in the whole. `counter` is an int64[2] tensor, the
+Generator's key and its counter: while tracing it is a state that is read at each call, so that a new seed needs no new
+graph; `offset` numbers the random ops within one call. How bits become numbers is written at each function.
+Read next: `core/random.py`; `functions/random.py`.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from ..random import bits
 from ..spec import DType, Spec, float32, float64, int64
 from .rules import need_floating
 
-COUNTER = ints((), high=100)
+COUNTER = ints(2, high=100)
 
 
-def words(xp, key: int, counter, offset: int, size: int, start: int = 0):
+def words(xp, counter, offset: int, size: int, start: int = 0):
     """`uint32[size]` for the elements from `start` on."""
-    return bits(xp, key, int(counter) + offset, size, start)
+    key, first = (int(word) % 2**64 for word in counter)
+    return bits(xp, key, first + offset, size, start)
 
 
-def unit(xp, key: int, counter, offset: int, size: int, dtype: DType, start: int = 0):
+def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     """Uniform numbers in [0, 1): 24 bits of one word, or for float64 53 bits of two words, per element."""
     if dtype is float64:
-        pair = words(xp, key, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
+        pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
         return ((pair[:, 0] << xp.uint64(21)) | (pair[:, 1] >> xp.uint64(11))) * 2.0**-53
-    return (words(xp, key, counter, offset, size, start) >> xp.uint32(8)).astype("float32") * xp.float32(2.0**-24)
+    return (words(xp, counter, offset, size, start) >> xp.uint32(8)).astype("float32") * xp.float32(2.0**-24)
 
 
-def bell(xp, key: int, counter, offset: int, size: int, dtype: DType, start: int = 0):
+def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     """Standard normal numbers in float64 by Box and Muller: elements 2j and 2j+1 are the cosine and sine of one pair.
 
     A float64 tensor takes 53 bits for each uniform number, the others 32 (which ends their tail at 6.7).
@@ -40,9 +42,9 @@ def bell(xp, key: int, counter, offset: int, size: int, dtype: DType, start: int
     """
     first, last = start // 2, (start + size + 1) // 2
     if dtype is float64:
-        u = unit(xp, key, counter, offset, 2 * (last - first), float64, 2 * first) + 2.0**-54
+        u = unit(xp, counter, offset, 2 * (last - first), float64, 2 * first) + 2.0**-54
     else:
-        u = (words(xp, key, counter, offset, 2 * (last - first), 2 * first) + 0.5) * 2.0**-32
+        u = (words(xp, counter, offset, 2 * (last - first), 2 * first) + 0.5) * 2.0**-32
     u = u.reshape(-1, 2)
     radius, angle = xp.sqrt(-2.0 * xp.log(u[:, 0])), u[:, 1] * (2 * math.pi)
     pairs = xp.stack((radius * xp.cos(angle), radius * xp.sin(angle)), 1).reshape(-1)
@@ -66,41 +68,41 @@ def drawn(op: str):
 
 
 uniform = define(
-    "uniform(counter; shape, low, high, dtype, key, offset)",
+    "uniform(counter; shape, low, high, dtype, offset)",
     drawn("uniform"),
     examples=[
-        case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, key=7, offset=0),
-        case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, key=2**63, offset=1),
+        case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, offset=0),
+        case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
     ],
     doc="Uniform numbers in [low, high).",
 )
 
 
 @kernel(uniform)
-def _(xp, counter, shape, low, high, dtype, key, offset, out=None):
-    u = unit(xp, key, counter, offset, math.prod(shape), dtype)
+def _(xp, counter, shape, low, high, dtype, offset, out=None):
+    u = unit(xp, counter, offset, math.prod(shape), dtype)
     if (low, high) != (0, 1):
         u = u * u.dtype.type(high - low) + u.dtype.type(low)
     return filled(xp, u, shape, dtype, out)
 
 
 normal = define(
-    "normal(counter; shape, mean, std, dtype, key, offset)",
+    "normal(counter; shape, mean, std, dtype, offset)",
     drawn("normal"),
     examples=[
-        case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, key=7, offset=0),
-        case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, key=2**63, offset=1),
+        case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, offset=0),
+        case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
     ],
     doc="Normal numbers.",
 )
 
 
 @kernel(normal)
-def _(xp, counter, shape, mean, std, dtype, key, offset, out=None):
-    return filled(xp, bell(xp, key, counter, offset, math.prod(shape), dtype) * std + mean, shape, dtype, out)
+def _(xp, counter, shape, mean, std, dtype, offset, out=None):
+    return filled(xp, bell(xp, counter, offset, math.prod(shape), dtype) * std + mean, shape, dtype, out)
 
 
-def whole(counter, shape, low, high, dtype, key, offset) -> Spec:
+def whole(counter, shape, low, high, dtype, offset) -> Spec:
     if low >= high:
         raise OutOfRangeError(
             f"randint: there is no integer in [{low}, {high})", hint="the second number is the first that is too large"
@@ -111,61 +113,61 @@ def whole(counter, shape, low, high, dtype, key, offset) -> Spec:
 
 
 randint = define(
-    "randint(counter; shape, low, high, dtype, key, offset)",
+    "randint(counter; shape, low, high, dtype, offset)",
     whole,
     examples=[
-        case(COUNTER, shape=(3, 5), low=0, high=10, dtype=int64, key=7, offset=0),
-        case(COUNTER, shape=(4,), low=-3, high=3, dtype=float32, key=7, offset=2),
+        case(COUNTER, shape=(3, 5), low=0, high=10, dtype=int64, offset=0),
+        case(COUNTER, shape=(4,), low=-3, high=3, dtype=float32, offset=2),
     ],
     doc="Integers in [low, high): the high half of a 32-bit word times the width (Lemire 2019).",
 )
 
 
 @kernel(randint)
-def _(xp, counter, shape, low, high, dtype, key, offset, out=None):
-    wide = words(xp, key, counter, offset, math.prod(shape)).astype("uint64") * xp.uint64(high - low)
+def _(xp, counter, shape, low, high, dtype, offset, out=None):
+    wide = words(xp, counter, offset, math.prod(shape)).astype("uint64") * xp.uint64(high - low)
     return filled(xp, (wide >> xp.uint64(32)).astype("int64") + low, shape, dtype, out)
 
 
 randperm = define(
-    "randperm(counter; n, dtype, key, offset)",
-    lambda counter, n, dtype, key, offset: Spec((n,), dtype),
-    examples=[case(COUNTER, n=10, dtype=int64, key=7, offset=0), case(COUNTER, n=0, dtype=int64, key=7, offset=0)],
+    "randperm(counter; n, dtype, offset)",
+    lambda counter, n, dtype, offset: Spec((n,), dtype),
+    examples=[case(COUNTER, n=10, dtype=int64, offset=0), case(COUNTER, n=0, dtype=int64, offset=0)],
     doc="0 to n - 1 in the order of n random words of 64 bits.",
 )
 
 
 @kernel(randperm)
-def _(xp, counter, n, dtype, key, offset, out=None):
-    pair = words(xp, key, counter, offset, 2 * n).reshape(-1, 2).astype("uint64")
+def _(xp, counter, n, dtype, offset, out=None):
+    pair = words(xp, counter, offset, 2 * n).reshape(-1, 2).astype("uint64")
     return filled(xp, xp.argsort((pair[:, 0] << xp.uint64(32)) | pair[:, 1], kind="stable"), (n,), dtype, out)
 
 
-def like_p(p: Spec, counter, key, offset) -> Spec:
+def like_p(p: Spec, counter, offset) -> Spec:
     need_floating("bernoulli", p, "p")
     return p
 
 
 bernoulli = define(
-    "bernoulli(p, counter; key, offset)",
+    "bernoulli(p, counter; offset)",
     like_p,
     examples=[
-        case(floats(3, 4, low=0.1, high=0.9), COUNTER, key=7, offset=0),
-        case(floats((), low=0.1, high=0.9), COUNTER, key=7, offset=1),
+        case(floats(3, 4, low=0.1, high=0.9), COUNTER, offset=0),
+        case(floats((), low=0.1, high=0.9), COUNTER, offset=1),
     ],
     doc="1 with probability p, else 0: a 32-bit word below p * 2**32.",
 )
 
 
 @kernel(bernoulli)
-def _(xp, p, counter, key, offset, out=None):
-    hit = words(xp, key, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
+def _(xp, p, counter, offset, out=None):
+    hit = words(xp, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
     out = xp.empty(p.shape, p.dtype) if out is None else out
     xp.copyto(out, hit)
     return out
 
 
-def dropped(x: Spec, counter, p: float, key, offset):
+def dropped(x: Spec, counter, p: float, offset):
     need_floating("dropout", x)
     if not 0 <= p <= 1:
         raise OutOfRangeError(
@@ -176,23 +178,23 @@ def dropped(x: Spec, counter, p: float, key, offset):
 
 
 dropout = define(
-    "dropout(x, counter; p, key, offset) -> y, mask",
+    "dropout(x, counter; p, offset) -> y, mask",
     dropped,
     dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no slope
     examples=[
-        case(floats(3, 5), COUNTER, p=0.5, key=7, offset=0),
-        case(floats(()), COUNTER, p=0.25, key=7, offset=0),
-        case(floats(4, dtype="float32"), COUNTER, p=1.0, key=7, offset=1),
-        case(floats(0, 3), COUNTER, p=0.5, key=7, offset=0),
+        case(floats(3, 5), COUNTER, p=0.5, offset=0),
+        case(floats(()), COUNTER, p=0.25, offset=0),
+        case(floats(4, dtype="float32"), COUNTER, p=1.0, offset=1),
+        case(floats(0, 3), COUNTER, p=0.5, offset=0),
     ],
     doc="0 with probability p, else x / (1 - p): a number is dropped where 16 random bits are below p * 2**16.",
 )
 
 
 @kernel(dropout)
-def _(xp, x, counter, p, key, offset, out=None):
+def _(xp, x, counter, p, offset, out=None):
     y, mask = (xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)) if out is None else out
-    half = words(xp, key, counter, offset, (x.size + 1) // 2).view("uint16")[: x.size]
+    half = words(xp, counter, offset, (x.size + 1) // 2).view("uint16")[: x.size]
     keep = half.reshape(x.shape) >= round(p * 2**16)
     xp.multiply(keep, x.dtype.type(1 / (1 - p) if p < 1 else 0), out=mask)
     xp.multiply(x, mask, out=y)

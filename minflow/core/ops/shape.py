@@ -217,6 +217,15 @@ detach = define(
 )
 kernel(detach, lambda xp, x: x[...])
 
+recompute = define(
+    "recompute(x, after; call)",
+    infer=lambda x, after, call: x,
+    is_view=True,
+    examples=[],
+    doc="x once more: where a checkpoint begins to compute again, when the gradient `after` is there.",
+)
+kernel(recompute, lambda xp, x, after, call: x[...])
+
 diagonal = define(
     "diagonal(x; offset, dim1, dim2)",
     infer=lambda x, offset, dim1, dim2: x.but(shape=np.broadcast_to(False, x.shape).diagonal(offset, dim1, dim2).shape),

@@ -283,3 +283,27 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, out=None, **at
     out = results(xp, out, p, exp_avg, exp_avg_sq, max_exp_avg_sq, step)
     out[4].fill(moments(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs, out=out[:4]))
     return out
+
+
+# ---- adding up gradients -----------------------------------------------------------------------------------------
+
+accumulate = define(
+    "accumulate(total, grad, count) -> total",
+    infer=lambda total, grad, count: total,
+    alias_safe=True,
+    sbp=signatures(2, 1, "S"),
+    examples=[
+        case(small, small(), floats((), low=0.0, high=0.0)),
+        case(small, small(), floats((), low=2.0, high=2.0)),
+    ],
+    doc="grad where count is 0, else total + grad: the gradient of several parts of a batch, as backward adds it up in .grad.",
+)
+
+
+@kernel(accumulate)
+def _(xp, total, grad, count, out=None):
+    out = xp.empty_like(total) if out is None else out
+    if count == 0:
+        xp.copyto(out, grad)
+        return out
+    return xp.add(total, grad, out=out)

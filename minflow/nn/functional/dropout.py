@@ -23,5 +23,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if not training or p == 0:
         return input
     counter, offset = MODE.get().draw(default_generator)
-    out, _ = drop(input, counter, p=float(p), key=default_generator.key, offset=offset)
+    out, _ = drop(input, counter, p=float(p), offset=offset)
     return input.copy_(out) if inplace else out  # its gradient needs the mask only, so the input may go

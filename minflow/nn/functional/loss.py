@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...core.creation import zeros_like
 from ...core.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.ir import Value
-from ...core.op import MODE, fail, warn
+from ...core.op import MODE, describe, fail, name_of, warn
 from ...core.ops import elementwise as e
+from ...core.ops.index import check_labels as check_numbers
+from ...core.ops.index import checked_labels
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.tensor import Tensor
 from .arguments import check_reduction, check_tensor, composite, reduced
@@ -215,7 +219,7 @@ def cross_entropy(
         )
     if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
         return soft_targets(input, target, weight, reduction, label_smoothing)
-    check_labels("cross_entropy", input, target, ignore_index)
+    target = check_labels("cross_entropy", input, target, ignore_index)
     if weight is None and label_smoothing == 0:
         return softmax_cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction)[0]
     return labelled(input, target, weight, ignore_index, reduction, label_smoothing)
@@ -267,7 +271,7 @@ def nll_loss(
     """
     check_classes("nll_loss", input, weight, reduction)
     check_tensor("nll_loss", target, "target")
-    check_labels("nll_loss", input, target, ignore_index)
+    target = check_labels("nll_loss", input, target, ignore_index)
     if made_by(input, "softmax"):
         warn(
             "nll_loss: its input comes from softmax, and nll_loss wants logarithms of probabilities",
@@ -330,8 +334,8 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
         )
 
 
-def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> None:
-    """Shape, dtype and range of class numbers; each mistake has its own hint."""
+def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    """Shape, dtype and range of class numbers; each mistake has its own hint. While tracing the range is a node of its own."""
     x, t = input.spec, target.spec
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
     wanted = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
@@ -365,26 +369,11 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
             input=input,
             target=target,
         )
-    if target.array is None or MODE.get().trace or not t.size:
-        return
-    labels = target.array
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        counted = labels[labels != ignore_index]
-        if not counted.size or (counted.min() >= 0 and counted.max() < classes):
-            return
-        low, high = int(counted.min()), int(counted.max())
-        hint = (
-            "target - 1: classes count from 0"
-            if (low, high) == (1, classes)
-            else f"a last layer with {high + 1} outputs, if there are that many classes"
-        )
-        if low < 0:
-            hint = f"ignore_index={low}, if that number means no label"
-        fail(
-            OutOfRangeError,
-            f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}",
-            hint,
-            input=input,
-            target=target,
-        )
+    if target.array is None or MODE.get().trace:
+        return checked_labels(target, loss=name, classes=classes, ignore_index=ignore_index)
+    try:
+        check_numbers(np, name, target.array, classes, ignore_index)
+    except OutOfRangeError as error:
+        error.values = {name_of(x, name): describe(x) for name, x in (("input", input), ("target", target))}
+        raise
+    return target

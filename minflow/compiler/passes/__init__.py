@@ -1,0 +1,61 @@
+"""Passes: functions from a Graph to a Graph, each in a file of its own, pure and exact.
+
+Read in this order: `rewrite.py` (the one helper), `dead_code.py`, `constant_folding.py`, `common_subexpressions.py`,
+`memory.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ...core.errors import GraphError, MinflowError
+from ...core.ir import Graph
+from .common_subexpressions import common_subexpressions
+from .constant_folding import constant_folding
+from .dead_code import dead_code
+from .memory import memory
+
+Pass = Callable[[Graph], Graph]
+PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, memory)
+
+
+class Stage(NamedTuple):
+    """The graph after a pass (the first Stage is the trace itself), and how long the pass took, in seconds."""
+
+    name: str
+    graph: Graph
+    seconds: float
+
+
+def name_of(step: Pass) -> str:
+    return getattr(step, "__name__", type(step).__name__)
+
+
+def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
+    """The trace and the graph after each pass, each one verified.
+
+    Raises GraphError naming the pass that gave a graph which is not well formed, or has other inputs or outputs.
+    """
+    stages = [Stage("trace", graph, 0.0)]
+    for step in passes:
+        start = time.perf_counter()
+        after = step(graph)
+        if not isinstance(after, Graph):
+            raise GraphError(f"pass {name_of(step)} returned a {type(after).__name__}", hint="a pass returns a Graph")
+        try:
+            after.verify()
+        except MinflowError as error:
+            error.what = f"after pass {name_of(step)}: {error.what}"
+            raise
+        before, now = ([v.spec for v in g.outputs] for g in (graph, after))
+        if before != now or [s.out_specs for s in graph.inputs] != [s.out_specs for s in after.inputs]:
+            raise GraphError(
+                f"pass {name_of(step)} changed what the graph takes or gives",
+                values={"outputs before": before, "outputs after": now},
+                hint="a pass keeps inputs and outputs, in their order",
+            )
+        stages.append(Stage(name_of(step), after, time.perf_counter() - start))
+        graph = after
+    return stages

@@ -1,0 +1,39 @@
+"""Common subexpressions: what is computed twice from the same inputs is computed once. Read next: `memory.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.ir import Graph, Value, outputs_of
+from .rewrite import rewritten
+
+
+def common_subexpressions(graph: Graph) -> Graph:
+    """With one node in place of those that have the same op, inputs and attrs.
+
+    Random ops differ by their offset, what a checkpoint computes again by its `recompute` node: they stay apart.
+    """
+    seen: dict[Any, list[Value]] = {}
+    instead: dict[Value, Value] = {}
+    kept = []
+    for node in graph.nodes:
+        inputs = tuple([instead.get(x, x) if x.__class__ is Value else exactly(x) for x in node.inputs])
+        key = (node.op, inputs, exactly(node.attrs))
+        try:
+            first = seen.setdefault(key, outputs_of(node))
+        except TypeError:  # an attr without hash: such a node is like no other
+            first = None
+        if first is None or first[0].node is node:
+            kept.append(node)
+        else:
+            instead.update(zip(outputs_of(node), first))
+    return rewritten(graph, kept, instead)
+
+
+def exactly(x: Any) -> Any:
+    """A key that is equal only for equal bits and types: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    if isinstance(x, dict):
+        return tuple([(name, exactly(value)) for name, value in x.items()])
+    if isinstance(x, tuple | list):
+        return type(x), tuple(map(exactly, x))
+    return (type(x), repr(x)) if isinstance(x, bool | int | float) else x

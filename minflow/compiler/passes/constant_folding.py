@@ -1,0 +1,27 @@
+"""Constant folding: what depends on constants alone is computed once, now. Read next: `common_subexpressions.py`."""
+
+from __future__ import annotations
+
+from ...core.ir import CONSTANT, Graph, Source, Value, outputs_of
+from ..executor import run_node
+from .rewrite import rewritten
+
+LARGEST = 1 << 16  # bytes of a result; filling a large array anew costs less than reading one that has left the cache
+
+
+def constant_folding(graph: Graph) -> Graph:
+    """With a constant for every node whose inputs are numbers and constants, by the kernel that would have run."""
+    known = {Value(s, 0, s.out_specs[0]): s.array for s in graph.states if s.op is CONSTANT}
+    kept, instead, constants = [], {}, []
+    for node in graph.nodes:
+        values = [x for x in node.inputs if x.__class__ is Value]
+        if any(x not in known for x in values) or node.op.joint or sum(s.nbytes for s in node.out_specs) > LARGEST:
+            kept.append(node)
+            continue
+        arrays = run_node(node, [known[x] if x.__class__ is Value else x for x in node.inputs])
+        for value, array in zip(outputs_of(node), arrays):
+            source = Source(CONSTANT, value.spec, array=array if array.flags.c_contiguous else array.copy(), name=str(node.op))
+            constants.append(source)
+            instead[value] = constant = Value(source, 0, value.spec)
+            known[value] = known[constant] = source.array
+    return rewritten(graph, kept, instead, [*graph.states, *constants])

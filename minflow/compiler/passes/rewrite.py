@@ -1,0 +1,34 @@
+"""What every pass that changes nodes is made of. Read next: `dead_code.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...core.ir import Graph, Node, Source, Value, outputs_of
+
+
+def rewritten(graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value], states: Iterable[Source] | None = None) -> Graph:
+    """The graph of `nodes`, where every reader of a key of `instead` reads its value instead.
+
+    Nodes stay the same objects where nothing that they read has changed; the links from gradients to their forward
+    nodes are kept. To take a node out: leave it out of `nodes` and say in `instead` what takes the place of its outputs.
+    """
+    moved: dict[Value, Value] = dict(instead)
+    twins: dict[Node, Node] = {}
+    made: list[Node] = []
+
+    def now(x):
+        while x in moved:
+            x = moved[x]
+        return x
+
+    for node in nodes:
+        inputs = [now(x) if x.__class__ is Value else x for x in node.inputs]
+        origin = twins.get(node.origin, node.origin) if isinstance(node.origin, Node) else node.origin
+        if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
+            twins[node] = twin = node.but(inputs, origin)
+            moved.update(zip(outputs_of(node), outputs_of(twin)))
+            node = twin
+        made.append(node)
+    updates = {state: now(value) for state, value in graph.updates.items()}
+    return Graph(graph.inputs, made, map(now, graph.outputs), graph.states if states is None else states, updates)

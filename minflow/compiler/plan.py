@@ -1,0 +1,313 @@
+"""The plan of a graph: every value has its place, every step is a prepared call of a kernel.
+
+Places: the arena (`arena.py`), the array of a state (an update that nobody reads the old numbers after), or, for what
+is new at each call (the graph's inputs, large outputs), a slot that is filled when the plan runs. Views cost nothing:
+they are made once, here. Read next: `executor.py`, which runs a plan.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..core.ir import INPUT, Cell, Graph, Node, Source, Value, outputs_of
+from .arena import Need, place
+
+COPIED = 1 << 14  # bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
+
+
+class Slots(list):
+    """The arrays that are new at each call."""
+
+
+class Late:
+    """A call that reads or writes slots. out: an array, a slot number, or None for a kernel without `out=`."""
+
+    __slots__ = ("kernel", "args", "reads", "out", "slots", "target")
+
+    def __init__(self, kernel: Callable, args: list, reads: list, slots: Slots, out=None, target: int | None = None):
+        self.kernel, self.args, self.reads, self.slots, self.out, self.target = kernel, args, reads, slots, out, target
+
+    def __call__(self) -> None:
+        slots, args = self.slots, self.args.copy()
+        for position, slot in self.reads:
+            args[position] = slots[slot]
+        if self.out is not None:
+            self.kernel(*args, out=self.out)
+        elif self.target is not None and slots[self.target] is not None:
+            self.kernel(*args, out=slots[self.target])
+        else:
+            slots[self.target] = self.kernel(*args)
+
+
+class Plan:
+    """A graph made ready to run.
+
+    graph: what it runs.  calls, nodes: the prepared calls and the node of each.  arena_bytes: size of the buffer.
+    places: value -> (offset, bytes, first step, last step) in the arena.  in_place: value -> the state it is written to.
+    keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next call.
+    cells: the version cells of the states that are written.
+    """
+
+    def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = ()):
+        self.graph, self.cells = graph, tuple(cells)
+        self.results = graph.outputs[: len(graph.outputs) - keep]
+        self.kept = graph.outputs[len(self.results) :]
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.lifetimes()
+        self.in_place = self.find_in_place()
+        self.slots = Slots()
+        self.slot_of: dict[Value, int] = {}
+        self.env: dict[Value, np.ndarray] = {}
+        self.calls: list[Callable] = []
+        self.nodes: list[Node] = []
+        self.take_inputs()
+        self.fresh = [v for v in dict.fromkeys(self.results) if self.is_fresh(v)]
+        self.fresh_slots = [(self.new_slot(v), v.spec.shape, v.spec.np) for v in self.fresh]
+        self.fill_arena()
+        for state in graph.states:
+            self.env[Value(state, 0, state.out_specs[0])] = state.array
+        for value, state in self.in_place.items():
+            self.env[value] = state.array
+        for node in self.checks_first():
+            self.prepare(node)
+        self.running = iter(self.calls)
+        self.reads = [(s.array, s.read) for s in graph.states if s.read is not None]
+        self.copies = [(s, v) for s, v in graph.updates.items() if self.in_place.get(v) is not s]
+        self.written = frozenset([id(owner_of(s.array)) for s in graph.updates])
+        kept = {self.slot_of.get(self.root[v]) for v in self.kept} | {self.slot_of.get(v) for v in self.kept}
+        self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
+        self.seconds: list[float] | None = None
+        self.runs = 0
+
+    # ---- where values live -------------------------------------------------------------------------------------------
+
+    def lifetimes(self) -> None:
+        """root: what a view looks into.  last: the last step that reads a root, also through views."""
+        graph = self.graph
+        self.root: dict[Value, Value] = {}
+        self.last: dict[Value, int] = {}
+        for source in (*graph.inputs, *graph.states):
+            value = Value(source, 0, source.out_specs[0])
+            self.root[value] = value
+        for i, node in enumerate(graph.nodes):
+            for x in node.inputs:
+                if x.__class__ is Value:
+                    self.last[self.root[x]] = i
+            for v in outputs_of(node):
+                self.root[v] = self.root[node.inputs[0]] if node.op.is_view else v
+                self.last.setdefault(self.root[v], i)
+        for v in (*graph.outputs, *graph.updates.values()):
+            self.last[self.root[v]] = len(graph.nodes)
+
+    def readers(self) -> dict[Value, list[tuple[int, Value]]]:
+        """root -> (step, the value read there, a view of it or itself)."""
+        found: dict[Value, list[tuple[int, Value]]] = {}
+        for i, node in enumerate(self.graph.nodes):
+            for x in node.inputs:
+                if x.__class__ is Value:
+                    found.setdefault(self.root[x], []).append((i, x))
+        return found
+
+    def find_in_place(self) -> dict[Value, Source]:
+        """{new value: state} where a kernel may write straight into the state: nobody reads the old numbers later."""
+        readers, found = self.readers(), {}
+        shown = {self.root[v] for v in self.graph.outputs}
+        for state, value in self.graph.updates.items():
+            old, node = Value(state, 0, state.out_specs[0]), value.node
+            if node not in self.position or value in found or self.root[value] != value or not node.op.takes_out:
+                continue
+            if old in shown or not state.array.flags.c_contiguous:
+                continue
+            at = self.position[node]
+            if any(self.root[v] == old for v in self.graph.updates.values()):
+                continue
+            if all(step < at or (step == at and self.may_overwrite(node, value, x, old)) for step, x in readers.get(old, ())):
+                found[value] = state
+        return found
+
+    def may_overwrite(self, node: Node, value: Value, x: Value, old: Value) -> bool:
+        """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of it."""
+        if not node.op.alias_safe or x != old:
+            return False
+        names = node.op.inputs
+        return not node.op.many or [names[i] for i, y in enumerate(node.inputs) if y == old] == [node.op.outputs[value.index]]
+
+    def is_fresh(self, v: Value) -> bool:
+        """Is this output computed into a new array at each call? Small ones are copied out of the arena."""
+        return v.node in self.position and self.root[v] == v and v not in self.in_place and v.node.op.takes_out and v.spec.nbytes > COPIED
+
+    def checks_first(self) -> list[Node]:
+        """The nodes in order; but those that may refuse the numbers of an input before anything that writes."""
+        first: dict[Node, None] = {}
+        for node in self.graph.nodes:
+            if node.op.checks and self.root[node.inputs[0]].node.op is INPUT:
+                chain = [node]
+                while chain[-1].inputs[0].node.op is not INPUT:
+                    chain.append(chain[-1].inputs[0].node)
+                first.update(dict.fromkeys(reversed(chain)))
+        return [*first, *[node for node in self.graph.nodes if node not in first]]
+
+    def new_slot(self, v: Value) -> int:
+        self.slot_of[v] = len(self.slots)
+        self.slots.append(None)
+        return self.slot_of[v]
+
+    def take_inputs(self) -> None:
+        """Small inputs are copied to a fixed place, large ones are read where they are."""
+        self.inputs: list[tuple[int | None, np.ndarray | None]] = []
+        for source in self.graph.inputs:
+            value = Value(source, 0, source.out_specs[0])
+            if value.spec.nbytes <= COPIED:
+                self.env[value] = np.empty(value.spec.shape, value.spec.np)
+                self.inputs.append((None, self.env[value]))
+            else:
+                self.inputs.append((self.new_slot(value), None))
+
+    def fill_arena(self) -> None:
+        """Give every computed value its place; a result may take the place of an input that dies with it."""
+        heir: dict[Value, Value] = {}  # value -> the value whose place it takes over
+        needs: dict[Value, Need] = {}
+        for i, node in enumerate(self.graph.nodes):
+            if node.op.is_view or not node.op.takes_out:
+                continue
+            for v in outputs_of(node):
+                if v in self.in_place or v in self.slot_of:
+                    continue
+                source = self.dying(node, i, v, needs, heir)
+                if source is not None:
+                    heir[v] = source = heir.get(source, source)
+                    needs[source] = needs[source]._replace(last=self.last[v])
+                else:
+                    needs[v] = Need(v.spec.nbytes, i, self.last[v])
+        offsets, self.arena_bytes = place(needs)
+        self.needs = needs
+        buffer = np.empty(self.arena_bytes + 64, np.uint8)
+        skip = -buffer.ctypes.data % 64
+        self.arena = buffer[skip : skip + self.arena_bytes]
+        self.places = {}
+        for v in (*needs, *heir):
+            owner = heir.get(v, v)
+            need, offset = needs[owner], offsets[owner]
+            self.places[v] = (offset, v.spec.nbytes, self.position[v.node], self.last[v])
+            self.env[v] = self.arena[offset : offset + v.spec.nbytes].view(v.spec.np).reshape(v.spec.shape)
+
+    def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
+        """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""
+        if not node.op.alias_safe or node.op.many:
+            return None
+        for x in node.inputs:
+            if x.__class__ is not Value or x.spec is not v.spec or self.last.get(x) != i or self.root[x] != x:
+                continue
+            if x not in needs and x not in heir:
+                continue
+            if all(y == x or self.root[y] != x for y in node.inputs if y.__class__ is Value):
+                return x
+        return None
+
+    # ---- the calls ---------------------------------------------------------------------------------------------------
+
+    def prepare(self, node: Node) -> None:
+        """Append the call of a node; a view of what has a fixed place is made at once and needs none."""
+        env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
+        kernel = functools.partial(node.op.kernel, **node.attrs) if node.attrs else node.op.kernel
+        reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
+        args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
+        if node.op.is_view:
+            if reads and reads[0][0] == 0:
+                self.calls.append(Late(kernel, args, reads, self.slots, target=self.new_slot(outs[0])))
+                self.nodes.append(node)
+            elif node.op.checks:
+                env[outs[0]] = args[0]
+                self.calls.append(functools.partial(kernel, *args))
+                self.nodes.append(node)
+            else:
+                env[outs[0]] = kernel(*args)
+            return
+        late = [v for v in outs if v in slot_of]
+        if not late and not reads:
+            places = [env[v] for v in outs]
+            self.calls.append(functools.partial(kernel, *args, out=places if node.op.many else places[0]))
+        elif not late:
+            places = [env[v] for v in outs]
+            self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
+        elif node.op.many:
+            self.calls.append(functools.partial(run_many, kernel, args, reads, self.slots, [(env.get(v), slot_of.get(v)) for v in outs]))
+        else:
+            self.calls.append(Late(kernel, args, reads, self.slots, target=slot_of[outs[0]]))
+        self.nodes.append(node)
+
+    def array_of(self, v: Value) -> np.ndarray:
+        """The numbers of a value, as they stand now."""
+        return self.env[v] if v in self.env else self.slots[self.slot_of[v]]
+
+    # ---- one run -----------------------------------------------------------------------------------------------------
+
+    def run(self, arrays: Sequence[np.ndarray], timed: bool = False) -> list[np.ndarray]:
+        """The results for these input arrays (C-contiguous, of the right specs), fresh; states are updated."""
+        slots = self.slots
+        for (slot, fixed), array in zip(self.inputs, arrays):
+            if self.written and id(owner_of(array)) in self.written:
+                array = array.copy()  # it shares storage with a state that this plan writes
+            if slot is None:
+                np.copyto(fixed, array)
+            else:
+                slots[slot] = array
+        for array, read in self.reads:
+            array[...] = read()
+        for slot, shape, dtype in self.fresh_slots:
+            slots[slot] = np.empty(shape, dtype)
+        if timed:
+            self.run_timed()
+        else:
+            self.running = calls = iter(self.calls)
+            for call in calls:
+                call()
+        results = []
+        for v in self.results:
+            array = self.array_of(v)
+            taken = v in self.fresh and not any([array is r for r in results])
+            results.append(array if taken else array.copy() if array.flags.c_contiguous else np.array(array, order="C"))
+        if self.copies:
+            sources = [(s.array, self.array_of(v)) for s, v in self.copies]
+            shared = len(sources) > 1
+            for target, array in [(t, a.copy() if shared else a) for t, a in sources]:
+                target[...] = array
+        self.runs += 1
+        return results
+
+    def forget(self) -> None:
+        """Let go of the inputs and outputs of the last run, but for what is kept."""
+        for i in self.forgotten:
+            self.slots[i] = None
+
+    @property
+    def failed(self) -> Node | None:
+        """The node whose call was made last: after an error, the one that raised it."""
+        done = len(self.calls) - self.running.__length_hint__()
+        return self.nodes[done - 1] if 0 < done <= len(self.nodes) else None
+
+    def run_timed(self) -> None:
+        clock, seconds = time.perf_counter, []
+        self.running = calls = iter(self.calls)
+        for call in calls:
+            start = clock()
+            call()
+            seconds.append(clock() - start)
+        self.seconds = seconds
+
+
+def owner_of(array: np.ndarray) -> object:
+    """What owns the memory: two arrays that share memory have the same owner."""
+    return array if array.base is None else array.base
+
+
+def run_many(kernel: Callable, args: list, reads: list, slots: Slots, places: list) -> None:
+    """The late call of a kernel with several outputs."""
+    args = args.copy()
+    for position, slot in reads:
+        args[position] = slots[slot]
+    kernel(*args, out=[array if slot is None else slots[slot] for array, slot in places])

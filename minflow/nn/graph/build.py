@@ -1,0 +1,306 @@
+"""One trace of a `build`: the calls of modules, the graph, the optimizer's part, and the names of all states.
+
+A Build is the `watch` of its Trace: every call of a Module comes through `call`, so modules stay the user's own objects.
+Read next: `checkpointing.py`, `compiled.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import GraphError
+from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
+from ...core.ir import Graph as IR
+from ...core.op import MODE, caller, using
+from ...core.ops.update import accumulate
+from ...core.tensor import Tensor
+from ...core.trace import Trace
+from ..module import Module
+from . import mistakes
+from .checkpointing import checkpointed
+from .tree import flatten, unflatten
+
+
+@dataclass(eq=False)
+class ModuleCall:
+    """One call of a module while build ran.
+
+    path: "model.features.0".  args, kwargs, output: as they were, with symbolic tensors.  first, last: its nodes are
+    `nodes[first:last]` of the trace.  done: it returned.  error: what it raised, at the innermost module that failed.
+    """
+
+    path: str
+    module: Module
+    args: tuple
+    kwargs: dict
+    first: int
+    last: int = -1
+    output: Any = None
+    done: bool = False
+    error: BaseException | None = None
+    children: list[ModuleCall] = field(default_factory=list)
+
+    def walk(self) -> Iterator[ModuleCall]:
+        """This call and all inside it, in order."""
+        stack = [self]
+        while stack:
+            call = stack.pop()
+            yield call
+            stack += reversed(call.children)
+
+
+class Part:
+    """A graph with what it needs to run: the whole step, or one of the two halves of gradient accumulation.
+
+    results: how many outputs are build's; the rest is kept readable: `kept` says name -> position among the outputs.
+    """
+
+    def __init__(self, name: str, graph: IR, trace: Trace, results: int, kept: dict[str, int]):
+        self.name, self.graph, self.results, self.kept = name, graph, results, kept
+        self.cells = [s.cell for v, s in trace.leaves.items() if v.node in graph.updates and s.cell is not None]
+
+
+class Build:
+    """Runs `build` once. graph: the nn.Graph.  tree, inputs: the structure and the tensors of the call that asks for it."""
+
+    def __init__(self, graph: Any, tree: Any, inputs: list[Tensor]):
+        self.graph, self.tree, self.inputs = graph, tree, inputs
+        self.trace = Trace()
+        self.top = ModuleCall("", graph, (), {}, 0)
+        self.stack = [self.top]
+        self.paths: dict[int, str] = dict(graph.module_paths())
+        self.found: dict[int, Module] = {}  # modules that are no members: in closures, in globals
+        self.failed: ModuleCall | None = None
+        self.recomputing = 0  # > 0 while a checkpoint computes again: those calls are no new ones
+        self.loss: Value | None = None  # the scalar that backward was called on
+        self.backwards: list = []  # where backward was called
+        self.notices: list[mistakes.Notice] = []
+        self.accumulators: dict[int, Tensor] = {}
+        self.micro = 0  # which part of the batch runs now
+        self.phase = "graph inputs"
+        self.debug = graph.debugger(self)
+        self.seconds: dict[str, float] = {}
+
+    # ---- what the mode asks of its watch ---------------------------------------------------------------------------------
+
+    def scope_of(self, module: Module, outer: str) -> str:
+        """The path of a module: by the member of the graph that holds it, else by its class."""
+        path = self.paths.get(id(module))
+        if path is None:
+            base = module.__dict__["_name"] or type(module).__name__
+            taken, number = set(self.paths.values()), 1
+            path = base
+            while path in taken:
+                path, number = f"{base}_{number}", number + 1
+            for inner, child in module.named_modules():
+                self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path)
+                self.found[id(child)] = child
+        return path
+
+    def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
+        """Run a module's forward, and remember the call."""
+        if self.recomputing:
+            return module.compute(args, kwargs)
+        if module.__dict__.get("_checkpointing") and MODE.get().grad:
+            run = lambda: checkpointed(self, module, args, kwargs)  # noqa: E731
+        else:
+            run = lambda: module.compute(args, kwargs)  # noqa: E731
+        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes))
+        self.stack[-1].children.append(call)
+        self.stack.append(call)
+        self.debug.entered(call)
+        try:
+            call.output = run()
+        except BaseException as error:
+            if self.failed is None:
+                self.failed, call.error = call, error
+            raise
+        finally:
+            call.last = len(self.trace.graph.nodes)
+            self.stack.pop()
+        call.done = True
+        self.debug.left(call)
+        return call.output
+
+    def added(self, node: Node) -> None:
+        """A node was appended to the trace."""
+        self.debug.added(node)
+
+    def backward(self, outputs: list[Tensor]) -> None:
+        """`loss.backward()` was called."""
+        self.backwards.append(caller(3))
+        if self.loss is None and outputs[0].spec.size == 1:
+            self.loss = outputs[0].value
+
+    def refuse_step(self, optimizer: Any, verb: str) -> None:
+        """optimizer.step() and scheduler.step() are the graph's own doing."""
+        mistakes.step_in_build(self.graph, optimizer, verb)
+
+    # ---- the trace ---------------------------------------------------------------------------------------------------------
+
+    def run(self) -> list[Part]:
+        """Trace build and the optimizer's step: one Part, or two where gradients are accumulated."""
+        graph, steps = self.graph, self.graph.config.accumulation
+        start = time.perf_counter()
+        for optimizer, _ in graph.optimizers:
+            optimizer.prepare()
+        mode = self.trace.but(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
+        with using(mode):
+            self.debug.inputs(self)
+            symbols = self.make_inputs(steps)
+            args, kwargs = unflatten(self.tree, symbols)
+            self.top.args, self.top.kwargs = args, kwargs
+            self.phase = "graph modules"
+            self.debug.modules(self)
+            with mistakes.watched(self):
+                output = graph.build(*args, **kwargs)
+            self.phase = "graph outputs"
+            self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)
+            shape, tensors = mistakes.check_outputs(self, output, flatten)
+            self.out_tree = shape
+            owned = [mode.own(t) for t in tensors]
+            self.debug.outputs(self)
+            mistakes.check_leaks(self)
+            mistakes.check_backward(self)
+            values = [t.value for t in owned]
+            self.outputs = values
+            parts = self.parts(mode, values, steps)
+        self.seconds["trace"] = time.perf_counter() - start
+        for part in parts:
+            try:
+                part.graph.verify()
+            except GraphError as error:
+                raise mistakes.foreign(self, part.graph, error) from None
+        self.name_states(parts)
+        return parts
+
+    def make_inputs(self, steps: int) -> list[Tensor]:
+        symbols = []
+        for i, (tensor, name) in enumerate(zip(self.inputs, self.graph.input_names(self.tree))):
+            spec = tensor.spec
+            if steps > 1:
+                if not spec.shape or spec.shape[0] % steps:
+                    mistakes.not_divisible(self.graph, name, tensor, steps)
+                spec = spec.but(shape=(spec.shape[0] // steps, *spec.shape[1:]))
+            symbols.append(self.trace.symbol_of_input(spec, name))
+        return symbols
+
+    def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
+        trace, graph = self.trace, self.graph
+        wanted = self.wanted_values()
+        if self.loss is not None:
+            wanted = {**wanted, "loss": self.loss}
+        if steps == 1:
+            self.optimizer_part(mode)
+            gradients = self.gradients(mode)
+            return [self.part("step", trace, outputs, {**wanted, **gradients})]
+        parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
+        count = mode.scalar(lambda: float(self.micro))
+        with using(mode.but(origin=OPTIMIZER, grad=False)):
+            for p in parameters:
+                total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
+                mode.update(accumulate, [total], [total, p.grad, count], {})
+        first = self.part("micro-step", trace, outputs, wanted)
+        second = Trace()
+        inner = second.but(grad=False, watch=self)
+        with using(inner):
+            for p in parameters:
+                p.grad = inner.own(self.accumulators[id(p)])
+            self.optimizer_part(inner)
+            gradients = self.gradients(inner)
+        return [first, self.part("update", second, [], gradients)]
+
+    def optimizer_part(self, mode: Trace) -> None:
+        """Clip and step, as `clip_grad` and `step` do in eager."""
+        with using(mode.but(origin=OPTIMIZER, scope="", grad=False)):
+            for optimizer, _ in self.graph.optimizers:
+                optimizer.clip_grad()
+                optimizer.step()
+
+    def gradients(self, mode: Trace) -> dict[str, Value]:
+        """name -> the gradient that the step used."""
+        found = {}
+        if self.graph.config.gradients:
+            names = self.graph.parameter_names(self.paths_of_found())
+            for optimizer, _ in self.graph.optimizers:
+                for p in optimizer.parameters():
+                    if p.grad is not None:
+                        found[f"grad {names.get(id(p), p.label or 'parameter')}"] = mode.own(p.grad).value
+        return found
+
+    def part(self, name: str, trace: Trace, outputs: list[Value], kept: dict[str, Value]) -> Part:
+        ir = trace.graph
+        ir.outputs, ir.updates = [*outputs, *kept.values()], trace.updates()
+        return Part(name, ir, trace, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
+
+    def wanted_values(self) -> dict[str, Value]:
+        """What `graph.values` was asked for: the outputs of a module's first call, or of an op by its name."""
+        found: dict[str, Value] = {}
+        names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}
+        for name in self.graph.kept:
+            calls = [call for call in self.top.walk() if call.path == name and call.done and call is not self.top]
+            if calls:
+                _, tensors = flatten(calls[0].output, lambda path, leaf: None)
+                for i, t in enumerate(tensors):
+                    found[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = self.trace.own(t).value
+            elif name in names:
+                node = names[name]
+                found[f"value {name}"] = Value(node, 0, node.out_specs[0])
+            else:
+                mistakes.no_such_value(self, name, names)
+        return found
+
+    # ---- names -------------------------------------------------------------------------------------------------------------
+
+    def paths_of_found(self) -> list[tuple[str, Module]]:
+        return [(self.paths[key], module) for key, module in self.found.items()]
+
+    def name_states(self, parts: list[Part]) -> None:
+        """Give every state the name it is listed under, and say which ones were captured from outside."""
+        graph = self.graph
+        names = {id(t.array): name for t, name in graph.named_tensors(self.paths_of_found())}
+        for key, total in self.accumulators.items():
+            names[id(total.array)] = f"{graph.parameter_names(self.paths_of_found()).get(key, 'parameter')}-gradient"
+        self.captured: list[tuple[str, Tensor]] = []
+        kept = {id(t.array): t for t in self.trace.kept if t.array is not None}
+        drawn = {id(entry[1].value.node) for entry in self.trace.draws.values()}
+        for part in parts:
+            for source in part.graph.states:
+                known = names.get(id(source.array))
+                if known is not None:
+                    source.name = known
+                elif id(source) in drawn:
+                    source.name = "generator"
+                elif source.read is not None:
+                    source.name = "lr" if part.name != "micro-step" else "micro-step number"
+                elif source.op is CONSTANT:
+                    source.name = source.name or "constant"
+                elif id(source.array) in kept:
+                    tensor = kept[id(source.array)]
+                    source.name = graph.outside_name(tensor) or f"captured {len(self.captured)}"
+                    self.captured.append((source.name, tensor))
+
+
+def op_names(nodes: list[Node]) -> dict[Node, str]:
+    """node -> "model.features.0.0-conv2d-0": the module, the op, and a running number for each op's name.
+
+    A gradient's op ends in "_grad"; an update is called after its parameter, "model.fc1.weight_optimizer".
+    """
+    counts: dict[str, int] = {}
+    names = {}
+    for node in nodes:
+        op = str(node.op)
+        if node.phase == "backward" and not op.endswith("_grad"):
+            op += "_grad"
+        first = node.inputs[0] if node.inputs else None
+        if node.phase == OPTIMIZER and node.op.outputs[0] == "p" and isinstance(first, Value) and isinstance(first.node, Source):
+            names[node] = f"{first.node.name}_optimizer"
+            continue
+        number = counts[op] = counts.get(op, -1) + 1
+        names[node] = f"{node.scope}-{op}-{number}" if node.scope else f"{op}-{number}"
+    return names

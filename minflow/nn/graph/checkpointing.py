@@ -1,0 +1,113 @@
+"""Activation checkpointing: a module whose inner values are not kept for backward but computed again there.
+
+In the graph the module's forward stands twice: where it ran, and once more behind a `recompute` node in backward.
+Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import autograd
+from ...core.errors import GraphError
+from ...core.function import Function
+from ...core.grad_modes import no_grad
+from ...core.ir import RECOMPUTE, Value
+from ...core.op import MODE, fail, using
+from ...core.ops.shape import recompute
+from ...core.tensor import Tensor
+from .tree import Leaf, flatten, unflatten
+
+
+def checkpointed(build: Any, module: Any, args: tuple, kwargs: dict) -> Any:
+    """module(*args, **kwargs), keeping only its inputs for backward."""
+    tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    run = Run(build, module, tree, len(tensors))
+    outputs = Checkpoint.apply(run, *tensors, *parameters)
+    return unflatten(run.out_tree, list(outputs))
+
+
+class Run:
+    """One checkpointed call: what is needed to do it again."""
+
+    count = 0
+
+    def __init__(self, build: Any, module: Any, tree: Any, arity: int):
+        self.build, self.module, self.tree, self.arity = build, module, tree, arity
+        self.out_tree: Any = None
+        self.before = snapshot(build.trace)
+        self.number = Run.count
+        Run.count += 1
+
+    def compute(self, tensors: list) -> list[Tensor]:
+        args, kwargs = unflatten(self.tree, tensors)
+        output = self.module.compute(args, kwargs)
+        self.out_tree, outputs = flatten(output, lambda path, leaf: Leaf(leaf))
+        return outputs
+
+
+class Checkpoint(Function):
+    """The module's forward without a tape; its backward is the forward again, with one, and the backward of that."""
+
+    @staticmethod
+    def forward(ctx, run: Run, *tensors: Tensor):
+        ctx.run, ctx.tensors = run, tensors
+        ctx.set_materialize_grads(False)
+        return tuple(run.compute(list(tensors[: run.arity])))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        run, build, mode = ctx.run, ctx.run.build, MODE.get()
+        trace, nodes = build.trace, build.trace.graph.nodes
+        after = next(g for g in grads if g is not None)
+        inputs, leaves = list(ctx.tensors), {}
+        with using(mode.but(grad=False, origin=RECOMPUTE)):
+            for i, t in enumerate(inputs[: run.arity]):
+                again = recompute(t.detach(), after, call=run.number)
+                inputs[i] = leaves[i] = Tensor(None, t.spec, again.value, t.requires_grad)
+        now = snapshot(trace)
+        restore(trace, run.before)
+        first, build.recomputing = len(nodes), build.recomputing + 1
+        try:
+            with using(mode.but(grad=True, origin=RECOMPUTE)):
+                outputs = run.compute(inputs[: run.arity])
+        finally:
+            build.recomputing -= 1
+            restore(trace, now)  # buffers were updated by the first forward; generators go on where they were
+        refuse_outside(run, nodes[first:], inputs, mode)
+        wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
+        roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
+        found = autograd.grad([o for o, _ in roots], [inputs[i] for i in wanted], [g for _, g in roots], allow_unused=True)
+        results: list = [None] * len(inputs)
+        for i, g in zip(wanted, found):
+            results[i] = g
+        return None, *results
+
+
+def snapshot(trace: Any) -> tuple[dict, dict]:
+    """The values that states have now, and how much each generator has drawn."""
+    return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, {g: entry[0] for g, entry in trace.draws.items()}
+
+
+def restore(trace: Any, taken: tuple[dict, dict]) -> None:
+    values, draws = taken
+    for key, symbol in trace.symbols.items():
+        if key in values:
+            symbol.value, symbol.needs = values[key]
+        else:  # met later: as it was at first
+            symbol.value = next(v for v, s in trace.leaves.items() if s is symbol)
+    for generator, entry in trace.draws.items():
+        entry[0] = draws.get(generator, 0)
+
+
+def refuse_outside(run: Run, nodes: list, inputs: list, mode: Any) -> None:
+    """A tensor from outside that wants a gradient would not get it."""
+    with no_grad():
+        known = {mode.own(t).value for t in inputs}
+    made = set(nodes)
+    for node in nodes:
+        for i, x in enumerate(node.inputs):
+            if x.__class__ is Value and node.needs >> i & 1 and x.node not in made and x not in known:
+                fail(GraphError, f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a gradient",
+                     "pass the tensor as an argument of the module's forward", tensor=Tensor(None, x.spec, x))  # fmt: skip

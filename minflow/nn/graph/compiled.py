@@ -1,0 +1,120 @@
+"""What a build became: passes, plans, and how to run them. One for each key that a graph was called with.
+
+Read next: `../../compiler/passes/__init__.py`, `../../compiler/plan.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compiler.executor import guarded, run
+from ...compiler.passes import Stage, run_passes
+from ...compiler.plan import Plan
+from ...core.op import MODE
+from ...core.spec import spec_of
+from ...core.tensor import Tensor
+from .build import Build, Part
+from .tree import unflatten
+
+
+class CompiledPart:
+    """stages: the trace, and the graph after each pass.  plan: what runs.  kept: name -> position among its outputs."""
+
+    def __init__(self, part: Part, passes: list):
+        start = time.perf_counter()
+        self.name, self.kept = part.name, part.kept
+        self.stages: list[Stage] = run_passes(part.graph, passes)
+        middle = time.perf_counter()
+        self.graph = self.stages[-1].graph
+        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells)
+        self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
+
+
+class Summary(NamedTuple):
+    """What stays of a plan in its graph's history. inputs: (name, Spec).  reason: (what, old, new).  seconds: by phase."""
+
+    number: int
+    inputs: tuple
+    reason: tuple
+    seconds: dict
+    nodes: int
+
+
+class Compiled:
+    """A plan of a graph, with everything that there is to look at.
+
+    build: the trace and the calls of modules.  parts: the step; or a micro-step and an update.
+    reason: (what, old, new) of everything that changed since the plan before, empty for the first.
+    seconds: of trace, passes, plan and the first run.  number: the how manyeth plan of its graph, from 0.
+    """
+
+    def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
+        self.build, self.number = build, number
+        self.parts = [CompiledPart(part, graph.passes) for part in parts]
+        self.out_tree = build.out_tree
+        self.seconds = {
+            "trace": build.seconds["trace"],
+            "passes": sum(p.pass_seconds for p in self.parts),
+            "plan": sum(p.plan_seconds for p in self.parts),
+        }
+        self.reason: list[tuple[str, str, str]] = []
+        self.fingerprint: Any = None
+        self.inputs_key: tuple = ()
+        self.steps = graph.config.accumulation
+        self.trains = bool(graph.optimizers)
+        self.writes = self.trains or any(p.plan.written for p in self.parts)
+        self.runs = 0
+        self.captured = [(t, t.array, t.needs, name) for name, t in build.captured]
+        self.simple = self.out_tree == "tensor"
+
+    def summary(self) -> Summary:
+        return Summary(self.number, self.inputs_key[0], tuple(self.reason), dict(self.seconds), sum(len(p.graph.nodes) for p in self.parts))
+
+    def stale(self) -> list[tuple[str, str, str]]:
+        """Captured tensors that look at another storage now, or whose requires_grad changed."""
+        return [(name, f"requires_grad={needs}" if t.array is array else "a tensor",
+                 f"requires_grad={t.needs}" if t.array is array else "another storage")
+                for t, array, needs, name in self.captured if t.array is not array or t.needs is not needs]  # fmt: skip
+
+    def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
+        """One call: results in the structure that build gave. The step of a training graph ends with its bookkeeping."""
+        plan = self.parts[0].plan
+        with guarded(self.writes):
+            if self.steps == 1:
+                results = run(plan, arrays, timed)
+            else:
+                results = self.accumulate(arrays, timed)
+            for cell in plan.cells if self.steps == 1 else self.cells():
+                cell.version, cell.where = cell.version + 1, MODE.get().entered
+            self.runs += 1
+            if self.trains:
+                graph.stepped(self)
+        if self.simple:
+            return graph.give(results[0])
+        return unflatten(self.out_tree, [graph.give(array) for array in results])
+
+    def cells(self) -> list:
+        return [cell for part in self.parts for cell in part.plan.cells]
+
+    def accumulate(self, arrays: list[np.ndarray], timed: bool) -> list[np.ndarray]:
+        """The parts of the batch one after the other, then the update: scalars stacked, others joined along axis 0."""
+        micro, update = self.parts
+        found: list[list[np.ndarray]] = []
+        for k in range(self.steps):
+            self.build.micro = k
+            parts = [a[k * (len(a) // self.steps) : (k + 1) * (len(a) // self.steps)] for a in arrays]
+            found.append(run(micro.plan, parts, timed))
+        run(update.plan, [], timed)
+        return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*found)]
+
+    def kept(self, name: str) -> Tensor | None:
+        """A copy of a value that stayed readable after the last run; None if there is no such name."""
+        for part in self.parts:
+            if name in part.kept:
+                array = part.plan.array_of(part.graph.outputs[part.kept[name]])
+                array = np.array(array, order="C")
+                return Tensor(array, spec_of(array))
+        return None

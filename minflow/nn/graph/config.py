@@ -1,0 +1,156 @@
+"""GraphConfig: what can be set for a graph; GraphModule: what can be set for one module in it.
+
+OneFlow's names are all there. Those that have no meaning on a CPU are accepted, kept, and shown as without effect.
+Read next: `graph.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.errors import GraphError
+from ...core.op import EPOCH, fail, warn
+
+NO_EFFECT = {  # OneFlow's name -> what it would be for
+    "enable_amp": "half precision on a GPU",
+    "enable_zero": "optimizer state split over many ranks",
+    "allow_fuse_model_update_ops": "fused GPU kernels",
+    "allow_fuse_add_to_output": "fused GPU kernels",
+    "allow_fuse_cast_scale": "fused GPU kernels",
+    "set_outputs_buffer_size": "a ring of outputs (here each output is a new array)",
+    "enable_cudnn_conv_heuristic_search_algo": "cuDNN",
+    "enable_straighten_algorithm": "the order of kernels on a GPU",
+    "enable_compress_memory": "GPU memory (here the memory pass always runs)",
+    "enable_choose_best_memory_allocation": "GPU memory (here the memory pass always runs)",
+    "enable_auto_parallel": "a search for splits over many ranks",
+    "enable_auto_parallel_prune_parallel_cast_ops": "a search for splits over many ranks",
+    "set_auto_parallel_computation_cost_ratio": "a search for splits over many ranks",
+    "set_auto_parallel_wait_time": "a search for splits over many ranks",
+    "enable_auto_parallel_trunk_algo": "a search for splits over many ranks",
+    "enable_auto_parallel_sbp_collector": "a search for splits over many ranks",
+    "enable_auto_memory": "GPU memory (here the memory pass always runs)",
+    "enable_multi_tensor_update": "fused GPU kernels",
+    "enable_fused_model_update_cast": "fused GPU kernels",
+    "enable_xla_jit": "XLA",
+    "enable_tensorrt": "TensorRT",
+    "enable_openvino": "OpenVINO",
+}
+
+
+class GraphConfig:
+    """Settings of one graph: `self.config.set_gradient_accumulation_steps(4)` in its `__init__`.
+
+    A setting may be changed between calls: the next call then uses a plan that was made with it.
+    """
+
+    def __init__(self) -> None:
+        self.training = False
+        self.accumulation = 1
+        self.static = False
+        self.gradients = True
+        self.without_effect: dict[str, tuple] = {}
+
+    def set_gradient_accumulation_steps(self, value: int) -> None:
+        """One call takes a batch in `value` equal parts along axis 0, adds up their gradients, each divided by `value`,
+        and updates once. A scalar output comes back with shape (value,), others joined along axis 0."""
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            hint = "set_gradient_accumulation_steps(4); 1 turns it off"
+            fail(GraphError, "the number of gradient accumulation steps is an int of 1 or more", hint, value=value)
+        self.change("accumulation", value)
+
+    def static_inputs(self, mode: bool = True) -> None:
+        """Refuse inputs of other shapes or dtypes than those of the first call, as OneFlow does, instead of making a
+        further plan."""
+        self.change("static", bool(mode))
+
+    def keep_gradients(self, mode: bool = True) -> None:
+        """Whether `graph.grads` can be read after a call (the default). Without, a gradient's bytes are used again as soon
+        as its parameter is updated."""
+        self.change("gradients", bool(mode))
+
+    def change(self, name: str, value: Any) -> None:
+        if getattr(self, name) != value:
+            setattr(self, name, value)
+            EPOCH.now += 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NO_EFFECT:
+            import difflib
+
+            names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_")]]
+            near = difflib.get_close_matches(name, names, 1)
+            raise AttributeError(f"GraphConfig has no setting {name!r}" + (f"; {near[0]}?" if near else ""))
+
+        def accepted(*args: Any, **kwargs: Any) -> None:
+            self.without_effect[name] = (*args, *kwargs.values())
+            warn(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}")
+
+        return accepted
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a plan has built in."""
+        return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients}
+
+    def __repr__(self) -> str:
+        """OneFlow's text, with the settings that are not as they were at first."""
+        extra = ""
+        if self.accumulation > 1:
+            extra += f"gradient_accumulation_steps={self.accumulation}, "
+        if self.static:
+            extra += "static_inputs=True, "
+        if not self.gradients:
+            extra += "keep_gradients=False, "
+        for name in self.without_effect:
+            extra += f"{name}=(without effect), "
+        return f"GraphConfig(training={self.training}, {extra})"
+
+
+class GraphModule:
+    """A handle for settings of a module in graphs: `self.model.block.to(nn.graph.GraphModule).activation_checkpointing = True`.
+
+    activation_checkpointing: do not keep what the module computes for backward, compute it again there.
+    stage_id, placement (`set_stage`): accepted; one rank has one stage.
+    """
+
+    def __init__(self, module: Any):
+        self.__dict__["origin"] = module
+
+    @property
+    def activation_checkpointing(self) -> bool:
+        return bool(self.origin.__dict__.get("_checkpointing", False))
+
+    @activation_checkpointing.setter
+    def activation_checkpointing(self, wanted: bool) -> None:
+        if self.activation_checkpointing != bool(wanted):
+            self.origin.__dict__["_checkpointing"] = bool(wanted)
+            EPOCH.now += 1
+
+    @property
+    def stage_id(self) -> int | None:
+        return self.origin.__dict__.get("_stage")
+
+    @stage_id.setter
+    def stage_id(self, number: int) -> None:
+        self.set_stage(number)
+
+    def set_stage(self, stage_id: int | None = None, placement: Any = None) -> None:
+        """Accepted; pipelines over many ranks have stages, one rank is one stage."""
+        self.origin.__dict__["_stage"] = stage_id
+
+    def to(self, kind: Any, *args: Any, **kwargs: Any) -> Any:
+        """to(nn.Module) is the module itself; to("cpu") moves it."""
+        return self.origin.to(kind, *args, **kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not isinstance(getattr(type(self), name, None), property):
+            fail(GraphError, f"GraphModule has no setting {name!r}", "activation_checkpointing, stage_id", value=value)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{name!r} belongs to the module itself, and this is the handle for its settings in a graph: "
+            f"use {type(self.origin).__name__.lower()}.{name}, or handle.origin.{name}"
+        )
+
+    def __repr__(self) -> str:
+        return f"GraphModule({type(self.origin).__name__}, activation_checkpointing={self.activation_checkpointing})"

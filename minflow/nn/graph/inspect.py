@@ -1,0 +1,95 @@
+"""What can be looked at after a call: gradients, learning rates, values, and the graph against eager.
+
+Read next: `reports.py`, the same and more as records for views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...core.errors import GraphError
+from ...core.op import EPOCH, fail
+from ...core.tensor import Tensor
+from . import mistakes
+
+
+class Gradients(Mapping):
+    """name -> the gradient that the last step used, after clipping; `graph.grads["model.fc.weight"]`. Read at access."""
+
+    def __init__(self, graph: Any):
+        self.graph = graph
+
+    def names(self) -> list[str]:
+        last = self.graph._last
+        return [] if last is None else [k.removeprefix("grad ") for part in last.parts for k in part.kept if k.startswith("grad ")]
+
+    def __getitem__(self, name: str) -> Tensor:
+        graph = self.graph
+        if graph._last is None or not graph._last.runs:
+            fail(GraphError, f"{graph.name} has not been called yet, so there are no gradients", "call the graph once", name=name)
+        found = graph._last.kept(f"grad {name}")
+        if found is None:
+            import difflib
+
+            hint = "self.add_optimizer(optimizer) and loss.backward() make gradients"
+            if not graph.config.gradients:
+                hint = "config.keep_gradients(True)"
+            elif self.names():
+                near = difflib.get_close_matches(str(name), self.names(), 3) or self.names()[:3]
+                hint = f"one of {', '.join(near)}; a parameter that is frozen or not used has none"
+            raise KeyError(str(GraphError(f"{graph.name} has no gradient {name!r}", hint=hint)))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __repr__(self) -> str:
+        rows = [f"  {name}: {self[name].spec}, norm {float((self[name].double() ** 2).sum() ** 0.5):.4g}" for name in self]
+        return "\n".join([f"gradients of {self.graph.name}: {len(rows)}", *rows])
+
+
+class Looking:
+    """The part of nn.Graph that looks at what it did."""
+
+    @property
+    def grads(self: Any) -> Gradients:
+        """name -> gradient of each parameter in the last step, after clipping."""
+        return Gradients(self)
+
+    @property
+    def lr(self: Any) -> Any:
+        """The learning rate of the next step: a number, or a list where there are several groups."""
+        rates = [float(group["lr"]) for optimizer, _ in self.optimizers for group in optimizer.param_groups]
+        if not rates:
+            fail(GraphError, f"{self.name} has no optimizer, so it has no learning rate", "self.add_optimizer(optimizer)", graph=self.name)
+        return rates[0] if len(rates) == 1 else rates
+
+    def keep(self: Any, *names: str) -> None:
+        """Keep the values of these modules or operations readable after each call, for `values`."""
+        self.kept.update(names)
+        EPOCH.now += 1
+
+    def values(self: Any, name: str) -> Any:
+        """What the module at path `name` (its first call) or the operation of that name gave in the last call.
+
+        A tensor, or a tuple where it gave several. Values share one buffer and are gone after the step unless they are
+        kept: the first time that a name is asked for it is kept from the next call on, and GraphError says so.
+        """
+        last = self._last
+        if name not in self.kept:
+            self.keep(name)
+            if last is not None:
+                mistakes.not_kept(self, name)
+        if last is None or not last.runs:
+            fail(GraphError, f"{self.name} has not been called yet, so there are no values", "call the graph once", name=name)
+        found = last.kept(f"value {name}")
+        if found is not None:
+            return found
+        several = [k for part in last.parts for k in part.kept if k.startswith(f"value {name} ")]
+        if not several:
+            mistakes.not_kept(self, name)
+        return tuple([last.kept(key) for key in several])

@@ -1,0 +1,109 @@
+"""What a plan depends on besides its inputs, as identities and plain values, and what differs between two of them.
+
+Looked at again only when the global epoch has moved. Read next: `compiled.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...compiler.passes.common_subexpressions import exactly
+from ...core.tensor import Tensor
+
+PLAIN = (bool, int, float, str, bytes, type(None))
+HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name")
+
+
+class Fingerprint:
+    """entries: (name, field) -> a value that is equal only if nothing changed.  alive: what the identities in it name.
+
+    shown: (name, field) -> how a learner reads that value.
+    """
+
+    def __init__(self, graph: Any):
+        self.entries: dict[tuple[str, str], Any] = {}
+        self.alive: list[Any] = []
+        self.shown: dict[tuple[str, str], str] = {}
+        for path, module in graph.all_modules():
+            self.module(path, module)
+        for name, value in vars(graph).items():
+            if not name.startswith("_") and name != "repr_style":
+                self.value("self", name, value)
+        for name, value in graph.config.fingerprint().items():
+            self.value("config", name, value)
+        for i, (optimizer, _) in enumerate(graph.optimizers):
+            self.optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
+        self.entries["graph", "passes"] = tuple(map(id, graph.passes))
+        self.entries["graph", "kept values"] = tuple(sorted(graph.kept))
+        self.alive.append(list(graph.passes))
+        self.key = tuple(self.entries.items())
+
+    def module(self, path: str, module: Any) -> None:
+        own = module.__dict__
+        self.entries[path, "module"] = id(module)
+        self.alive.append(module)
+        self.shown[path, "module"] = repr(type(module).__name__)
+        for name, value in own.items():
+            if name not in HIDDEN:
+                self.value(path, name, value)
+        for name, tensor in (*own["_parameters"].items(), *own["_buffers"].items()):
+            self.tensor(f"{path}.{name}", tensor)
+        self.entries[path, "submodules"] = tuple([(name, id(child)) for name, child in own["_modules"].items()])
+        hooks = own["_hooks"]
+        if hooks is not None:
+            listed = [h for kind in vars(hooks).values() for h in kind.values()]
+            self.entries[path, "hooks"] = tuple([id(h) for h in listed])
+            self.shown[path, "hooks"] = f"{len(listed)} hooks"
+            self.alive.append(listed)
+
+    def tensor(self, name: str, tensor: Tensor | None) -> None:
+        if tensor is None:
+            self.entries[name, "tensor"] = None
+            return
+        self.entries[name, "tensor"] = id(tensor), id(tensor.array)
+        self.entries[name, "spec"] = id(tensor.spec)
+        self.entries[name, "requires_grad"] = tensor.needs
+        self.shown[name, "spec"] = str(tensor.spec)
+        self.shown[name, "tensor"] = "a tensor"
+        self.alive.append((tensor, tensor.array, tensor.spec))
+
+    def value(self, owner: str, name: str, value: Any) -> None:
+        if isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(x, PLAIN) for x in value)):
+            self.entries[owner, name] = exactly(value)
+        elif isinstance(value, Tensor):
+            self.tensor(f"{owner}.{name}", value)
+            return
+        else:
+            self.entries[owner, name] = id(value)
+            self.alive.append(value)
+        text = repr(value) if isinstance(value, PLAIN) else type(value).__name__
+        self.shown[owner, name] = text if len(text) <= 60 else text[:57] + "..."
+
+    def optimizer(self, name: str, optimizer: Any) -> None:
+        self.entries[name, "class"] = type(optimizer).__name__
+        self.alive.append(optimizer)
+        for i, group in enumerate(optimizer.param_groups):
+            where = f"{name} group {i}" if len(optimizer.param_groups) > 1 else name
+            for key, value in group.items():
+                if key not in ("params", "param_names", "lr", "initial_lr"):
+                    self.value(where, key, value)
+            self.entries[where, "parameters"] = tuple([id(p) for p in group["params"]])
+            self.shown[where, "parameters"] = f"{len(group['params'])} parameters"
+        for p, state in optimizer.state.items():
+            self.entries[name, f"state {id(p)}"] = tuple([(key, id(t.array)) for key, t in state.items()])
+            self.alive.append([t.array for t in state.values()])
+
+
+def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]]:
+    """(what, old value, new value) of everything that is not the same, as a learner reads it."""
+    found = []
+    for key in dict.fromkeys((*old.entries, *new.entries)):
+        if old.entries.get(key, Fingerprint) == new.entries.get(key, Fingerprint):
+            continue
+        owner, name = key
+        before = old.shown.get(key, "was not there" if key not in old.entries else "another")
+        after = new.shown.get(key, "is not there" if key not in new.entries else "another")
+        if before == after and key in old.entries and key in new.entries:
+            after = f"another {after}"
+        found.append((owner if name in ("tensor", "spec", "module") else f"{owner}.{name.partition(' ')[0]}", before, after))
+    return found

@@ -1,0 +1,61 @@
+"""Nested lists, tuples and dicts of tensors, as build takes and gives them. Read next: `build.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.tensor import Tensor
+
+Shape = Any  # what is left of a structure without its tensors: hashable, equal for equal structures
+
+
+class Leaf:
+    """In a Shape: anything that is no tensor, kept as it is."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
+    """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or gives a Leaf."""
+    if isinstance(x, Tensor):
+        return "tensor", [x]
+    if x is None:
+        return None, []
+    if isinstance(x, dict):
+        keys, values = list(x), list(x.values())
+        parts = [flatten(value, refuse, f"{path}[{key!r}]") for key, value in zip(keys, values)]
+        return (type(x), tuple(keys), tuple([p[0] for p in parts])), [t for p in parts for t in p[1]]
+    if isinstance(x, list | tuple):
+        parts = [flatten(value, refuse, f"{path}[{i}]" if path else str(i)) for i, value in enumerate(x)]
+        return (type(x), None, tuple([p[0] for p in parts])), [t for p in parts for t in p[1]]
+    return refuse(path, x), []
+
+
+def unflatten(shape: Shape, tensors: list) -> Any:
+    """The structure again, with these in the places of its tensors, in order."""
+    return fill(shape, iter(tensors))
+
+
+def fill(shape: Shape, tensors) -> Any:
+    if shape == "tensor":
+        return next(tensors)
+    if shape is None:
+        return None
+    if isinstance(shape, Leaf):
+        return shape.value
+    kind, keys, parts = shape
+    values = [fill(part, tensors) for part in parts]
+    if keys is not None:
+        return dict(zip(keys, values)) if kind is dict else kind(zip(keys, values))
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)
+
+
+def leaves(x: Any, path: tuple = ()) -> list[tuple[tuple, Any]]:
+    """(path of keys and positions, leaf) of everything in a structure, in order."""
+    if isinstance(x, dict):
+        return [leaf for key, value in x.items() for leaf in leaves(value, (*path, key))]
+    if isinstance(x, list | tuple):
+        return [leaf for i, value in enumerate(x) for leaf in leaves(value, (*path, i))]
+    return [(path, x)]

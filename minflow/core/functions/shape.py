@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import apply, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.rules import join
+from ..rebind import phantom
 from ..spec import promote
 from .arguments import axis_of, integer, is_tensor, numpy_names, sizes, tensor_of, to
 
@@ -66,12 +69,13 @@ def reshape(input, *shape):
 
 
 def view(input, *shape):
-    """The same elements in another shape, always a view. Raises ShapeError if the tensor is not contiguous."""
+    """The same elements in another shape, always a view. Raises ShapeError where the strides would need a copy."""
     shape = work_out(given(shape), input.spec.size, "view", input)
-    if not input.is_contiguous():
+    strides = phantom(input)
+    if not strides.flags.c_contiguous and not np.may_share_memory(strides, strides.reshape(shape)):
         fail(
             ShapeError,
-            "view: the tensor is not contiguous (a transposed or strided view), so this needs a copy",
+            "view: this shape of a tensor that is not contiguous (a transposed or strided view) needs a copy",
             "x.reshape(...), which copies if it must",
             x=input,
         )

@@ -254,7 +254,7 @@ def attributes(build: Any) -> dict[str, Any]:
     """The plain attributes (numbers, texts) of the graph and its modules."""
     plain = (bool, int, float, str, type(None))
     found = {f"self.{k}": v for k, v in vars(build.graph).items() if not k.startswith("_") and isinstance(v, plain)}
-    for path, module in build.graph.all_modules(build.paths_of_found()):
+    for path, module in build.graph.all_modules():
         found |= {f"{path}.{k}": v for k, v in module.__dict__.items() if not k.startswith("_") and isinstance(v, plain)}
     return found
 

@@ -82,11 +82,11 @@ def guarded(writes: bool) -> Iterator[None]:
             before(*came[-1])
 
 
-def run(plan, arrays: Sequence[np.ndarray], timed: bool = False) -> list[np.ndarray]:
+def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
     """One run of a `plan.Plan`: its results, fresh. An error of a kernel tells the module and the line of its node."""
     try:
         with np.errstate(all="ignore"):
-            return plan.run(arrays, timed)
+            return plan.run(arrays, timed, watch)
     except MinflowError as error:
         error.where = place_of(plan.failed) or error.where
         raise

@@ -246,8 +246,11 @@ class Plan:
 
     # ---- one run -----------------------------------------------------------------------------------------------------
 
-    def run(self, arrays: Sequence[np.ndarray], timed: bool = False) -> list[np.ndarray]:
-        """The results for these input arrays (C-contiguous, of the right specs), fresh; states are updated."""
+    def run(self, arrays: Sequence[np.ndarray], timed: bool = False, watch: Callable | None = None) -> list[np.ndarray]:
+        """The results for these input arrays (C-contiguous, of the right specs), fresh; states are updated.
+
+        timed: leave the seconds of each call in `seconds`.  watch: `watch(node, arrays)` after each call, with its outputs.
+        """
         slots = self.slots
         for (slot, fixed), array in zip(self.inputs, arrays):
             if self.written and id(owner_of(array)) in self.written:
@@ -260,7 +263,9 @@ class Plan:
             array[...] = read()
         for slot, shape, dtype in self.fresh_slots:
             slots[slot] = np.empty(shape, dtype)
-        if timed:
+        if watch is not None:
+            self.run_watched(watch)
+        elif timed:
             self.run_timed()
         else:
             self.running = calls = iter(self.calls)
@@ -289,6 +294,12 @@ class Plan:
         """The node whose call was made last: after an error, the one that raised it."""
         done = len(self.calls) - self.running.__length_hint__()
         return self.nodes[done - 1] if 0 < done <= len(self.nodes) else None
+
+    def run_watched(self, watch: Callable) -> None:
+        self.running = calls = iter(self.calls)
+        for node, call in zip(self.nodes, calls):
+            call()
+            watch(node, [self.array_of(v) for v in outputs_of(node)])
 
     def run_timed(self) -> None:
         clock, seconds = time.perf_counter, []

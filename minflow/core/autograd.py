@@ -45,7 +45,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 continue
             if node.saved.__class__ is Freed:
                 raise second_backward(node)
-            if mode.trace:
+            if mode.trace or mode.told is not None:
                 MODE.set(mode.but(scope=node.scope, origin=node))
             for i, gi in input_gradients(mode, node, gs):
                 if gi is None:

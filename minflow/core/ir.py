@@ -30,9 +30,10 @@ class Node:
     needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
     rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> functions of the gradient.
     origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or RECOMPUTE.
+    number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
     """
 
-    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "__weakref__")
+    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "number", "__weakref__")
 
     def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
         self.op = op
@@ -43,12 +44,12 @@ class Node:
         self.saved = saved
         self.scope = scope
         self.where = where
-        self.hooks = self.origin = None
+        self.hooks = self.origin = self.number = None
 
     def but(self, inputs, origin) -> Node:
         """This node reading other values: how a pass makes a node anew."""
         node = Node(self.op, inputs, self.attrs, self.out_specs, self.needs, self.saved, self.scope, self.where)
-        node.origin = origin
+        node.origin, node.number = origin, self.number
         return node
 
     @property

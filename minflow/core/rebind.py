@@ -137,7 +137,7 @@ def in_place(op: Op, target, *others, **attrs):
                 hint="a write in place cannot make a tensor larger: use the form without the underscore",
             ), op, inputs)  # fmt: skip
     shared = any([x is not target and hasattr(x, "spec") and x.cell is not None and x.cell is target.cell for x in inputs])
-    if mode.trace or recorded or shared or specs[0] is not target.spec or not target.array.flags.writeable:
+    if mode.trace or mode.told is not None or recorded or shared or specs[0] is not target.spec or not target.array.flags.writeable:
         return write(target, op(*inputs, **attrs))
     guard(mode, target, target)
     try:

@@ -42,7 +42,7 @@ class Trace(Mode):
         origin = self.origin
         where = origin.where if isinstance(origin, Node) else caller(4)  # a gradient belongs to the line of its forward
         node = Node(op, values, attrs, specs, needs if self.grad else 0, (), self.scope, where)
-        node.origin = origin
+        node.origin, node.number = origin, len(self.graph.nodes)
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
@@ -141,7 +141,7 @@ class Trace(Mode):
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
         specs = tuple([out.spec for out in outs])
         node = Node(op, [t.value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
-        node.origin = self.origin
+        node.origin, node.number = self.origin, len(self.graph.nodes)
         self.graph.nodes.append(node)
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
         return [Tensor(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]

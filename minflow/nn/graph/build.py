@@ -86,6 +86,10 @@ class Build:
         self.debug = graph.debugger(self)
         self.seconds: dict[str, float] = {}
 
+    def inputs_of(self, args: tuple, kwargs: dict) -> list[Tensor]:
+        """The tensors among the inputs of a call."""
+        return flatten((args, kwargs), mistakes.refuse_input(self.graph))[1]
+
     # ---- what the mode asks of its watch ---------------------------------------------------------------------------------
 
     def scope_of(self, module: Module, outer: str) -> str:
@@ -288,6 +292,8 @@ class Build:
 
 def op_names(nodes: list[Node]) -> dict[Node, str]:
     """node -> "model.features.0.0-conv2d-0": the module, the op, and a running number for each op's name.
+
+    Ask it of the trace: `Compiled.names` gives the same names to the nodes that passes made of them.
 
     A gradient's op ends in "_grad"; an update is called after its parameter, "model.fc1.weight_optimizer".
     """

@@ -16,12 +16,15 @@ from ...compiler.plan import Plan
 from ...core.op import MODE
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
-from .build import Build, Part
+from .build import Build, Part, op_names
 from .tree import unflatten
 
 
 class CompiledPart:
-    """stages: the trace, and the graph after each pass.  plan: what runs.  kept: name -> position among its outputs."""
+    """stages: the trace, and the graph after each pass.  plan: what runs.  kept: name -> position among its outputs.
+
+    names: node -> its name, the same through all passes.
+    """
 
     def __init__(self, part: Part, passes: list):
         start = time.perf_counter()
@@ -29,6 +32,9 @@ class CompiledPart:
         self.stages: list[Stage] = run_passes(part.graph, passes)
         middle = time.perf_counter()
         self.graph = self.stages[-1].graph
+        by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
+        added = op_names([node for node in self.graph.nodes if node.number is None])
+        self.names = {node: by_number.get(node.number) or f"{added[node]}-added" for node in self.graph.nodes}
         self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells)
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
 

@@ -160,6 +160,21 @@ class Graph(Looking, Display):
     # ---- the call ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        compiled, tensors = self.prepare(args, kwargs)
+        arrays = []
+        for x in tensors:
+            array = x.array
+            if array is None:
+                mistakes.symbolic_input(self, x)
+            arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
+        return compiled.run(self, arrays, compiled.runs < 2 or self.__dict__["_timed"] > 0)
+
+    def compiled_for(self, args: tuple, kwargs: dict) -> Compiled:
+        """The plan for these inputs, made if need be, without running it."""
+        return self.prepare(args, kwargs)[0]
+
+    def prepare(self, args: tuple, kwargs: dict) -> tuple[Compiled, Any]:
+        """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved."""
         own = self.__dict__
         if "_members" not in own:
             mistakes.missing_init(self, "being called")
@@ -180,14 +195,7 @@ class Graph(Looking, Display):
         elif compiled is not own["_last"]:
             own["_plans"].move_to_end(key)
             own["_last"] = compiled
-        arrays = []
-        for x in tensors:
-            array = x.array
-            if array is None:
-                mistakes.symbolic_input(self, x)
-            arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
-        timed = compiled.runs < 2 or own["_timed"] > 0
-        return compiled.run(self, arrays, timed)
+        return compiled, tensors
 
     def structure(self, args: tuple, kwargs: dict) -> tuple[Any, list[Tensor], tuple[Spec, ...]]:
         tree, tensors = flatten((args, kwargs), mistakes.refuse_input(self))

@@ -12,6 +12,7 @@ from ...core.errors import GraphError
 from ...core.op import EPOCH, fail
 from ...core.tensor import Tensor
 from . import mistakes
+from .compare import Comparison, compare
 
 
 class Gradients(Mapping):
@@ -93,3 +94,11 @@ class Looking:
         if not several:
             mistakes.not_kept(self, name)
         return tuple([last.kept(key) for key in several])
+
+    def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
+        """Run the graph and eager on these inputs from the present state, and compare every operation's result.
+
+        Nothing changes: parameters, buffers, optimizer and generator are put back. With gradient accumulation the first
+        part of the batch is compared, up to its gradients.
+        """
+        return compare(self, args, kwargs)

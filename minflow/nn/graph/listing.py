@@ -185,13 +185,10 @@ def module_text(path: str, module: Any, calls: dict, operators: dict, style: str
 
 def operator_lines(compiled: Any) -> dict[str, list[str]]:
     """scope -> the OPERATOR lines of its operations, of what runs after all passes."""
-    from .build import op_names
-
     found: dict[str, list[str]] = {}
     for part in compiled.parts:
-        names = op_names(part.graph.nodes)
         for node in part.graph.nodes:
-            found.setdefault(node.scope, []).append(operator_line(node, names))
+            found.setdefault(node.scope, []).append(operator_line(node, part.names))
     return found
 
 

@@ -1,0 +1,180 @@
+"""The graph against eager, operation by operation: the same inputs, the same state, and every result compared.
+
+Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `inspect.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+
+from ...compiler.executor import guarded, run
+from ...core.eager import Eager
+from ...core.ir import where_text
+from ...core.op import EPOCH, MODE, using
+from ...core.random import default_generator
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One operation. difference: the largest |graph - eager|; NaN where only one of them is NaN.  same: bit for bit."""
+
+    name: str
+    scope: str
+    phase: str
+    where: str
+    spec: str
+    difference: float
+    same: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """rows: the operations compared, in the order of the program.  rest: names of those that only the graph has, such as
+    what a pass added; `eager_only`: how many eager ran that no operation of the graph stands for (a pass took them out)."""
+
+    title: str
+    rows: tuple[Compared, ...]
+    rest: tuple[str, ...]
+    eager_only: int
+
+    @property
+    def largest(self) -> float:
+        """The largest difference of all."""
+        return max([row.difference for row in self.rows], default=0.0)
+
+    @property
+    def first(self) -> Compared | None:
+        """The first operation that differs in any bit: where two runs part."""
+        return next((row for row in self.rows if not row.same), None)
+
+    def __repr__(self) -> str:
+        wrong = [row for row in self.rows if not row.same]
+        head = f"{self.title} against eager: {len(self.rows)} operations compared, {len(self.rows) - len(wrong)} bit for bit equal"
+        lines = [head]
+        if self.rest or self.eager_only:
+            lines.append(f"  not compared: {len(self.rest)} that only the graph has, {self.eager_only} that only eager has")
+        if wrong:
+            lines.append(f"  the first that differs: {wrong[0].name} at {wrong[0].where}")
+            worst = sorted(wrong, key=lambda row: -row.difference if row.difference == row.difference else -np.inf)[:10]
+            width = max(len(row.name) for row in worst)
+            lines += [f"  {row.name:<{width}}  {row.difference:10.3e}  {row.spec}  {row.where}" for row in worst]
+        return "\n".join(lines)
+
+
+class Recorder(Eager):
+    """Eager, keeping a copy of what every operation gives."""
+
+    def run(self, op, inputs, attrs):
+        results = super().run(op, inputs, attrs)
+        many = results if isinstance(results, list) else [results]
+        if not (self.told and self.told[-1][2] is results):  # a promoted op runs itself again on cast inputs
+            self.told.append((op, [t.array.copy() for t in many], results, self.scope))
+        return results
+
+    def update(self, op, targets, inputs, attrs):
+        super().update(op, targets, inputs, attrs)
+        self.told.append((op, [t.array.copy() for t in targets], None, ""))
+
+
+def compare(graph: Any, args: tuple, kwargs: dict) -> Comparison:
+    """Run both and compare. Parameters, buffers, optimizer and generator are then as they were before."""
+    compiled = graph.compiled_for(args, kwargs)
+    tensors = compiled.build.inputs_of(args, kwargs)
+    states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
+    held = [(array, array.copy()) for array in states.values()]
+    owned = {id(t.array): t.array for t, _ in graph.named_tensors()}
+    held += [(array, array.copy()) for key, array in owned.items() if key not in states]
+    drawn = [(g, g.get_state()) for g in {*compiled.build.trace.draws, default_generator}]
+    found: dict[int, list[np.ndarray]] = {}
+    part = compiled.parts[0]
+    try:
+        with guarded(True):
+            run(part.plan, [np.ascontiguousarray(t.array) for t in tensors], watch=lambda node, arrays: found.setdefault(
+                node.number if node.number is not None else -id(node), [a.copy() for a in arrays]))  # fmt: skip
+        put_back(held, drawn)
+        told = run_eager(graph, args, kwargs, compiled.steps)
+    finally:
+        put_back(held, drawn)
+    return matched(graph, part, found, told)
+
+
+def put_back(held: list, drawn: list) -> None:
+    for array, before in held:
+        array[...] = before
+    for generator, state in drawn:
+        generator.set_state(state)
+    EPOCH.now += 1
+
+
+def run_eager(graph: Any, args: tuple, kwargs: dict, steps: int) -> list[tuple]:
+    """build, and the optimizer's step, as eager runs them: (op, arrays, results, scope) in order. Of a batch in parts the first."""
+    recorder = Recorder()
+    recorder.told = []
+    before = MODE.get()
+    recorder.grad = before.grad
+    recorder.seed = 1 / steps
+    parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters()]
+    gradients, counts = [p.grad for p in parameters], [optimizer.steps for optimizer, _ in graph.optimizers]
+    if steps > 1:
+        args, kwargs = first_part((args, kwargs), steps)
+    try:
+        for p in parameters:
+            p.grad = None
+        with using(recorder):
+            graph.build(*args, **kwargs)
+            if steps == 1:
+                for optimizer, _ in graph.optimizers:
+                    optimizer.clip_grad()
+                    optimizer.step()
+    finally:
+        for p, g in zip(parameters, gradients):
+            p.grad = g
+        for (optimizer, _), count in zip(graph.optimizers, counts):
+            optimizer.steps = count
+    return recorder.told
+
+
+def first_part(x: Any, steps: int) -> Any:
+    if isinstance(x, dict):
+        return {key: first_part(value, steps) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return type(x)(first_part(value, steps) for value in x)
+    return None if x is None else x[: len(x) // steps]
+
+
+def matched(graph: Any, part: Any, found: dict, told: list[tuple]) -> Comparison:
+    """Pair the trace with eager's operations by op and shapes, both in the order of the program."""
+    trace = part.stages[0].graph.nodes
+    ours = [(node.op.name, tuple([s.shape for s in node.out_specs]), inner(node.scope)) for node in trace]
+    theirs = [(op.name, tuple([a.shape for a in arrays]), inner(scope)) for op, arrays, _, scope in told]
+    names = {node.number: name for node, name in part.names.items()}
+    rows = []
+    for a, b, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
+        for i in range(size):
+            node, arrays = trace[a + i], told[b + i][1]
+            if node.number in found and node.number in names:
+                results = found.pop(node.number)
+                same = all(x.tobytes() == y.tobytes() for x, y in zip(results, arrays))
+                difference = 0.0 if same else max([distance(x, y) for x, y in zip(results, arrays)])
+                rows.append(Compared(names[node.number], node.scope, node.phase, where_text(node.where),
+                                     str(node.out_specs[0]), difference, same))  # fmt: skip
+    rest = tuple([names.get(number, "an added node") for number in found])
+    return Comparison(graph.name, tuple(rows), rest, len(told) - len(rows))
+
+
+def inner(scope: str) -> str:
+    """The module without the outermost one, which eager calls by its class and a graph by its attribute."""
+    return scope.partition(".")[2]
+
+
+def distance(x: np.ndarray, y: np.ndarray) -> float:
+    if not x.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        gap = np.abs(x.astype("float64") - y.astype("float64"))
+    gap[(x == y) | ((x != x) & (y != y))] = 0
+    return float(gap.max())

@@ -11,7 +11,6 @@ from typing import Any
 from ...core import autograd
 from ...core.errors import GraphError
 from ...core.function import Function
-from ...core.grad_modes import no_grad
 from ...core.ir import RECOMPUTE, Value
 from ...core.op import MODE, fail, using
 from ...core.ops.shape import recompute
@@ -54,12 +53,16 @@ class Checkpoint(Function):
     def forward(ctx, run: Run, *tensors: Tensor):
         ctx.run, ctx.tensors = run, tensors
         ctx.set_materialize_grads(False)
-        return tuple(run.compute(list(tensors[: run.arity])))
+        trace = run.build.trace
+        first = len(trace.graph.nodes)
+        outputs = tuple(run.compute(list(tensors[: run.arity])))
+        refuse_outside(run, trace.graph.nodes[first:], [trace.own(t) for t in tensors], trace)
+        return outputs
 
     @staticmethod
     def backward(ctx, *grads):
         run, build, mode = ctx.run, ctx.run.build, MODE.get()
-        trace, nodes = build.trace, build.trace.graph.nodes
+        trace = build.trace
         after = next(g for g in grads if g is not None)
         inputs, leaves = list(ctx.tensors), {}
         with using(mode.but(grad=False, origin=RECOMPUTE)):
@@ -68,14 +71,13 @@ class Checkpoint(Function):
                 inputs[i] = leaves[i] = Tensor(None, t.spec, again.value, t.requires_grad)
         now = snapshot(trace)
         restore(trace, run.before)
-        first, build.recomputing = len(nodes), build.recomputing + 1
+        build.recomputing += 1
         try:
             with using(mode.but(grad=True, origin=RECOMPUTE)):
                 outputs = run.compute(inputs[: run.arity])
         finally:
             build.recomputing -= 1
             restore(trace, now)  # buffers were updated by the first forward; generators go on where they were
-        refuse_outside(run, nodes[first:], inputs, mode)
         wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
         found = autograd.grad([o for o, _ in roots], [inputs[i] for i in wanted], [g for _, g in roots], allow_unused=True)
@@ -101,13 +103,14 @@ def restore(trace: Any, taken: tuple[dict, dict]) -> None:
         entry[0] = draws.get(generator, 0)
 
 
-def refuse_outside(run: Run, nodes: list, inputs: list, mode: Any) -> None:
+def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
     """A tensor from outside that wants a gradient would not get it."""
-    with no_grad():
-        known = {mode.own(t).value for t in inputs}
-    made = set(nodes)
+    known, made = {t.value for t in tensors}, set(nodes)
     for node in nodes:
-        for i, x in enumerate(node.inputs):
-            if x.__class__ is Value and node.needs >> i & 1 and x.node not in made and x not in known:
+        for x in node.inputs:
+            if x.__class__ is not Value or not x.spec.floating or x.node in made or x in known:
+                continue
+            leaf = trace.leaves.get(x)
+            if leaf.needs if leaf is not None else x.node.needs:
                 fail(GraphError, f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a gradient",
                      "pass the tensor as an argument of the module's forward", tensor=Tensor(None, x.spec, x))  # fmt: skip

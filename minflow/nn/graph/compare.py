@@ -175,6 +175,6 @@ def distance(x: np.ndarray, y: np.ndarray) -> float:
     if not x.size:
         return 0.0
     with np.errstate(all="ignore"):
-        gap = np.abs(x.astype("float64") - y.astype("float64"))
-    gap[(x == y) | ((x != x) & (y != y))] = 0
+        gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
+        gap[np.atleast_1d((x == y) | ((x != x) & (y != y)))] = 0
     return float(gap.max())

@@ -63,6 +63,7 @@ class Fingerprint:
         self.entries[name, "tensor"] = id(tensor), id(tensor.array)
         self.entries[name, "spec"] = id(tensor.spec)
         self.entries[name, "requires_grad"] = tensor.needs
+        self.shown[name, "requires_grad"] = str(tensor.needs)
         self.shown[name, "spec"] = str(tensor.spec)
         self.shown[name, "tensor"] = "a tensor"
         self.alive.append((tensor, tensor.array, tensor.spec))

@@ -1,0 +1,330 @@
+"""What a plan depends on: each thing that can change between calls takes effect, and is named by the event."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from graph_models import MLP, Predict, TrainGraph, bits, eager_step
+
+import minflow as flow
+from minflow import nn
+from minflow.core import events
+
+X = np.random.default_rng(0).standard_normal((6, 20)).astype("float32")
+
+
+def data(n=6):
+    return flow.tensor(X[:n]), flow.tensor(np.arange(n) % 5)
+
+
+@pytest.fixture
+def told():
+    found = []
+    with events.subscribe(events.GraphCompiled, found.append):
+        yield found
+
+
+def trainer(**options):
+    flow.manual_seed(0)
+    model = MLP()
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, **options)
+    return model, optimizer, TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+
+
+def same_as_eager(change):
+    """Two steps, the change, two steps: as a graph and eagerly. Gives the graph's losses, and the changes told."""
+    found = []
+    with events.subscribe(events.GraphCompiled, found.append):
+        losses, states = [], []
+        for as_graph in (True, False):
+            model, optimizer, graph = trainer(momentum=0.5)
+            loss_fn, x, y = nn.CrossEntropyLoss(), *data()
+            mine = []
+            for step in range(4):
+                if step == 2:
+                    change(model, optimizer)
+                loss = graph(x, y) if as_graph else eager_step(model, loss_fn, optimizer, x, y)
+                mine.append(bits(loss))
+            losses.append(mine)
+            states.append({name: bits(t) for name, t in model.state_dict().items()})
+    assert losses[0] == losses[1] and states[0] == states[1]
+    return found
+
+
+def names(event):
+    return {what for what, _, _ in event.changes}
+
+
+def test_a_call_with_nothing_new_compiles_nothing(told):
+    model, optimizer, graph = trainer()
+    x, y = data()
+    for _ in range(3):
+        graph(x, y)
+        optimizer.param_groups[0]["lr"] *= 0.5
+        model.train()
+        optimizer.zero_grad()
+    assert len(told) == 1 and told[0].number == 0 and told[0].changes == () and told[0].graph is graph
+    assert set(told[0].seconds) >= {"trace", "passes", "plan"}
+
+
+def test_another_batch_size(told):
+    _, _, graph = trainer()
+    graph(*data(6))
+    graph(*data(4))
+    graph(*data(6))
+    assert len(told) == 2
+    assert set(told[1].changes) == {("x", "float32[6, 20]", "float32[4, 20]"), ("y", "int64[6]", "int64[4]")}
+
+
+def test_another_dtype_of_input(told):
+    class Double(nn.Graph):
+        def build(self, x):
+            return x * 2
+
+    graph = Double()
+    assert graph(flow.tensor([1, 2])).dtype is flow.int64 and graph(flow.tensor([1.0, 2.0])).dtype is flow.float32
+    assert told[1].changes == (("x", "int64[2]", "float32[2]"),)
+
+
+def test_freezing_a_layer():
+    found = same_as_eager(lambda model, optimizer: model.layers[0].requires_grad_(False))
+    assert ("model.layers.0.weight.requires_grad", "True", "False") in readable(found[1])
+
+
+def readable(event):
+    return [(what, old, new) for what, old, new in event.changes]
+
+
+def test_replacing_a_layer():
+    def change(model, optimizer):
+        flow.manual_seed(5)
+        model.layers[2] = nn.Linear(32, 5)
+        optimizer.add_param_group({"params": model.layers[2].parameters()})
+
+    assert "model.layers.2" in names(same_as_eager(change)[1])
+
+
+def test_another_activation():
+    def change(model, optimizer):
+        model.layers[1] = nn.Tanh()
+
+    found = same_as_eager(change)
+    assert ("model.layers.1", "'ReLU'", "'Tanh'") in readable(found[1])
+
+
+def test_weight_decay_and_momentum():
+    def change(model, optimizer):
+        optimizer.param_groups[0]["weight_decay"] = 0.1
+        optimizer.param_groups[0]["momentum"] = 0.25
+
+    found = same_as_eager(change)
+    assert set(readable(found[1])) >= {("optimizer.weight_decay", "0.0", "0.1"), ("optimizer.momentum", "0.5", "0.25")}
+
+
+def test_the_rate_is_no_part_of_the_key():
+    def change(model, optimizer):
+        optimizer.param_groups[0]["lr"] = 0.7
+
+    assert len(same_as_eager(change)) == 1
+
+
+def test_an_attribute_of_a_module():
+    model = nn.Sequential(nn.Dropout(0.5), nn.LeakyReLU(0.1))
+    graph, x = Predict(model), flow.tensor([-1.0, -2.0])
+    model.eval()
+    assert graph(x).tolist() == pytest.approx([-0.1, -0.2])
+    model[1].negative_slope = 0.5
+    assert graph(x).tolist() == [-0.5, -1.0]
+    assert any(what == "model.1.negative_slope" for what, _, _ in graph._history[1].reason)
+
+
+def test_hooks(told):
+    model = nn.Linear(3, 3)
+    graph, x = Predict(model), flow.ones(2, 3)
+    plain = graph(x)
+    handle = model.register_forward_hook(lambda module, args, output: output + 1)
+    assert bits(graph(x)) == bits(model(x)) != bits(plain)
+    assert "model.hooks" in names(told[1])
+    handle.remove()
+    assert bits(graph(x)) == bits(plain) and len(graph._plans) <= 3
+
+
+def test_eval_and_back(told):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    graph, x = Predict(model), flow.ones(2, 3)
+    graph(x)
+    model.eval()
+    assert bits(graph(x)) == bits(model(x))
+    assert ("model.1.training", "True", "False") in readable(told[1])
+    model.train()
+    graph(x)
+    assert len(told) == 2  # the first plan is used again
+
+
+def test_dtype_of_the_model(told):
+    model = nn.Linear(3, 2)
+    graph = Predict(model)
+    graph(flow.ones(1, 3))
+    model.double()
+    out = graph(flow.ones(1, 3, dtype=flow.float64))
+    assert out.dtype is flow.float64 and bits(out) == bits(model(flow.ones(1, 3, dtype=flow.float64)))
+    assert ("model.weight", "float32[2, 3]", "float64[2, 3]") in readable(told[1])
+
+
+def test_grad_mode_and_default_dtype(told):
+    class Maybe(nn.Graph):
+        def build(self, x):
+            return x * flow.tensor(1.5) if flow.is_grad_enabled() else x * 3
+
+    graph, x = Maybe(), flow.ones(2)
+    assert graph(x).tolist() == [1.5, 1.5]
+    with flow.no_grad():
+        assert graph(x).tolist() == [3.0, 3.0]
+    assert readable(told[1]) == [("recording of gradients", "True", "False")]
+    flow.set_default_dtype(flow.float64)
+    try:
+        graph(x)
+    finally:
+        flow.set_default_dtype(flow.float32)
+    assert ("default dtype", "minflow.float32", "minflow.float64") in readable(told[2])
+
+
+def test_a_captured_tensor_is_read_by_reference_and_listed():
+    mask = flow.tensor([1.0, 0.0, 1.0])
+
+    class Masked(nn.Graph):
+        def build(self, x):
+            return x * mask + flow.tensor([0.0, 0.0, 5.0])
+
+    graph, x = Masked(), flow.ones(3)
+    assert graph(x).tolist() == [1, 0, 6]
+    mask[1] = 9
+    assert graph(x).tolist() == [1, 9, 6] and len(graph._plans) == 1
+    assert [name for name, _ in graph._last.build.captured] == ["mask"]
+    mask.data = flow.tensor([2.0, 2.0, 2.0])
+    assert graph(x).tolist() == [2, 2, 7]
+    assert graph._history[1].reason[0][0] == "mask"
+
+
+def test_a_setting_of_the_graph_and_its_plain_attributes(told):
+    class Scaled(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.scale = 2
+
+        def build(self, x):
+            return x * self.scale
+
+    graph, x = Scaled(), flow.ones(2)
+    graph(x)
+    graph.scale = 5
+    assert graph(x).tolist() == [5, 5] and readable(told[1]) == [("self.scale", "2", "5")]
+
+
+def test_passes_can_be_edited(told):
+    def no_dropout(graph):
+        from minflow.compiler.passes.rewrite import rewritten
+        from minflow.core.ir import outputs_of
+
+        dropped = [node for node in graph.nodes if node.op.name == "dropout"]
+        instead = {outputs_of(node)[0]: node.inputs[0] for node in dropped}
+        return rewritten(graph, [node for node in graph.nodes if node not in dropped], instead)
+
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    graph, x = Predict(model), flow.ones(2, 4)
+    graph.repr_style = "v1"
+    graph(x)
+    assert "dropout" in {node.op.name for node in graph.nodes} and "-dropout-" in repr(graph)
+    graph.passes.append(no_dropout)
+    model.train()
+    out = graph(x)
+    assert "dropout" not in {node.op.name for node in graph.nodes} and "-dropout-" not in repr(graph)
+    model.eval()
+    assert bits(out) == bits(model(x))
+    assert "dropout" not in {node.op.name for node in graph._last.parts[0].plan.nodes}
+    assert "graph.passes" in names(told[1])
+    graph.passes.remove(no_dropout)
+    model.train()
+    graph(x)
+    assert "dropout" in {node.op.name for node in graph.nodes}
+
+
+def test_a_pass_that_breaks_the_graph_is_named():
+    def broken(graph):
+        graph.nodes.pop(0)
+        return graph
+
+    graph = Predict(nn.Linear(3, 3))
+    graph.passes.append(broken)
+    with pytest.raises(flow.MinflowError, match="broken"):
+        graph(flow.ones(1, 3))
+    graph.passes.remove(broken)
+    assert graph(flow.ones(1, 3)).shape == (1, 3)
+
+    def fewer(graph):
+        from minflow.core.ir import Graph
+
+        return Graph(graph.inputs, graph.nodes, [], graph.states, graph.updates)
+
+    graph.passes.insert(0, fewer)
+    with pytest.raises(flow.MinflowError, match="fewer"):
+        graph(flow.ones(1, 3))
+
+
+def test_static_inputs_are_strict():
+    _, _, graph = trainer()
+    graph.config.static_inputs(True)
+    graph(*data(6))
+    with pytest.raises(flow.MinflowError, match=r"float32\[6, 20\].*float32\[4, 20\]") as caught:
+        graph(*data(4))
+    assert isinstance(caught.value, ValueError) and "drop_last" in str(caught.value)
+    graph(*data(6))
+    graph.config.static_inputs(False)
+    assert graph(*data(4)).shape == ()
+
+
+def test_plans_are_bounded_and_freed():
+    class Plus(nn.Graph):
+        def build(self, x):
+            return x + 1
+
+    graph = Plus()
+    graph(flow.ones(1))
+    first = weakref.ref(graph._last)
+    for n in range(2, 40):
+        graph(flow.ones(n))
+    assert len(graph._plans) == 16 and len(graph._history) == 39
+    gc.collect()
+    assert first() is None
+    assert graph(flow.ones(1)).tolist() == [2.0]
+
+
+def test_a_graph_dies_with_its_last_name():
+    model = MLP()
+    graph = Predict(model)
+    graph(flow.ones(1, 20))
+    gone = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_failed_compile_changes_nothing(told):
+    model, optimizer, graph = trainer()
+    x, y = data()
+    loss = graph(x, y).item()
+    with pytest.raises(flow.MinflowError):
+        graph(flow.ones(6, 7), y)
+    assert graph(x, y).item() < loss and len(told) == 1 and len(graph._plans) == 1
+
+
+def test_more_names_of_oneflow_are_accepted_without_effect():
+    graph = Predict(nn.Linear(2, 2))
+    with pytest.warns(flow.MinflowWarning, match="without effect"):
+        graph.config.enable_amp(True)
+    with pytest.warns(flow.MinflowWarning, match="without effect"):
+        graph.set_grad_scaler(flow.amp.GradScaler())
+    assert "enable_amp" in repr(graph.config) and graph(flow.ones(1, 2)).shape == (1, 2)
+    with pytest.raises(AttributeError, match="set_gradient_accumulation_steps"):
+        graph.config.set_gradient_accumulation_step(2)

@@ -1,0 +1,379 @@
+"""Gradient accumulation, checkpointing, interrupts, errors in the middle of a step: what a training step promises."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from graph_models import MLP, Block, TrainGraph, bits, state_bits
+
+import minflow as flow
+from minflow import nn
+
+
+def data(n=8, seed=0):
+    rng = np.random.default_rng(seed)
+    return flow.tensor(rng.standard_normal((n, 20)).astype("float32")), flow.tensor(rng.integers(0, 5, n))
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.norm, self.drop, self.fc2 = nn.Linear(20, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), nn.Linear(16, 5)
+
+    def forward(self, x):
+        return self.fc2(self.drop(self.norm(self.fc1(x)).relu()))
+
+
+# ---- gradient accumulation -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_accumulation_equals_eager_on_the_parts(n):
+    states, losses = [], []
+    for as_graph in (False, True):
+        flow.manual_seed(0)
+        model, loss_fn = Normed(), nn.CrossEntropyLoss()
+        optimizer = flow.optim.Adam(model.parameters(), lr=0.01)
+        graph = TrainGraph(model, loss_fn, optimizer)
+        graph.config.set_gradient_accumulation_steps(n)
+        flow.manual_seed(1)
+        for step in range(4):
+            x, y = data(seed=step)
+            if as_graph:
+                loss = graph(x, y)
+                assert loss.shape == (n,)
+                losses.append([v for v in loss.tolist()])
+                continue
+            optimizer.zero_grad()
+            parts = []
+            for xs, ys in zip(x.chunk(n), y.chunk(n)):
+                loss = loss_fn(model(xs), ys)
+                (loss / n).backward()
+                parts.append(loss.item())
+            optimizer.step()
+            losses.append(parts)
+        states.append(state_bits(model, optimizer))
+    assert losses[:4] == losses[4:]
+    assert states[0] == states[1]
+    assert model.norm.num_batches_tracked.item() == 4 * n
+    assert [part.name for part in graph._last.parts] == ["micro-step", "update"]
+
+
+def test_accumulated_gradients_can_be_read():
+    model = MLP()
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.0))
+    graph.config.set_gradient_accumulation_steps(4)
+    x, y = data()
+    graph(x, y)
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    for name, p in model.named_parameters():
+        np.testing.assert_allclose(graph.grads[f"model.{name}"].numpy(), p.grad.numpy(), atol=1e-6)
+
+
+def test_other_outputs_are_joined_and_the_setting_can_change():
+    class Both(nn.Graph):
+        def __init__(self, model, optimizer):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x):
+            h = self.model(x)
+            loss = h.square().mean()
+            loss.backward()
+            return {"h": h, "loss": loss, "pair": [h.sum(0)]}
+
+    model = nn.Linear(20, 3)
+    graph = Both(model, flow.optim.SGD(model.parameters(), lr=0.0))
+    x, _ = data()
+    whole = graph(x)
+    graph.config.set_gradient_accumulation_steps(2)
+    out = graph(x)
+    assert bits(out["h"]) == bits(whole["h"]) and out["loss"].shape == (2,) and out["pair"][0].shape == (6,)
+    assert [what for what, _, _ in graph._history[1].reason] == ["config.gradient_accumulation_steps"]
+
+
+def test_a_batch_that_cannot_be_cut():
+    graph = TrainGraph(model := MLP(), nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    graph.config.set_gradient_accumulation_steps(3)
+    with pytest.raises(flow.MinflowError, match=r"8.*3") as caught:
+        graph(*data(8))
+    assert isinstance(caught.value, ValueError)
+    assert graph(*data(9)).shape == (3,)
+
+
+def test_clipping_by_group_looks_at_the_sum():
+    model = nn.Linear(20, 5)
+    optimizer = flow.optim.SGD([{"params": model.parameters(), "clip_grad_max_norm": 0.01}], lr=1.0)
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+    graph.config.set_gradient_accumulation_steps(2)
+    graph(*data())
+    norm = sum(float((g * g).sum()) for g in graph.grads.values()) ** 0.5
+    assert norm == pytest.approx(0.01, rel=1e-3)
+
+
+# ---- checkpointing ---------------------------------------------------------------------------------------------------
+
+
+class Deep(nn.Module):
+    def __init__(self, checkpoint=()):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(16, 2, 6, 0.2) for _ in range(3)])
+        self.norm = nn.BatchNorm1d(6)
+        self.head = nn.Linear(16, 4)
+        for i in checkpoint:
+            self.blocks[i].to(nn.graph.GraphModule).activation_checkpointing = True
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).mean(1)
+
+
+@pytest.mark.parametrize("checkpoint", [(1,), (0, 1, 2)])
+def test_checkpointing_gives_the_same_bits_with_less_memory(checkpoint):
+    states, arenas = [], []
+    rng = np.random.default_rng(0)
+    x, y = flow.tensor(rng.standard_normal((4, 6, 16)).astype("float32")), flow.tensor([0, 1, 2, 3])
+    for which in ((), checkpoint):
+        flow.manual_seed(0)
+        model = Deep(which)
+        optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+        graph.config.keep_gradients(False)
+        flow.manual_seed(1)
+        losses = [bits(graph(x, y)) for _ in range(5)]
+        states.append((losses, state_bits(model, optimizer)))
+        arenas.append(graph._last.parts[0].plan.arena_bytes)
+        phases = {node.phase for node in graph.nodes}
+        assert ("recompute" in phases) == bool(which)
+        if which:
+            scopes = {node.scope for node in graph.nodes if node.phase == "recompute"}
+            assert {f"model.blocks.{i}" for i in which} == {".".join(s.split(".")[:3]) for s in scopes}
+    assert states[0] == states[1]
+    assert arenas[1] < arenas[0]
+
+
+def test_checkpointed_batch_norm_moves_its_buffers_once():
+    flow.manual_seed(0)
+    model = Normed()
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+    twin = Normed()
+    twin.load_state_dict(model.state_dict())
+    model.to(nn.graph.GraphModule).activation_checkpointing = True
+    graphs = [TrainGraph(m, nn.CrossEntropyLoss(), flow.optim.SGD(m.parameters(), lr=0.1)) for m in (model, twin)]
+    for graph in graphs:
+        flow.manual_seed(5)
+        for step in range(3):
+            graph(*data(seed=step))
+    assert state_bits(model) == state_bits(twin) and model.norm.num_batches_tracked.item() == 3
+    assert optimizer.steps == 0
+
+
+def test_checkpointing_can_be_turned_off_again_and_handles_say_what_they_are():
+    model = MLP()
+    handle = model.to(nn.graph.GraphModule)
+    handle.activation_checkpointing = True
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    graph(*data())
+    assert any(node.op.name == "recompute" for node in graph.nodes)
+    handle.activation_checkpointing = False
+    graph(*data())
+    assert not any(node.op.name == "recompute" for node in graph.nodes)
+    assert handle.to(nn.Module) is model and handle.origin is model
+    with pytest.raises(AttributeError, match="parameters"):
+        handle.parameters()
+    with pytest.raises(flow.MinflowError, match="activation_checkpoint"):
+        handle.activation_checkpoint = True
+
+
+def test_a_checkpointed_module_that_reads_a_tensor_from_outside():
+    class Reads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(20, 20), nn.Linear(20, 5)
+            self.inner = Inner(self)
+            self.inner.to(nn.graph.GraphModule).activation_checkpointing = True
+
+        def forward(self, x):
+            self.__dict__["hidden"] = self.fc1(x)
+            out = self.fc2(self.inner(x))
+            del self.__dict__["hidden"]
+            return out
+
+    class Inner(nn.Module):
+        def __init__(self, outer):
+            super().__init__()
+            self.__dict__["outer"] = outer
+
+        def forward(self, x):
+            return x * self.outer.hidden
+
+    graph = TrainGraph(model := Reads(), nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(flow.MinflowError, match="from outside"):
+        graph(*data())
+
+
+# ---- interrupts and errors -------------------------------------------------------------------------------------------
+
+
+class Slow(nn.Module):
+    """Parameters that are all equal at the end of each step, and are not in the middle of one."""
+
+    def __init__(self, n=40):
+        super().__init__()
+        self.parts = nn.ParameterList([nn.Parameter(flow.zeros(20_000)) for _ in range(n)])
+
+    def forward(self, x):
+        return sum((p * x).sum() for p in self.parts)
+
+
+class Sum(nn.Graph):
+    def __init__(self, model, optimizer):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+
+    def build(self, x):
+        loss = self.model(x)
+        loss.backward()
+        return loss
+
+
+def test_an_interrupt_waits_for_the_end_of_the_step():
+    model = Slow()
+    optimizer = flow.optim.SGD(model.parameters(), lr=1.0, momentum=0.5)
+    graph, x = Sum(model, optimizer), flow.ones(20_000)
+    graph(x)
+    handler = signal.getsignal(signal.SIGINT)
+    caught = 0
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        timer = threading.Timer(float(rng.uniform(0, 0.004)), os.kill, (os.getpid(), signal.SIGINT))
+        done, deadline = False, time.monotonic() + 20
+        try:
+            timer.start()
+            while time.monotonic() < deadline:
+                graph(x)
+            done = True
+        except KeyboardInterrupt:
+            caught += 1
+        finally:
+            timer.join()
+        assert not done
+        values = {float(p.numpy(force=True).ravel()[i]) for p in model.parts for i in (0, -1)}
+        assert len(values) == 1, "a torn step"
+        moments = {float(optimizer.state[p]["momentum_buffer"].numpy()[0]) for p in model.parts}
+        assert len(moments) == 1 and signal.getsignal(signal.SIGINT) is handler
+        expected, p, buf = graph._steps, 0.0, 0.0
+        for _ in range(expected):
+            buf = 0.5 * buf + 1
+            p -= buf
+        assert values.pop() == pytest.approx(p) and optimizer.steps == expected
+    assert caught == 60
+
+
+def test_prediction_can_be_interrupted_and_other_threads_may_call():
+    model = MLP()
+
+    class P(nn.Graph):
+        def build(self, x):
+            return model(x)
+
+    graph, x = P(), data()[0]
+    expected, results = bits(graph(x)), []
+    threads = [threading.Thread(target=lambda: results.extend(bits(graph(x)) for _ in range(20))) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [expected] * 80
+
+
+def test_wrong_labels_change_nothing():
+    flow.manual_seed(0)
+    model = Normed()
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+    x, y = data()
+    graph(x, y)
+    before, steps = state_bits(model, optimizer), optimizer.steps
+    bad = y.clone()
+    bad[3] = 5
+    with pytest.raises(flow.MinflowError, match="5 classes") as caught:
+        graph(x, bad)
+    assert isinstance(caught.value, IndexError) and "loss_fn" in str(caught.value)
+    assert state_bits(model, optimizer) == before and optimizer.steps == steps
+    graph(x, y)
+
+
+# ---- looking ---------------------------------------------------------------------------------------------------------
+
+
+def test_gradients_rates_and_values():
+    flow.manual_seed(0)
+    model = MLP()
+    optimizer = flow.optim.SGD([{"params": model.layers[0].parameters()}, {"params": model.layers[2].parameters(), "lr": 0.5}], lr=0.1)
+    scheduler = flow.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer, lr_sch=scheduler)
+    x, y = data()
+    with pytest.raises(flow.MinflowError, match="not been called"):
+        graph.grads["model.layers.0.weight"]
+    graph.keep("model.layers.0")
+    start = {k: v.clone() for k, v in model.state_dict().items()}
+    assert graph.lr == [0.1, 0.5]
+    graph(x, y)
+    assert graph.lr == [0.05, 0.25]
+    twin = MLP()
+    twin.load_state_dict(start)
+    nn.functional.cross_entropy(twin(x), y).backward()
+    assert {k: bits(g) for k, g in graph.grads.items()} == {f"model.{k}": bits(p.grad) for k, p in twin.named_parameters()}
+    assert bits(graph.values("model.layers.0")) == bits(twin.layers[0](x))
+    with pytest.raises(flow.MinflowError, match="model.layers.2.*from the next call on"):
+        graph.values("model.layers.2")
+    now = {k: v.clone() for k, v in model.state_dict().items()}
+    graph(x, y)
+    twin.load_state_dict(now)
+    assert bits(graph.values("model.layers.2")) == bits(twin(x))
+    graph.keep("model.layers.7")
+    with pytest.raises(flow.MinflowError, match="model.layers.7.*\n.*model.layers"):
+        graph(x, y)
+    graph(x, y)
+    with pytest.raises(KeyError, match="model.layers.2.bias"):
+        graph.grads["model.layers.2.bia"]
+    graph.config.keep_gradients(False)
+    graph(x, y)
+    assert not len(graph.grads)
+    with pytest.raises(KeyError, match="keep_gradients"):
+        graph.grads["model.layers.2.bias"]
+
+
+def test_compare_eager_finds_the_operation_that_differs():
+    flow.manual_seed(0)
+    model = Normed()
+    optimizer = flow.optim.Adam(model.parameters(), lr=0.1)
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+    x, y = data()
+    graph(x, y)
+    before, drawn = state_bits(model, optimizer), flow.get_rng_state().tolist()
+    same = graph.compare_eager(x, y)
+    assert len(same.rows) > 20 and same.largest == 0 and same.first is None and "bit for bit" in repr(same)
+    assert {row.phase for row in same.rows} == {"forward", "backward", "optimizer"}
+    assert state_bits(model, optimizer) == before and flow.get_rng_state().tolist() == drawn
+
+    def wrong(graph):
+        """relu(x) read as x: a mistake of the kind that a fusion may make."""
+        from minflow.compiler.passes.rewrite import rewritten
+        from minflow.core.ir import outputs_of
+
+        relu = next(node for node in graph.nodes if node.op.name == "relu")
+        return rewritten(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
+
+    graph.passes.append(wrong)
+    found = graph.compare_eager(x, y)
+    assert found.largest > 0 and found.first.name == "model.drop-dropout-0" and found.first.where.startswith("test_graph_train.py:")
+    assert "model.drop-dropout-0" in repr(found) and state_bits(model, optimizer) == before

@@ -133,8 +133,10 @@ class Plan:
         """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of it."""
         if not node.op.alias_safe or x != old:
             return False
-        names = node.op.inputs
-        return not node.op.many or [names[i] for i, y in enumerate(node.inputs) if y == old] == [node.op.outputs[value.index]]
+        if node.op.many:
+            names = node.op.inputs
+            return [names[i] for i, y in enumerate(node.inputs) if y == old] == [node.op.outputs[value.index]]
+        return x in overwritable(node)
 
     def is_fresh(self, v: Value) -> bool:
         """Is this output computed into a new array at each call? Small ones are copied out of the arena."""
@@ -199,7 +201,7 @@ class Plan:
         """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""
         if not node.op.alias_safe or node.op.many:
             return None
-        for x in node.inputs:
+        for x in overwritable(node):
             if x.__class__ is not Value or x.spec is not v.spec or self.last.get(x) != i or self.root[x] != x:
                 continue
             if x not in needs and x not in heir:
@@ -309,6 +311,11 @@ class Plan:
             call()
             seconds.append(clock() - start)
         self.seconds = seconds
+
+
+def overwritable(node: Node) -> Sequence:
+    """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the first."""
+    return node.inputs if node.op.elementwise else [x for x in node.inputs[:1] if x not in node.inputs[1:]]
 
 
 def owner_of(array: np.ndarray) -> object:

@@ -3,7 +3,9 @@
 import numpy as np
 
 import minflow as flow
-from minflow.compiler.executor import execute
+from minflow.compiler.executor import execute, run
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
 from minflow.core.trace import trace
 
 
@@ -16,7 +18,10 @@ def f8(*shape, seed=0, requires_grad=True):
 
 
 class Compiled:
-    """fn as a graph: traced once, run by the reference executor at each call."""
+    """fn as a graph: traced once, run at each call by the reference executor and by a plan after all passes.
+
+    Both start from the same states and must give the same bits, in the results and in the states.
+    """
 
     def __init__(self, fn):
         self.fn, self.graph = fn, None
@@ -24,7 +29,21 @@ class Compiled:
     def __call__(self, *inputs):
         if self.graph is None:
             self.graph, self.kept = trace(self.fn, inputs)
-        return execute(self.graph, [x.numpy() for x in inputs])
+            self.plan = Plan(run_passes(self.graph, PASSES)[-1].graph)
+        arrays = [np.ascontiguousarray(x.numpy()) for x in inputs]
+        states = [s.array for s in self.graph.states]
+        before, drawn = [a.copy() for a in states], [(g, g.get_state()) for g in self.kept.draws]
+        planned = run(self.plan, arrays)
+        after = [a.copy() for a in states]
+        for array, numbers in zip(states, before):
+            if array.flags.writeable:
+                array[...] = numbers
+        for generator, state in drawn:
+            generator.set_state(state)
+        results = execute(self.graph, [x.numpy() for x in inputs])
+        for a, b in zip((*planned, *after), (*results, *states)):
+            assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == np.ascontiguousarray(b).tobytes()
+        return results
 
 
 def both(program, *make):

@@ -30,20 +30,29 @@ class Compiled:
         if self.graph is None:
             self.graph, self.kept = trace(self.fn, inputs)
             self.plan = Plan(run_passes(self.graph, PASSES)[-1].graph)
-        arrays = [np.ascontiguousarray(x.numpy()) for x in inputs]
-        states = [s.array for s in self.graph.states]
-        before, drawn = [a.copy() for a in states], [(g, g.get_state()) for g in self.kept.draws]
-        planned = run(self.plan, arrays)
-        after = [a.copy() for a in states]
-        for array, numbers in zip(states, before):
-            if array.flags.writeable:
-                array[...] = numbers
-        for generator, state in drawn:
-            generator.set_state(state)
-        results = execute(self.graph, [x.numpy() for x in inputs])
-        for a, b in zip((*planned, *after), (*results, *states)):
-            assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == np.ascontiguousarray(b).tobytes()
-        return results
+        return run_both(self.graph, self.kept, self.plan, [x.numpy() for x in inputs])
+
+
+def planned(graph, kept, arrays):
+    """The results of a trace, by the reference executor and by a plan after all passes, which must be the same bits."""
+    return run_both(graph, kept, Plan(run_passes(graph, PASSES)[-1].graph), arrays)
+
+
+def run_both(graph, kept, plan, inputs):
+    arrays = [np.ascontiguousarray(x) for x in inputs]
+    states = [s.array for s in graph.states]
+    before, drawn = [a.copy() for a in states], [(g, g.get_state()) for g in kept.draws]
+    found = run(plan, arrays)
+    after = [a.copy() for a in states]
+    for array, numbers in zip(states, before):
+        if array.flags.writeable:
+            array[...] = numbers
+    for generator, state in drawn:
+        generator.set_state(state)
+    results = execute(graph, inputs)
+    for a, b in zip((*found, *after), (*results, *states)):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == np.ascontiguousarray(b).tobytes()
+    return results
 
 
 def both(program, *make):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import minflow  # noqa: F401  (defines every op)
-from minflow.compiler.executor import execute
 from minflow.core import op as door
 from minflow.core.autograd import grad
 from minflow.core.creation import from_numpy
@@ -24,6 +23,7 @@ from minflow.core.tensor import Tensor
 from minflow.core.trace import trace
 
 from oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
+from programs import planned
 
 CASES = [pytest.param(op, i, id=f"{op.name}-{i}") for op in OPS.values() for i in range(len(op.examples))]
 BY_DESIGN = {"unrecorded", "strided_look", "recompute"}  # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
@@ -159,8 +159,8 @@ def test_traced(op, i):
             for t in many(apply(op, *[x if x.__class__ in NUMBERS else next(left) for x in arrays], **attrs))
         ]
 
-    graph, _ = trace(program, given)
-    for got, want in zip(execute(graph, [x.array for x in given]), eager):
+    graph, kept = trace(program, given)
+    for got, want in zip(planned(graph, kept, [x.array for x in given]), eager):
         assert got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
 
 

@@ -32,11 +32,10 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
     found[STEP] = as_tensor(np.array([graph._steps], "int64"))
     names = graph.parameter_names()
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
-        told = optimizer.state_dict()
         for i, p in enumerate(optimizer.parameters()):
-            for key, tensor in told["state"].get(i, {}).items():
+            for key, tensor in optimizer.state.get(p, {}).items():
                 found[f"{names.get(id(p), f'parameter {number}.{i}')}-{key}"] = tensor.detach().clone()
-        groups = [{k: v for k, v in group.items() if k not in ("params", "param_names")} for group in told["param_groups"]]
+        groups = [{k: v for k, v in group.items() if k not in ("params", "param_names")} for group in optimizer.param_groups]
         found[f"{OPTIMIZER}-{number}"] = {"param_groups": groups, "steps": optimizer.steps}
         for j, scheduler in enumerate(schedulers):
             if hasattr(scheduler, "state_dict"):
@@ -75,11 +74,18 @@ def load_into(graph: Any, given: Any, strict: bool) -> None:
              "nothing was loaded", "strict=False loads what fits by name; model.load_state_dict for the state of a module",
              missing=", ".join(missing) or "none", unexpected=", ".join(map(str, unexpected[:8])) or "none")  # fmt: skip
     optimizer_states = [optimizer_state(graph, number, moments, wanted, extras) for number in range(len(graph.optimizers))]
-    for name, part in parts.items():  # everything is looked at before the first is written
-        members[name].load_state_dict({k: v for k, v in part.items()}, strict=strict, assign=False) if part or strict else None
+    for (optimizer, _), told in zip(graph.optimizers, optimizer_states):
+        for i, p in enumerate(optimizer.parameters() if told is not None else ()):
+            optimizer.fitting(i, p, told["state"].get(i, {}))  # raises where a shape does not fit
+    for name in sorted(parts, key=lambda name: fits(members[name], parts[name])):  # one that will be refused comes first
+        if parts[name] or strict:
+            members[name].load_state_dict(parts[name], strict=strict)
     for (optimizer, schedulers), told, number in zip(graph.optimizers, optimizer_states, range(len(graph.optimizers))):
         if told is not None:
             optimizer.load_state_dict(told)
+            for i, p in enumerate(optimizer.parameters()):
+                for key, value in told["state"].get(i, {}).items():
+                    optimizer.state[p][key].copy_(value)
             optimizer.steps = int(extras.get(f"{OPTIMIZER}-{number}", {}).get("steps", optimizer.steps))
         for j, scheduler in enumerate(schedulers):
             key = f"{SCHEDULER}-{number}.{j}"
@@ -89,6 +95,12 @@ def load_into(graph: Any, given: Any, strict: bool) -> None:
         graph.__dict__["_steps"] = int(np.asarray(numbers(extras[STEP])).reshape(-1)[0])
     if GENERATOR in extras:
         default_generator.set_state(numbers(extras[GENERATOR]))
+
+
+def fits(member: Any, part: Mapping) -> bool:
+    """Has this state the names and shapes of the module?"""
+    wanted = member.state_dict()
+    return wanted.keys() == part.keys() and all(tuple(part[name].shape) == tuple(t.shape) for name, t in wanted.items())
 
 
 def optimizer_state(graph: Any, number: int, moments: dict, wanted: dict, extras: dict) -> dict | None:

@@ -14,7 +14,7 @@ import numpy as np
 from .errors import TraceError
 from .ir import CONSTANT, INPUT, STATE, Graph, Node, Source, Value, outputs_of
 from .op import NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using
-from .ops.shape import cast, derive, detach, unrecorded, view_write
+from .ops.shape import cast, clone, derive, detach, unrecorded, view_write
 from .rebind import cell_of, contiguous, make_view, refresh, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
@@ -155,6 +155,8 @@ class Trace(Mode):
         is_leaf = root.value in self.leaves
         if root.needs and not self.grad and not is_leaf:
             changed = self.but(grad=True).run(unrecorded, (changed, root), {})
+        if is_leaf and changed.value in self.leaves:  # a.copy_(b): two leaves with one Value could not be told apart
+            changed = clone(changed)
         root.value, root.needs = changed.value, root.needs if is_leaf else changed.needs
         if is_leaf:
             self.leaves[root.value] = root

@@ -24,7 +24,10 @@ def rewritten(graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value
 
     for node in nodes:
         inputs = [now(x) if x.__class__ is Value else x for x in node.inputs]
-        origin = twins.get(node.origin, node.origin) if isinstance(node.origin, Node) else node.origin
+        origin = node.origin
+        if isinstance(origin, Node):
+            origin = now(outputs_of(origin)[0]).node if origin not in twins else twins[origin]
+            origin = node.origin if isinstance(origin, Source) else origin
         if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
             twins[node] = twin = node.but(inputs, origin)
             moved.update(zip(outputs_of(node), outputs_of(twin)))

@@ -1,0 +1,224 @@
+"""Each pass by itself: what it takes out, what it must leave, and that the numbers stay the same bits."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.executor import execute
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.passes.common_subexpressions import common_subexpressions, exactly
+from minflow.compiler.passes.constant_folding import constant_folding
+from minflow.compiler.passes.dead_code import dead_code
+from minflow.compiler.passes.memory import memory
+from minflow.compiler.passes.rewrite import rewritten
+from minflow.compiler.plan import Plan
+from minflow.core.ir import CONSTANT, outputs_of
+from minflow.core.trace import trace
+
+
+def ops(graph):
+    return [node.op.name for node in graph.nodes]
+
+
+def traced(program, *inputs):
+    return trace(program, inputs)[0]
+
+
+def same(before, after, *arrays):
+    after.verify()
+    a, b = execute(before, arrays), execute(after, arrays)
+    assert [x.tobytes() for x in a] == [x.tobytes() for x in b]
+
+
+X = flow.tensor([[1.0, -2.0], [3.0, 4.0]])
+
+
+def test_dead_code_goes_and_updates_stay():
+    weight = flow.ones(2)
+
+    def program(x):
+        (x * 3).exp().sum()
+        weight.add_(x[0])
+        return x + 1
+
+    graph = traced(program, X)
+    after = dead_code(graph)
+    assert ops(graph) != ops(after) and set(ops(after)) == {"getitem", "add"} and len(after.updates) == 1
+    assert "exp" in ops(graph), "a pass is pure: the graph that it was given is as before"
+
+
+def test_dead_states_go_but_generators_count_on():
+    unused = flow.ones(2)
+
+    def program(x):
+        unused * 2
+        nn.functional.dropout(x, 0.5)
+        return x + 1
+
+    graph, mode = trace(program, [X])
+    after = dead_code(graph)
+    assert ops(after) == ["add"] and len(after.states) == 1 < len(graph.states)
+    (generator,) = mode.draws
+    before = generator.counter
+    execute(after, [X.numpy()])
+    assert generator.counter == before + 1
+
+
+def test_constants_are_folded_with_the_kernel_that_would_run():
+    def program(x):
+        table = flow.arange(2).float() * 0.1 + flow.tensor([1.0, 2.0])
+        return x * table.exp() + flow.zeros(3000, 30).sum()
+
+    graph = traced(program, X)
+    after = dead_code(constant_folding(graph))
+    assert ops(after) == ["mul", "full", "sum", "add"], "360 kB of zeros are made at each call, small things are not"
+    assert sum(s.op is CONSTANT for s in after.states) == 1
+    same(graph, after, X.numpy())
+
+
+def test_what_can_change_is_not_folded():
+    captured = flow.tensor([2.0, 3.0])
+    graph = traced(lambda x: x + captured * 2 + flow.rand(2), X)
+    assert ops(constant_folding(graph)) == ops(graph)
+
+
+def test_a_constant_written_in_build_starts_anew_at_each_call():
+    def program(x):
+        total = flow.tensor([0.0, 0.0])
+        total += x[0]
+        total[1] = 5.0
+        return total * 1
+
+    graph = traced(program, X)
+    assert not graph.updates
+    for _ in range(2):
+        assert Plan(run_passes(graph, PASSES)[-1].graph).run([X.numpy()])[0].tolist() == [1.0, 5.0]
+
+
+def test_common_subexpressions():
+    def program(x):
+        a, b = (x * 2).exp(), (x * 2).exp()
+        return a + b, x.sum(0) + x.sum(1) + x.sum(0), x.t() @ x.t()
+
+    graph = traced(program, X)
+    after = common_subexpressions(graph)
+    assert ops(after).count("exp") == 1 and ops(after).count("sum") == 2 and ops(after).count("permute") == 1
+    same(graph, after, X.numpy())
+
+
+def test_what_only_looks_equal_stays_apart():
+    def program(x):
+        dropped = [nn.functional.dropout(x, 0.5) for _ in range(2)]
+        return x * 0.0 + x * -0.0, x + 1, x + True, x.sum(0), x.sum(0, keepdims=True), *dropped
+
+    graph = traced(program, X)
+    assert ops(common_subexpressions(graph)) == ops(graph)
+    assert exactly(1) != exactly(1.0) != exactly(True) and exactly(0.0) != exactly(-0.0)
+    assert exactly({"a": (1, [2.0])}) == exactly({"a": (1, [2.0])}) != exactly({"a": (1, [2])})
+
+
+def test_memory_runs_updates_early():
+    flow.manual_seed(0)
+    model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(6)])
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+            self.config.keep_gradients(False)
+
+        def build(self, x):
+            loss = self.model(x).sum()
+            loss.backward()
+            return loss
+
+    graph = Train()
+    graph(flow.ones(4, 64))
+    stages = {stage.name: stage.graph for stage in graph._last.parts[0].stages}
+    before, after = stages["common_subexpressions"], stages["memory"]
+    phases = [node.phase for node in after.nodes]
+    assert phases.index("optimizer") < len(phases) - 1 - phases[::-1].index("backward")
+    assert sorted(ops(before)) == sorted(ops(after)) and len(after.updates) == 12
+    plans = [Plan(dead_code(g)) for g in (before, after)]
+    assert plans[1].arena_bytes < 0.7 * plans[0].arena_bytes
+    assert all(len(plan.in_place) == 12 and not plan.copies for plan in plans)
+
+
+def test_memory_keeps_what_a_state_was_for_its_readers():
+    """Two states swap their numbers, a third is read after its update is known: nobody may see a new number too early."""
+    a, b, c = flow.tensor([1.0]), flow.tensor([2.0]), flow.tensor([3.0])
+
+    def program(x):
+        old_a, old_c = a * 1, c * 1
+        a.copy_(b)
+        b.copy_(old_a)
+        c.add_(x)
+        return old_c + c, a + 0, b + 0
+
+    graph = traced(program, flow.tensor([10.0]))
+    plan = Plan(run_passes(graph, PASSES)[-1].graph)
+    assert [r.item() for r in plan.run([np.array([10.0], "float32")])] == [16.0, 2.0, 1.0]
+    assert (a.item(), b.item(), c.item()) == (2.0, 1.0, 13.0)
+
+
+def test_rewritten_keeps_nodes_and_follows_chains():
+    graph = traced(lambda x: ((x + 1) * 2).exp() + x, X)
+    add, mul = graph.nodes[:2]
+    after = rewritten(graph, graph.nodes[2:], {outputs_of(mul)[0]: outputs_of(add)[0], outputs_of(add)[0]: graph.outputs[0].node.inputs[1]})
+    assert ops(after) == ["exp", "add"] and after.nodes[0].number == graph.nodes[2].number
+    assert execute(after, [X.numpy()])[0].tolist() == (X.exp() + X).tolist()
+    assert ops(graph) == ["add", "mul", "exp", "add"]
+
+
+def test_gradients_stay_linked_to_their_forward_nodes():
+    model = nn.Linear(2, 2)
+
+    def program(x):
+        y = model(x * 1.0)
+        (y.relu() + y.relu()).sum().backward()
+        return model.weight.grad
+
+    graph = traced(program, X)
+    after = run_passes(graph, PASSES)[-1].graph
+    backward = [node for node in after.nodes if node.phase == "backward"]
+    assert backward and all(node.origin in after.nodes for node in backward if node.origin.op.name in ("relu", "matmul"))
+
+
+def test_all_passes_keep_the_numbers_of_random_programs():
+    rng = np.random.default_rng(0)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+
+        def program(x, rng=rng):
+            values = [x, flow.tensor([[1.0, 2.0], [3.0, 4.0]]), x * 1]
+            for _ in range(14):
+                a, b = (values[i] for i in rng.integers(len(values), size=2))
+                kind = rng.integers(7)
+                values.append([lambda: a + b, lambda: a * b, lambda: a.t(), lambda: (a @ b).tanh(), lambda: a.relu(),
+                               lambda: a.sum(0, keepdims=True) + b, lambda: flow.where(a > b, a, b)][kind]())
+            return values[-1] * 1, values[-3] * 1, values[-5].t()
+
+        graph = traced(program, X)
+        stages = run_passes(graph, PASSES)
+        for stage in stages[1:]:
+            same(graph, stage.graph, X.numpy())
+        got = Plan(stages[-1].graph).run([X.numpy()])
+        assert [g.tobytes() for g in got] == [r.tobytes() for r in execute(graph, [X.numpy()])]
+
+
+@pytest.mark.parametrize("step", PASSES[:2] + PASSES[2:3] + PASSES[4:])
+def test_passes_are_pure(step):
+    model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 1))
+
+    def program(x):
+        loss = model(x).sum() + flow.arange(3).float().sum()
+        loss.backward()
+        return loss, model[0].weight.grad
+
+    graph = traced(program, X)
+    before = str(graph), [(n, tuple(n.inputs), n.origin) for n in graph.nodes], list(graph.states)
+    step(graph)
+    assert (str(graph), [(n, tuple(n.inputs), n.origin) for n in graph.nodes], list(graph.states)) == before

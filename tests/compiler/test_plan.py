@@ -1,0 +1,146 @@
+"""The plan: places in the arena, updates in place, what is copied and what is not."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.arena import ALIGN, Need, least, place
+from minflow.compiler.executor import run
+from minflow.compiler.plan import COPIED, Plan
+from minflow.core.trace import trace
+
+NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
+
+
+@given(NEEDS)
+@settings(deadline=None, max_examples=150, derandomize=True)
+def test_no_two_values_share_bytes_at_a_time(rows):
+    needs = {i: Need(size, min(a, b), max(a, b)) for i, (size, a, b) in enumerate(rows)}
+    offsets, total = place(needs)
+    assert offsets.keys() == needs.keys() and least(needs) <= total <= sum(n.nbytes + ALIGN for n in needs.values())
+    for i, a in needs.items():
+        assert offsets[i] % ALIGN == 0 and offsets[i] + a.nbytes <= total
+        for j, b in needs.items():
+            if i < j and a.first <= b.last and b.first <= a.last and a.nbytes and b.nbytes:
+                assert offsets[i] + a.nbytes <= offsets[j] or offsets[j] + b.nbytes <= offsets[i]
+
+
+def test_a_chain_needs_room_for_two():
+    needs = {i: Need(ALIGN * 10, i, i + 1) for i in range(20)}
+    assert place(needs)[1] == 2 * ALIGN * 10 == least(needs)
+
+
+def plan_of(program, *inputs, **options):
+    return Plan(trace(program, inputs)[0], **options)
+
+
+BIG = flow.rand(100, 100)
+
+
+def test_a_chain_of_elementwise_ops_uses_one_place():
+    plan = plan_of(lambda x: (((x + 1) * 2).exp() - 3).relu().sum(), BIG)
+    assert plan.arena_bytes <= BIG.nbytes + 2 * ALIGN
+    (got,) = run(plan, [BIG.numpy()])
+    assert got == (((BIG + 1) * 2).exp() - 3).relu().sum().numpy()
+
+
+def test_views_cost_no_call_and_no_bytes():
+    plan = plan_of(lambda x: (x + 1).t().reshape(-1, 50)[3:].t() * 2, BIG)
+    assert [node.op.name for node in plan.nodes] == ["add", "clone", "mul"]
+    (got,) = run(plan, [BIG.numpy()])
+    assert got.tobytes() == ((BIG + 1).t().reshape(-1, 50)[3:].t() * 2).contiguous().numpy().tobytes()
+
+
+def test_updates_are_written_into_the_state_where_nobody_reads_the_old_numbers():
+    state, read = flow.zeros(100, 100), flow.zeros(100, 100)
+
+    def program(x):
+        total = (read.t() + 1).sum()
+        state.add_(x)
+        read.add_(x)
+        return total
+
+    graph = trace(program, [BIG])[0]
+    assert len(Plan(graph).in_place) == 2
+    graph.nodes.insert(0, graph.nodes.pop())  # as a pass might do
+    assert graph.nodes[0] is next(v.node for s, v in graph.updates.items() if s.array is read.array)
+    plan = Plan(graph.verify())
+    assert {s.array is state.array for s in plan.in_place.values()} == {True}
+    assert len(plan.copies) == 1  # `read` is looked at, through a view, after its update is known
+    (got,) = run(plan, [BIG.numpy()])
+    assert got == 10_000 and np.array_equal(state.numpy(), BIG.numpy()) and np.array_equal(read.numpy(), BIG.numpy())
+
+
+def test_large_outputs_are_new_and_small_ones_are_copied():
+    plan = plan_of(lambda x: (x + 1, x.sum(), x + 2), BIG)
+    assert len(plan.fresh) == 2 and BIG.nbytes > COPIED
+    first, second = run(plan, [BIG.numpy()]), run(plan, [BIG.numpy()])
+    for a, b in zip(first, second):
+        assert a is not b and not np.may_share_memory(a, b) and not np.may_share_memory(a, plan.arena)
+        assert a.tobytes() == b.tobytes() and a.base is None
+
+
+def test_inputs_and_outputs_are_let_go():
+    plan = plan_of(lambda x: x + 1, BIG)
+    array = BIG.numpy().copy()
+    results = run(plan, [array])
+    gone = weakref.ref(array), weakref.ref(results[0])
+    del array, results
+    gc.collect()
+    assert gone[0]() is None and gone[1]() is None
+
+
+def test_kept_values_stay_until_the_next_run():
+    def program(x):
+        hidden = (x * 2).exp()
+        return hidden.relu().sum(), hidden
+
+    graph = trace(program, [BIG])[0]
+    plan = Plan(graph, keep=1)
+    assert len(run(plan, [BIG.numpy()])) == 1
+    assert plan.array_of(graph.outputs[1]).tobytes() == (BIG * 2).exp().numpy().tobytes()
+
+
+def test_an_error_names_the_module_and_the_line():
+    table = nn.Embedding(5, 3)
+    plan = plan_of(lambda i: table(i) * 1, flow.tensor([1, 2]))
+    with pytest.raises(flow.MinflowError, match="index 7") as caught:
+        run(plan, [np.array([1, 7])])
+    assert "Embedding" in caught.value.where and "test_plan.py:" in caught.value.where
+    assert run(plan, [np.array([1, 4])])[0].shape == (2, 3)
+
+
+def test_a_check_of_computed_labels_runs_at_each_call():
+    def program(x, y):
+        return nn.functional.cross_entropy(x, y + 1)
+
+    x, y = flow.rand(4, 5), flow.tensor([0, 1, 2, 3])
+    plan = plan_of(program, x, y)
+    assert run(plan, [x.numpy(), y.numpy()])[0] == nn.functional.cross_entropy(x, y + 1).numpy()
+    with pytest.raises(flow.MinflowError, match="5 classes"):
+        run(plan, [x.numpy(), y.numpy() + 1])
+
+
+def test_zero_sizes_and_scalars_and_every_dtype():
+    for dtype in (flow.float16, flow.float32, flow.float64, flow.int8, flow.int32, flow.int64, flow.uint8, flow.bool):
+        for shape in ((), (0, 3), (1,), (70, 70)):
+            x = flow.ones(*shape).to(dtype) if shape else flow.ones(()).to(dtype)
+            plan = plan_of(lambda x: (x.reshape(-1), x * x, (x == x).sum(), x), x)
+            expected = [x.reshape(-1), x * x, (x == x).sum(), x]
+            for got, want in zip(run(plan, [x.numpy()]), expected):
+                assert got.dtype == want.numpy().dtype and got.shape == want.numpy().shape and got.tobytes() == want.numpy().tobytes()
+
+
+def test_timed_and_watched_runs_give_the_same():
+    plan = plan_of(lambda x: ((x + 1).exp() @ x).sum(0), BIG)
+    plain = run(plan, [BIG.numpy()])[0].tobytes()
+    assert run(plan, [BIG.numpy()], timed=True)[0].tobytes() == plain and len(plan.seconds) == len(plan.nodes) == 4
+    seen = []
+    assert run(plan, [BIG.numpy()], watch=lambda node, arrays: seen.append((node.op.name, arrays[0].shape)))[0].tobytes() == plain
+    assert [name for name, _ in seen] == ["add", "exp", "matmul", "sum"]

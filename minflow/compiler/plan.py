@@ -193,7 +193,7 @@ class Plan:
         self.places = {}
         for v in (*needs, *heir):
             owner = heir.get(v, v)
-            need, offset = needs[owner], offsets[owner]
+            offset = offsets[owner]
             self.places[v] = (offset, v.spec.nbytes, self.position[v.node], self.last[v])
             self.env[v] = self.arena[offset : offset + v.spec.nbytes].view(v.spec.np).reshape(v.spec.shape)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import GraphError
-from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
+from ...core.ir import CONSTANT, OPTIMIZER, Node, Value
 from ...core.ir import Graph as IR
 from ...core.op import MODE, caller, using
 from ...core.ops.update import accumulate
@@ -23,6 +23,7 @@ from ...core.trace import Trace
 from ..module import Module
 from . import mistakes
 from .checkpointing import checkpointed
+from .names import op_names
 from .tree import flatten, unflatten
 
 
@@ -85,6 +86,10 @@ class Build:
         self.phase = "graph inputs"
         self.debug = graph.debugger(self)
         self.seconds: dict[str, float] = {}
+
+    def given(self) -> Any:
+        """(args, kwargs) of the call that asked for this build."""
+        return unflatten(self.tree, self.inputs)
 
     def inputs_of(self, args: tuple, kwargs: dict) -> list[Tensor]:
         """The tensors among the inputs of a call."""
@@ -288,25 +293,3 @@ class Build:
                     tensor = kept[id(source.array)]
                     source.name = graph.outside_name(tensor) or f"captured {len(self.captured)}"
                     self.captured.append((source.name, tensor))
-
-
-def op_names(nodes: list[Node]) -> dict[Node, str]:
-    """node -> "model.features.0.0-conv2d-0": the module, the op, and a running number for each op's name.
-
-    Ask it of the trace: `Compiled.names` gives the same names to the nodes that passes made of them.
-
-    A gradient's op ends in "_grad"; an update is called after its parameter, "model.fc1.weight_optimizer".
-    """
-    counts: dict[str, int] = {}
-    names = {}
-    for node in nodes:
-        op = str(node.op)
-        if node.phase == "backward" and not op.endswith("_grad"):
-            op += "_grad"
-        first = node.inputs[0] if node.inputs else None
-        if node.phase == OPTIMIZER and node.op.outputs[0] == "p" and isinstance(first, Value) and isinstance(first.node, Source):
-            names[node] = f"{first.node.name}_optimizer"
-            continue
-        number = counts[op] = counts.get(op, -1) + 1
-        names[node] = f"{node.scope}-{op}-{number}" if node.scope else f"{op}-{number}"
-    return names

@@ -16,7 +16,8 @@ from ...compiler.plan import Plan
 from ...core.op import MODE
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
-from .build import Build, Part, op_names
+from .build import Build, Part
+from .names import op_names
 from .tree import unflatten
 
 

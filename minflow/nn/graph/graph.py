@@ -96,6 +96,8 @@ class Graph(Looking, Display):
         if "_members" not in self.__dict__:
             mistakes.missing_init(self, name)
         if name == "repr_style":
+            if value not in listing.STYLES:
+                mistakes.unknown_style(self, value, listing.STYLES)
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Module):

@@ -14,6 +14,7 @@ from ...core.ir import Node, Source, Value, outputs_of
 from ...core.tensor import Tensor
 from .tree import unflatten
 
+STYLES = ("seed", "v1")
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
 
 
@@ -96,6 +97,7 @@ def io_lines(tag: str, owner: str, args: Any, kwargs: Any, lazy: bool, style: st
     """The INPUT or OUTPUT lines of a graph or a module."""
     word = tag.lower()
     names = seed_names(args, kwargs) if style == "seed" else v1_names(args, kwargs)
+    owner = clean(owner)
     between = f"-{word}_" if style == "seed" else f"_{word}."
     lines = []
     for name, leaf in names:
@@ -114,19 +116,24 @@ def outputs_as_args(output: Any, whole: bool) -> tuple:
 # ---- the listing -----------------------------------------------------------------------------------------------------
 
 
+def clean(text: str) -> str:
+    """Without characters that break a line or a terminal; names come from users."""
+    return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
+
+
 def graph_head(graph: Any) -> str:
     return f"(GRAPH:{graph.name}:{type(graph).__name__})"
 
 
 def module_head(path: str, module: Any) -> str:
-    return f"(MODULE:{path}:{type(module).__name__}({module.extra_repr()}))"
+    return clean(f"(MODULE:{path}:{type(module).__name__}({module.extra_repr()}))")
 
 
 def tensor_lines(path: str, module: Any) -> list[str]:
     """The PARAMETER and BUFFER lines of a module's own tensors."""
     rows = [("PARAMETER", name, t, True) for name, t in module._parameters.items()]
     rows += [("BUFFER", name, t, False) for name, t in module._buffers.items()]
-    return [f"({tag}:{path}.{name}:{meta(t, parameter=p)}): ()" for tag, name, t, p in rows if t is not None]
+    return [f"({tag}:{clean(f'{path}.{name}')}:{meta(t, parameter=p)}): ()" for tag, name, t, p in rows if t is not None]
 
 
 def block(head: str, children: list[str]) -> str:
@@ -145,7 +152,7 @@ def text(graph: Any, style: str = "seed") -> str:
     operators = operator_lines(compiled) if compiled and style == "v1" else {}
     children = [f"(CONFIG:config:{graph.config!r})"]
     if build:
-        args, kwargs = unflatten(build.tree, build.inputs)
+        args, kwargs = build.given()
         children += io_lines("INPUT", graph.name, args, kwargs, False, style)
     for name, member in graph.named_members():
         children.append(module_text(name, member, calls, operators, style))

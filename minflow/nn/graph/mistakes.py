@@ -67,6 +67,11 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
                  "each parameter in one optimizer", optimizer=type(optimizer).__name__)  # fmt: skip
 
 
+def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
+    known = " or ".join(map(repr, styles))
+    fail(GraphError, f"{type(graph).__name__}.repr_style is {style!r}, and there are {known}", f"graph.repr_style = {styles[0]!r}", style=style)
+
+
 # ---- calling it ------------------------------------------------------------------------------------------------------
 
 
@@ -79,7 +84,7 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
         if isinstance(leaf, Module):
             hint = "modules belong into __init__: self.model = model"
         elif isinstance(leaf, bool | int | float):
-            hint = f"flow.tensor({leaf!r}) for a number that changes; self.{name.split('[')[0]} = {leaf!r} for one that is built in"
+            hint = f"flow.tensor({leaf!r}) for a number that changes; an attribute of the graph for one that does not"
         elif hasattr(leaf, "__array__"):
             hint = "flow.from_numpy(array)"
         else:

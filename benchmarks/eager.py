@@ -18,61 +18,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import threadpoolctl
+import trainings
 
 AIMS = {"add": 1.3, "add, no grad": 1.3, "mul": 1.3, "chain": 1.3, "slice": 4, "reshape": 4, "transpose": 4, "matmul 8x8": 4,
         "mlp": 1.3, "lenet": 2.5, "mobilenet": 3}  # fmt: skip
 
 
-def flow_library():
-    import minflow as flow
-    from minflow import nn
-
-    return flow, nn, lambda num_classes: mobilenet_v2(nn, num_classes)
-
-
-def torch_library():
-    import torch
-    from torch import nn
-
-    return torch, nn, lambda num_classes: mobilenet_v2(nn, num_classes)
-
-
-def mobilenet_v2(nn, num_classes: int):
-    """MobileNetV2 (Sandler et al. 2018, table 2) in the layers that both libraries have."""
-
-    def conv_bn(a, b, kernel, stride=1, groups=1):
-        return [nn.Conv2d(a, b, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(b), nn.ReLU6(inplace=True)]
-
-    class Block(nn.Module):
-        def __init__(self, a, b, stride, expand):
-            super().__init__()
-            mid = a * expand
-            layers = conv_bn(a, mid, 1) if expand != 1 else []
-            layers += [*conv_bn(mid, mid, 3, stride, mid), nn.Conv2d(mid, b, 1, bias=False), nn.BatchNorm2d(b)]
-            self.conv, self.add = nn.Sequential(*layers), stride == 1 and a == b
-
-        def forward(self, x):
-            return x + self.conv(x) if self.add else self.conv(x)
-
-    layers, a = conv_bn(3, 32, 3, 2), 32
-    for t, c, n, s in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
-        for i in range(n):
-            layers.append(Block(a, c, s if i == 0 else 1, t))
-            a = c
-    layers += [*conv_bn(320, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, num_classes)]
-    return nn.Sequential(*layers)
-
-
-def train_step(library, model, shape) -> Callable[[], None]:
-    lib, nn = library[:2]
-    rng = np.random.default_rng(0)
-    images = lib.from_numpy(rng.standard_normal(shape).astype("f4"))
-    labels = lib.from_numpy(rng.integers(0, 10, shape[0]))
-    loss_fn, optimizer = nn.CrossEntropyLoss(), lib.optim.SGD(model.parameters(), lr=0.01)
-    model.train()
+def train_step(library, name: str) -> Callable[[], None]:
+    training = trainings.make(library, name)
+    model, loss_fn, optimizer = training.model, training.loss_fn, training.optimizer
+    images, labels = training.batch
 
     def step():
         loss = loss_fn(model(images), labels)
@@ -81,22 +40,6 @@ def train_step(library, model, shape) -> Callable[[], None]:
         optimizer.step()
 
     return step
-
-
-def mlp(library):
-    nn = library[1]
-    return train_step(library, nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10)), (100, 784))
-
-
-def lenet(library):
-    nn = library[1]
-    layers = [nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-              nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 10)]  # fmt: skip
-    return train_step(library, nn.Sequential(*layers), (100, 1, 28, 28))
-
-
-def mobilenet(library):
-    return train_step(library, library[2](num_classes=10), (64, 3, 32, 32))
 
 
 def small(what: str):
@@ -123,7 +66,7 @@ def small(what: str):
     return make
 
 
-ROWS: dict[str, Callable] = {"mlp": mlp, "lenet": lenet, "mobilenet": mobilenet}
+ROWS: dict[str, Callable] = {name: partial(train_step, name=name) for name in ("mlp", "lenet", "mobilenet")}
 ROWS |= {name: small(name) for name in AIMS if name not in ROWS}
 
 
@@ -178,9 +121,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="*", default=sorted({1, os.cpu_count() or 1}))
     options = parser.parse_args()
     names = [name for name in ROWS if not options.rows or name in options.rows]
-    libraries = [flow_library()]
+    libraries = [trainings.flow_library()]
     try:
-        libraries.append(torch_library())
+        libraries.append(trainings.torch_library())
     except ImportError:
         print("PyTorch is not installed: minflow's own figures only")
     print(f"numpy {np.__version__}, {os.cpu_count()} cores" + (f", PyTorch {libraries[1][0].__version__}" if len(libraries) > 1 else ""))

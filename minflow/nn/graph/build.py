@@ -79,6 +79,7 @@ class Build:
         self.failed: ModuleCall | None = None
         self.recomputing = 0  # > 0 while a checkpoint computes again: those calls are no new ones
         self.loss: Value | None = None  # the scalar that backward was called on
+        self.reached: set[int] = set()  # ids of the parameters that backward gave a gradient
         self.backwards: list = []  # where backward was called
         self.notices: list[mistakes.Notice] = []
         self.accumulators: dict[int, Tensor] = {}
@@ -202,6 +203,8 @@ class Build:
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
         wanted = self.wanted_values()
+        parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_found()) if t.needs}
+        self.reached = {key for key, p in parameters.items() if p.grad is not None}
         if self.loss is not None:
             wanted = {**wanted, "loss": self.loss}
         if steps == 1:

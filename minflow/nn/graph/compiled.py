@@ -13,6 +13,7 @@ import numpy as np
 from ...compiler.executor import guarded, run
 from ...compiler.passes import Stage, run_passes
 from ...compiler.plan import Plan
+from ...core.ir import Node
 from ...core.op import MODE
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
@@ -33,11 +34,16 @@ class CompiledPart:
         self.stages: list[Stage] = run_passes(part.graph, passes)
         middle = time.perf_counter()
         self.graph = self.stages[-1].graph
-        by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
-        added = op_names([node for node in self.graph.nodes if node.number is None])
-        self.names = {node: by_number.get(node.number) or f"{added[node]}-added" for node in self.graph.nodes}
+        self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
+        self.added = op_names([node for node in self.graph.nodes if node.number is None])
+        self.names = {node: self.name_of(node) for node in self.graph.nodes}
         self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells)
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
+
+
+    def name_of(self, node: Node) -> str:
+        """The name of a node of any stage."""
+        return self.by_number.get(node.number) or f"{self.added.get(node, node.op)}-added"
 
 
 class Summary(NamedTuple):
@@ -55,7 +61,8 @@ class Compiled:
 
     build: the trace and the calls of modules.  parts: the step; or a micro-step and an update.
     reason: (what, old, new) of everything that changed since the plan before, empty for the first.
-    seconds: of trace, passes, plan and the first run.  number: the how manyeth plan of its graph, from 0.
+    seconds: of trace, passes, plan, the first and the second run.  number: the how manyeth plan of its graph, from 0.
+    timed: (number of the run from 1, seconds) of the last run whose operations were timed; None before the first.
     """
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
@@ -74,6 +81,7 @@ class Compiled:
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
+        self.timed: tuple[int, float] | None = None
         self.captured = [(t, t.array, t.needs, name) for name, t in build.captured]
         self.simple = self.out_tree == "tensor"
 
@@ -88,7 +96,7 @@ class Compiled:
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
         """One call: results in the structure that build gave. The step of a training graph ends with its bookkeeping."""
-        plan = self.parts[0].plan
+        plan, start = self.parts[0].plan, time.perf_counter() if self.runs < 2 else 0.0
         with guarded(self.writes):
             if self.steps == 1:
                 results = run(plan, arrays, timed)
@@ -97,23 +105,42 @@ class Compiled:
             for cell in plan.cells if self.steps == 1 else self.cells():
                 cell.version, cell.where = cell.version + 1, MODE.get().entered
             self.runs += 1
+            if timed:
+                self.note_time(graph, time.perf_counter() - start)
             if self.trains:
                 graph.stepped(self)
+        if self.runs <= 2:
+            self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         if self.simple:
             return graph.give(results[0])
         return unflatten(self.out_tree, [graph.give(array) for array in results])
+
+    def note_time(self, graph: Any, seconds: float) -> None:
+        """A timed run has ended: one fewer is to come of those that `graph.profile` asked for."""
+        self.timed = self.runs, seconds
+        if self.runs <= 2:
+            self.seconds["first run" if self.runs == 1 else "second run"] = seconds
+        graph.__dict__["_timed"] = max(0, graph.__dict__["_timed"] - 1)
 
     def cells(self) -> list:
         return [cell for part in self.parts for cell in part.plan.cells]
 
     def accumulate(self, arrays: list[np.ndarray], timed: bool) -> list[np.ndarray]:
-        """The parts of the batch one after the other, then the update: scalars stacked, others joined along axis 0."""
+        """The parts of the batch one after the other, then the update: scalars stacked, others joined along axis 0.
+
+        timed: the seconds of the micro-step's calls are those of all parts together.
+        """
         micro, update = self.parts
         found: list[list[np.ndarray]] = []
+        seconds: list[list[float]] = []
         for k in range(self.steps):
             self.build.micro = k
             parts = [a[k * (len(a) // self.steps) : (k + 1) * (len(a) // self.steps)] for a in arrays]
             found.append(run(micro.plan, parts, timed))
+            if timed:
+                seconds.append(micro.plan.seconds)
+        if timed:
+            micro.plan.seconds = [sum(column) for column in zip(*seconds)]
         run(update.plan, [], timed)
         return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*found)]
 

@@ -21,6 +21,7 @@ from ...core.ir import Node
 from ...core.op import EPOCH, MODE, warn
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
+from ...views.records import recorder
 from ..module import Module
 from . import debug as debugging
 from . import listing, mistakes, state
@@ -29,6 +30,7 @@ from .compiled import Compiled
 from .config import GraphConfig
 from .inspect import Looking
 from .key import Fingerprint, differences
+from .reports import Reports, picture_record
 from .tree import flatten, leaves
 
 PLANS = 16  # of one graph; the one that was not used for the longest time makes room
@@ -53,7 +55,7 @@ for verb in ("append", "extend", "insert", "remove", "pop", "clear", "reverse", 
     setattr(Passes, verb, moving(verb))
 
 
-class Graph(Looking, Display):
+class Graph(Looking, Reports, Display):
     """Base class of static graphs.
 
     A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run once for
@@ -169,7 +171,10 @@ class Graph(Looking, Display):
             if array is None:
                 mistakes.symbolic_input(self, x)
             arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
-        return compiled.run(self, arrays, compiled.runs < 2 or self.__dict__["_timed"] > 0)
+        if self.__dict__["_timed"]:
+            self.__dict__["_timed"] -= 1
+            return compiled.run(self, arrays, True)
+        return compiled.run(self, arrays, compiled.runs < 2)
 
     def compiled_for(self, args: tuple, kwargs: dict) -> Compiled:
         """The plan for these inputs, made if need be, without running it."""
@@ -396,3 +401,6 @@ def mode_differences(old: tuple, new: tuple) -> list[tuple[str, str, str]]:
 
 def described(reason: list[tuple[str, str, str]]) -> str:
     return "; ".join(f"{what}: {old} -> {new}" for what, old, new in reason)
+
+
+recorder(Graph)(picture_record)  # show(graph)

@@ -69,7 +69,8 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
 
 def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
     known = " or ".join(map(repr, styles))
-    fail(GraphError, f"{type(graph).__name__}.repr_style is {style!r}, and there are {known}", f"graph.repr_style = {styles[0]!r}", style=style)
+    what = f"{type(graph).__name__}.repr_style is {style!r}, and there are {known}"
+    fail(GraphError, what, f"graph.repr_style = {styles[0]!r}", style=style)
 
 
 # ---- calling it ------------------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn
 def static_inputs(graph: Any, differences: list[tuple[str, Any, Any]]) -> NoReturn:
     values = {name: f"{old} at the first call, {new} now" for name, old, new in differences}
     raise ShapeError(f"{graph.name} takes static inputs, and {len(differences)} of them changed: {', '.join(values)}", values=values,
-                     where=here(), hint="drop_last=True in the DataLoader; or config.static_inputs(False), which makes a plan for each")  # fmt: skip
+                     where=here(), hint="drop_last=True in the DataLoader; or config.static_inputs(False): a plan for each")  # fmt: skip
 
 
 # ---- inside build ----------------------------------------------------------------------------------------------------

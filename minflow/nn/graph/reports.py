@@ -1,0 +1,300 @@
+"""Records of a graph for views: made from what really runs, so a pass that takes a node out changes them all.
+
+Each method gives an object with `.record` (plain data) that prints as text. Read next: `../../views/graph_records.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any
+
+from ...compiler.arena import least
+from ...compiler.plan import Plan
+from ...core.errors import GraphError
+from ...core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
+from ...core.ir import Graph as IR
+from ...core.op import fail
+from ...core.tensor import Tensor
+from ...views.graph_records import (
+    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline, TreeRow, Why,
+)  # fmt: skip
+from ...views.graph_text import Report
+from ...views.records import GraphRecord, graph_record
+from ..module import Module
+from .tree import leaves
+
+PHASES = ("forward", "backward", "recompute", "optimizer")
+
+
+class Reports:
+    """The part of nn.Graph that gives records of itself."""
+
+    def tree(self: Any, depth: int | None = None) -> Report:
+        """The modules with the shapes that passed, equal neighbours once, and badges: never ran, no gradient, frozen.
+
+        depth: how many levels below the members are shown; None for all.
+        """
+        rows = [row for row in folded(list(tree_rows(self))) if depth is None or row.depth <= depth]
+        return Report(GraphTree(f"{self.name}: modules", tuple(rows)))
+
+    def stages(self: Any) -> Report:
+        """What each pass did: operations left, removed and added, and the bytes of the arena after it."""
+        rows = []
+        for part in called(self).parts:
+            before: IR | None = None
+            for stage in part.stages:
+                old, new = ([] if g is None else g.nodes for g in (before, stage.graph))
+                gone = len({n.number for n in old} - {n.number for n in new})
+                added = sum(1 for n in new if n.number is None) - sum(1 for n in old if n.number is None) if before else 0
+                name = stage.name if len(called(self).parts) == 1 else f"{part.name}: {stage.name}"
+                arena = Plan(stage.graph, len(part.plan.kept)).arena_bytes
+                rows.append(StageRow(name, len(new), gone, max(added, 0), arena, stage.seconds))
+                before = stage.graph
+        return Report(Stages(f"{self.name}: passes", tuple(rows)))
+
+    def changes(self: Any, name: str | int, part: int = 0) -> Report:
+        """The operations before and after one pass, by its name or its place in `passes`. part: of gradient accumulation."""
+        compiled = called(self).parts[part]
+        stages = compiled.stages
+        if isinstance(name, int) and 0 <= name < len(stages) - 1:
+            at = name + 1
+        else:
+            at = next((i for i, stage in enumerate(stages) if i and stage.name == name), 0)
+        if not at:
+            known = ", ".join(stage.name for stage in stages[1:])
+            fail(GraphError, f"{self.name}: no pass {name!r} was run", f"one of {known}", passes=known)
+        before, after = ([operation_text(n, compiled) for n in stages[i].graph.nodes] for i in (at - 1, at))
+        lines: list[tuple[str, str]] = []
+        for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            lines += [(" ", line) for line in before[a:b]] if kind == "equal" else []
+            lines += [("-", line) for line in before[a:b]] if kind != "equal" else []
+            lines += [("+", line) for line in after[c:d]] if kind != "equal" else []
+        title = f"{self.name}: {stages[at].name}, {len(before)} operations before, {len(after)} after"
+        return Report(Change(title, tuple(lines)))
+
+    def profile(self: Any, calls: int = 1) -> None:
+        """Time every operation of the next calls, for `lanes()`. The first two calls of a plan are timed by themselves."""
+        self.__dict__["_timed"] = int(calls)
+
+    def lanes(self: Any, slowest: int = 10) -> Report:
+        """Forward, backward, recompute and optimizer: operations, bytes written, and times of the last timed call."""
+        found: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}
+        slow = []
+        for part in called(self).parts:
+            plan, seconds = part.plan, part.plan.seconds
+            for i, node in enumerate(plan.nodes):
+                lane = found[node.phase]
+                nbytes = 0 if node.op.is_view else sum(s.nbytes for s in node.out_specs)
+                lane[0] += 1
+                lane[1] += nbytes
+                if seconds is not None:
+                    lane[2] = (lane[2] or 0.0) + seconds[i]
+                    slow.append(Operation(part.names[node], node.phase, where_text(node.where), str(node.out_specs[0]), nbytes, seconds[i]))
+        lanes = tuple([Lane(phase, *lane) for phase, lane in found.items() if lane[0]])
+        slow.sort(key=lambda x: -x.seconds)
+        several = called(self).steps
+        title = f"{self.name}: one step" + (f", a micro-step (of {several}) and the update" if several > 1 else "")
+        return Report(Lanes(title, lanes, tuple(slow[:slowest])))
+
+    def memory(self: Any, part: int = 0) -> Report:
+        """The arena: what lies where and when. part: 1 for the update of gradient accumulation."""
+        compiled = called(self).parts[part]
+        plan = compiled.plan
+        blocks = [Block(compiled.names[v.node], str(v.spec), *place) for v, place in plan.places.items()]
+        states = sum(s.array.nbytes for s in plan.graph.states)
+        title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(called(self).parts) > 1 else "")
+        return Report(MemoryMap(title, plan.arena_bytes, least(plan.needs), sum(b.nbytes for b in blocks), len(plan.graph.nodes), states,
+                                len(plan.in_place), sum(v.spec.nbytes for v in plan.fresh), tuple(blocks)))  # fmt: skip
+
+    def timeline(self: Any) -> Report:
+        """The first call of the present plan: trace, each pass, plan, first and second run."""
+        last = called(self)
+        bars = [("trace", last.seconds["trace"])]
+        for part in last.parts:
+            label = f" of the {part.name}" if len(last.parts) > 1 else ""
+            bars += [(stage.name + label, stage.seconds) for stage in part.stages[1:]]
+        bars += [(name, last.seconds[name]) for name in ("plan", "first run", "second run") if name in last.seconds]
+        return Report(Timeline(f"{self.name}: the first call", tuple(bars)))
+
+    def frozen(self: Any) -> Report:
+        """What the present plan has fixed, and what it reads anew at each call."""
+        return Report(frozen_record(self, called(self)))
+
+    def why(self: Any) -> Report:
+        """The plans that were made, and why: what had changed since the plan before, old and new."""
+        rows = [PlanRow(s.number, tuple([(name, str(spec)) for name, spec in s.inputs]), s.nodes, sum(s.seconds.values()),
+                        s.reason, hints(s)) for s in self._history]  # fmt: skip
+        kept = len(self._plans)
+        return Report(Why(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows)))
+
+
+def called(graph: Any) -> Any:
+    if graph._last is None:
+        fail(GraphError, f"{graph.name} has not been called yet, so there is nothing compiled", "call the graph once", graph=graph.name)
+    return graph._last
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+
+def tree_rows(graph: Any) -> Iterator[TreeRow]:
+    last = graph._last
+    calls: dict[int, list] = {}
+    for call in last.build.top.walk() if last else ():
+        calls.setdefault(id(call.module), []).append(call)
+    reached = last.build.reached if last and last.build.backwards else None
+    members = [*graph.named_members(), *[(p, m) for p, m in graph._found if "." not in p]]
+    seen: set[int] = set()
+    for name, member in members:
+        stack = [(name, member, 0)]
+        while stack:
+            path, module, depth = stack.pop()
+            yield tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, id(module) in seen)
+            if id(module) not in seen:
+                stack += [(f"{path}.{n}", child, depth + 1) for n, child in reversed(module._modules.items()) if child is not None]
+            seen.add(id(module))
+
+
+def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached: set | None, shared: bool) -> TreeRow:
+    badges = ["shared"] if shared else []
+    own = {n: p for n, p in module._parameters.items() if p is not None}
+    if ran and not calls and not shared and not is_container(module):
+        badges.append("never ran")
+    if own and not any(p.needs for p in own.values()):
+        badges.append("frozen")
+    elif reached is not None:
+        without = [n for n, p in own.items() if p.needs and id(p) not in reached]
+        if without:
+            badges.append("no gradient" if len(without) == len(own) else f"no gradient: {', '.join(without)}")
+    if module.__dict__.get("_checkpointing"):
+        badges.append("checkpointed")
+    first = calls[0] if calls else None
+    ins = tuple([str(x.spec) for _, x in leaves([*first.args, *first.kwargs.values()]) if isinstance(x, Tensor)]) if first else ()
+    outs = tuple([str(x.spec) for _, x in leaves(first.output) if isinstance(x, Tensor)]) if first else ()
+    params = sum({id(p): p.numel() for _, p in module.named_tensors("_parameters", "", True, True)}.values())
+    return TreeRow(path, depth, type(module).__name__, module.extra_repr(), ins, outs, params, len(calls) if ran else None, tuple(badges))
+
+
+def is_container(module: Any) -> bool:
+    """ModuleList and its kind hold modules and are never called themselves."""
+    return type(module).forward is Module.forward
+
+
+def folded(rows: list[TreeRow]) -> list[TreeRow]:
+    """Neighbours that are alike, with all that is inside them, as one row with their number."""
+    result: list[TreeRow] = []
+    i = 0
+    while i < len(rows):
+        size = block_size(rows, i)
+        count = 1
+        while alike(rows[i : i + size], rows[i + count * size : i + (count + 1) * size]):
+            count += 1
+        if count > 2 or (count == 2 and size > 1):
+            head = rows[i]
+            result.append(TreeRow(**{**vars_of(head), "count": count}))
+            result += folded(rows[i + 1 : i + size])
+            i += count * size
+        else:
+            result.append(rows[i])
+            i += 1
+    return result
+
+
+def vars_of(row: TreeRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__dataclass_fields__}
+
+
+def block_size(rows: list[TreeRow], i: int) -> int:
+    """How many rows the module at i takes with all inside it."""
+    end = i + 1
+    while end < len(rows) and rows[end].depth > rows[i].depth:
+        end += 1
+    return end - i
+
+
+def alike(a: list[TreeRow], b: list[TreeRow]) -> bool:
+    if len(a) != len(b) or not a:
+        return False
+    first, second = ([{**vars_of(r), "path": r.path.rpartition(".")[2] if k else ""} for k, r in enumerate(rows)] for rows in (a, b))
+    return first == second and a[0].path.rpartition(".")[0] == b[0].path.rpartition(".")[0]
+
+
+# ---- operations ------------------------------------------------------------------------------------------------------
+
+
+def operation_text(node: Node, part: Any) -> str:
+    """`model.fc1-matmul-0(x, model.fc1.weight) -> float32[64, 10]`; names are those of the trace."""
+    reads = ", ".join([value_name(x, part) if x.__class__ is Value else repr(x) for x in node.inputs])
+    return f"{part.name_of(node)}({reads}) -> {', '.join(str(v.spec) for v in outputs_of(node))}"
+
+
+def value_name(value: Value, part: Any) -> str:
+    if isinstance(value.node, Source):
+        return value.node.name or str(value.node.op)
+    return part.name_of(value.node) + (f".{value.index}" if value.node.op.many else "")
+
+
+# ---- what holds ------------------------------------------------------------------------------------------------------
+
+
+def frozen_record(graph: Any, last: Any) -> Frozen:
+    built_in: list[tuple[str, str]] = []
+    modules = graph.all_modules()
+    training = {path for path, m in modules if m.training}
+    modes = sorted({m.training for _, m in modules})
+    if len(modes) == 1:
+        built_in.append(("all modules", "train()" if modes[0] else "eval()"))
+    elif modes:
+        for mode, paths in (("train()", training), ("eval()", {p for p, _ in modules} - training)):
+            outermost = [p for p in sorted(paths) if p.rpartition(".")[0] not in paths]
+            built_in.append((f"modules in {mode}", ", ".join(outermost[:8]) + (", ..." if len(outermost) > 8 else "")))
+    built_in += [("input " + name, str(spec)) for name, spec in last.inputs_key[0]]
+    for i, (optimizer, _) in enumerate(graph.optimizers):
+        for j, group in enumerate(optimizer.param_groups):
+            label = type(optimizer).__name__ + (f" {i}" if len(graph.optimizers) > 1 else "")
+            label += f" group {j}" if len(optimizer.param_groups) > 1 else ""
+            fixed = {k: v for k, v in group.items() if k not in ("params", "param_names", "lr", "initial_lr")}
+            built_in.append((label, ", ".join(f"{k}={v}" for k, v in fixed.items()) or "nothing"))
+    constants = [s for part in last.parts for s in part.graph.states if s.op is CONSTANT]
+    if constants:
+        listed = ", ".join(f"{s.name} {s.out_specs[0]}" for s in constants[:6])
+        built_in.append(("constants", listed + (", ..." if len(constants) > 6 else "")))
+    built_in += [(f"Python at {where_text(n.where)}" if n.where else "Python", n.text) for n in last.build.notices]
+    built_in.append(("recording of gradients", str(last.mode[0])))
+    built_in.append(("default dtype", str(last.mode[1])))
+    names = dict.fromkeys([s.name for part in last.parts for s in part.graph.states if s.op is not CONSTANT])
+    captured = {name for name, _ in last.build.captured}
+    tensors = [n for n in names if n not in captured and n not in ("lr", "generator", "micro-step number")]
+    free = [("parameters, buffers and optimizer state", f"{len(tensors)} tensors, by reference")]
+    free += [(f"captured tensor {name}", f"{t.spec}, by reference: writes to it are seen, another tensor of that name is not")
+             for name, t in last.build.captured]  # fmt: skip
+    if "lr" in names:
+        free.append(("learning rate", str(graph.lr)))
+    if "generator" in names:
+        free.append(("random numbers", "seed and counter of the generator"))
+    return Frozen(f"{graph.name}: what is frozen", tuple(built_in), tuple(free))
+
+
+def hints(summary: Any) -> tuple[str, ...]:
+    found = []
+    changed = {what: (old, new) for what, old, new in summary.reason}
+    names = {name for name, _ in summary.inputs}
+    if any(name in names for name in changed):
+        found.append("a smaller last batch is left out by DataLoader(..., drop_last=True); two plans that take turns cost nothing more")
+    if any(what.endswith(".training") for what in changed):
+        found.append("train() and eval() have a plan each; both are kept")
+    if any(what.endswith((".requires_grad", ".momentum", ".weight_decay")) for what in changed):
+        found.append("only the learning rate can change without a new plan")
+    return tuple(found)
+
+
+def picture_record(graph: Any, **_: Any) -> GraphRecord:
+    """The operations that run, for `show(graph)`."""
+    if graph._last is None:
+        return GraphRecord((), (), (), f"{graph.name}: not called yet", "call the graph once, and its operations can be shown")
+    part = graph._last.parts[0]
+    title = f"{graph.name}" + (f", {part.name}" if len(graph._last.parts) > 1 else "")
+    shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, part.graph.states, part.graph.updates)
+    return graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(part.graph.states)} states")
+

@@ -1,0 +1,243 @@
+"""Records of a graph: the tree with its badges, passes, lanes, memory, timeline, what is frozen, why it compiled again."""
+
+import re
+
+import pytest
+from graph_models import MLP, Block, Predict, TrainGraph
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.passes.rewrite import rewritten
+from minflow.core.ir import outputs_of
+from minflow.views.records import record_of
+from minflow.views.show import picture
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
+        self.blocks = nn.Sequential(*[nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.ReLU()) for _ in range(3)])
+        self.drop, self.head, self.haed = nn.Dropout(0.5), nn.Linear(64, 3), nn.Linear(64, 7)
+
+    def forward(self, x):
+        return self.head(self.drop(self.blocks(self.stem(x)).flatten(1)))
+
+
+def trained(**config):
+    flow.manual_seed(0)
+    model = Net()
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    for name, value in config.items():
+        getattr(graph.config, name)(value)
+    return graph
+
+
+X, Y = flow.rand(4, 1, 4, 4), flow.tensor([0, 1, 2, 0])
+
+
+def rows_of(graph):
+    return {row.path: row for row in graph.tree().record.rows}
+
+
+def test_the_tree_before_and_after():
+    graph = trained()
+    before = rows_of(graph)
+    assert before["model.haed"].badges == () and before["model.head"].calls is None and before["model.head"].outputs == ()
+    graph(X, Y)
+    rows = rows_of(graph)
+    assert rows["model.haed"].badges == ("never ran", "no gradient") and rows["model.head"].badges == ()
+    assert rows["model.head"].inputs == ("float32[4, 64]",) and rows["model.head"].outputs == ("float32[4, 3]",)
+    assert rows["model.blocks.0"].count == 3 and "model.blocks.1" not in rows and "model.blocks.0.0" in rows
+    assert rows["model"].params == sum(p.numel() for p in graph.model.parameters())
+    text = repr(graph.tree())
+    assert re.search(r"haed: Linear\(.*\[never ran\] \[no gradient\]", text) and re.search(r"0: Sequential  x3", text)
+    assert "haed" not in repr(graph.tree(depth=0)) and "model: Net" in repr(graph.tree(depth=0))
+
+
+def test_badges_of_frozen_partly_reached_shared_and_repeated_modules():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.frozen, self.twice = nn.Linear(4, 4), nn.Linear(4, 4)
+            self.frozen.requires_grad_(False)
+            self.alias = self.twice
+            self.part = nn.Linear(4, 4)
+            self.layers = nn.ModuleList([nn.Linear(4, 4)])
+
+        def forward(self, x):
+            x = self.twice(self.twice(self.frozen(x)))
+            mixed = nn.functional.linear(x, self.part.weight) + self.part.bias.detach()
+            return self.layers[0](mixed)
+
+    model = Odd()
+    graph = TrainGraph(model, nn.MSELoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    graph(flow.rand(4, 4), flow.rand(4, 4))
+    rows = rows_of(graph)
+    assert rows["model.frozen"].badges == ("frozen",) and rows["model.twice"].calls == 2
+    assert rows["model.alias"].badges == ("shared",) and rows["model.layers"].badges == ()
+    assert rows["model.part"].badges == ("never ran", "no gradient: bias")
+
+
+def without_dropout(graph):
+    dropped = [node for node in graph.nodes if node.op.name == "dropout"]
+    instead = {outputs_of(node)[0]: node.inputs[0] for node in dropped}
+    return rewritten(graph, [node for node in graph.nodes if node not in dropped], instead)
+
+
+def test_a_pass_that_takes_a_node_out_changes_everything_together():
+    class Dropping(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU())
+
+        def build(self, x):
+            return self.model(x)
+
+    graph = Dropping()
+    graph.repr_style = "v1"
+
+    def everywhere():
+        graph(flow.ones(2, 4))
+        graph(flow.ones(2, 4))
+        lanes = graph.lanes().record
+        return [
+            any(node.op.name == "dropout" for node in graph.nodes),
+            "-dropout-0(" in repr(graph),
+            any(n.label == "dropout" for n in record_of(graph).nodes),
+            "dropout" in picture(graph).dot,
+            any("dropout" in x.name for x in lanes.slowest) and lanes.lanes[0].ops == len(graph.nodes),
+            any("dropout" in b.name for b in graph.memory().record.blocks),
+        ]
+
+    assert everywhere() == [True] * 6
+    graph.passes.append(without_dropout)
+    assert everywhere() == [False] * 6
+    change = graph.changes("without_dropout")
+    assert [mark for mark, line in change.record.lines if "model.1-dropout-0(" in line] == ["-"]
+    assert graph.stages().record.rows[-1].removed == 1
+
+
+def test_stages_and_changes():
+    graph = trained()
+    graph(X, Y)
+    rows = graph.stages().record.rows
+    assert [row.name for row in rows] == ["trace", *[p.__name__ for p in graph.passes]]
+    assert rows[-1].nodes == len(graph.nodes) and rows[-1].arena == graph._last.parts[0].plan.arena_bytes
+    assert rows[2].removed >= 1  # constants
+    folding = graph.changes("constant_folding").record.lines
+    assert any(mark == "-" and line.startswith("full-0()") for mark, line in folding)
+    assert repr(graph.changes(0)).endswith("nothing changed") and "operations before" in repr(graph.changes("memory"))
+    assert any(mark == "+" and "_optimizer(" in line for mark, line in graph.changes("memory").record.lines)
+    with pytest.raises(flow.MinflowError, match="'fusion'"):
+        graph.changes("fusion")
+
+
+def test_lanes_and_profile():
+    graph = trained()
+    graph(X, Y)
+    first = graph.lanes().record
+    assert [lane.phase for lane in first.lanes] == ["forward", "backward", "optimizer"]
+    assert sum(lane.ops for lane in first.lanes) == len(graph._last.parts[0].plan.calls)
+    assert all(lane.seconds > 0 and lane.nbytes > 0 for lane in first.lanes)
+    times = [x.seconds for x in first.slowest]
+    assert len(times) == 10 and times == sorted(times, reverse=True)
+    for _ in range(3):
+        graph(X, Y)
+    second = graph.lanes().record
+    graph(X, Y)
+    assert graph.lanes().record == second, "only the first two calls are timed"
+    graph.profile()
+    graph(X, Y)
+    third = graph.lanes().record
+    graph(X, Y)
+    assert third != second and graph.lanes().record == third
+
+
+def test_lanes_of_a_checkpoint_and_of_accumulation():
+    flow.manual_seed(0)
+    model = nn.Sequential(Block(8, 2, 4, 0.1), nn.Flatten(), nn.Linear(32, 3))
+    model[0].to(nn.graph.GraphModule).activation_checkpointing = True
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+    graph(flow.rand(4, 4, 8), Y)
+    assert [lane.phase for lane in graph.lanes().record.lanes] == ["forward", "backward", "recompute", "optimizer"]
+    assert "checkpointed" in rows_of(graph)["model.0"].badges
+    graph.config.set_gradient_accumulation_steps(2)
+    graph(flow.rand(4, 4, 8), Y)
+    assert "micro-step (of 2)" in repr(graph.lanes()) and "micro-step: dead_code" in repr(graph.stages())
+    assert "memory of the update" in repr(graph.memory(1)) and "micro-step" in record_of(graph).title
+
+
+def test_memory():
+    graph = trained()
+    graph(X, Y)
+    record = graph.memory().record
+    assert record.least <= record.arena <= record.total
+    assert record.in_place == len(graph._last.parts[0].plan.in_place) > 10
+    assert all(b.offset + b.nbytes <= record.arena and b.first <= b.last <= record.steps for b in record.blocks)
+    text = repr(graph.memory())
+    assert text.count("|") >= 24 and "largest" in text
+
+
+def test_timeline():
+    graph = trained()
+    graph(X, Y)
+    assert [name for name, _ in graph.timeline().record.bars] == ["trace", *[p.__name__ for p in graph.passes], "plan", "first run"]
+    graph(X, Y)
+    bars = graph.timeline().record.bars
+    assert bars[-1][0] == "second run" and all(seconds > 0 for _, seconds in bars)
+
+
+def test_what_is_frozen():
+    table = flow.tensor([1.0, 2.0, 3.0])
+
+    class Frozen(TrainGraph):
+        def build(self, x, y):
+            scores = self.model(x) * table + flow.tensor([0.5, 0.5, 0.5])
+            loss = self.loss_fn(scores, y)
+            loss.backward()
+            return loss
+
+    model = Net()
+    graph = Frozen(model, nn.CrossEntropyLoss(), flow.optim.Adam(model.parameters(), lr=0.25, weight_decay=0.125))
+    model.stem.eval()
+    graph(X, Y)
+    record = graph.frozen().record
+    built_in, free = dict(record.built_in), dict(record.free)
+    assert built_in["modules in eval()"] == "model.stem" and built_in["modules in train()"] == "loss_fn, model"
+    assert "weight_decay=0.125" in built_in["Adam"] and "constant" in built_in["constants"]
+    assert free["learning rate"] == "0.25" and "float32[3]" in free["captured tensor table"] and "random numbers" in free
+    assert built_in["recording of gradients"] == "True" and "fixed in this plan" in repr(graph.frozen())
+
+
+def test_why():
+    graph = trained()
+    graph(X, Y)
+    graph(X[:2].clone(), Y[:2].clone())
+    graph.model.eval()
+    graph(X, Y)
+    plans = graph.why().record.plans
+    assert plans[0].reasons == () and len(plans) == 3
+    assert ("x", "float32[4, 1, 4, 4]", "float32[2, 1, 4, 4]") in plans[1].reasons and "drop_last" in plans[1].hints[0]
+    assert ("model.drop.training", "True", "False") in plans[2].reasons
+    text = repr(graph.why())
+    assert "3 plans made, 3 kept" in text and "because x: float32[4, 1, 4, 4] -> float32[2, 1, 4, 4]" in text
+
+
+def test_before_the_first_call():
+    graph = Predict(MLP())
+    for look in (graph.stages, graph.lanes, graph.memory, graph.timeline, graph.frozen, lambda: graph.changes(0)):
+        with pytest.raises(flow.MinflowError, match="has not been called"):
+            look()
+    assert "0 plans made" in repr(graph.why()) and "not called yet" in picture(graph).text
+    assert graph._repr_mimebundle_()["text/plain"] == repr(graph)
+
+
+def test_the_picture_of_a_graph():
+    graph = trained()
+    graph(X, Y)
+    view = picture(graph)
+    assert len(view.record.nodes) > 40 and view.dot.count("label=") and "<svg" in view.svg
+    assert {"model.head.weight", "lr", "generator"} <= {n.label for n in view.record.nodes if n.kind == "state"}
+    bundle = graph._repr_mimebundle_()
+    assert "data:image/svg+xml" in bundle["text/html"] and bundle["text/plain"] == repr(graph)

@@ -62,7 +62,6 @@ class Compiled:
     build: the trace and the calls of modules.  parts: the step; or a micro-step and an update.
     reason: (what, old, new) of everything that changed since the plan before, empty for the first.
     seconds: of trace, passes, plan, the first and the second run.  number: the how manyeth plan of its graph, from 0.
-    timed: (number of the run from 1, seconds) of the last run whose operations were timed; None before the first.
     """
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
@@ -81,7 +80,6 @@ class Compiled:
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
-        self.timed: tuple[int, float] | None = None
         self.captured = [(t, t.array, t.needs, name) for name, t in build.captured]
         self.simple = self.out_tree == "tensor"
 
@@ -105,8 +103,6 @@ class Compiled:
             for cell in plan.cells if self.steps == 1 else self.cells():
                 cell.version, cell.where = cell.version + 1, MODE.get().entered
             self.runs += 1
-            if timed:
-                self.note_time(graph, time.perf_counter() - start)
             if self.trains:
                 graph.stepped(self)
         if self.runs <= 2:
@@ -114,13 +110,6 @@ class Compiled:
         if self.simple:
             return graph.give(results[0])
         return unflatten(self.out_tree, [graph.give(array) for array in results])
-
-    def note_time(self, graph: Any, seconds: float) -> None:
-        """A timed run has ended: one fewer is to come of those that `graph.profile` asked for."""
-        self.timed = self.runs, seconds
-        if self.runs <= 2:
-            self.seconds["first run" if self.runs == 1 else "second run"] = seconds
-        graph.__dict__["_timed"] = max(0, graph.__dict__["_timed"] - 1)
 
     def cells(self) -> list:
         return [cell for part in self.parts for cell in part.plan.cells]

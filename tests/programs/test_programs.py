@@ -1,0 +1,93 @@
+"""Whole programs, run as they stand in a folder with generated CIFAR-10 files: what a user of the tutorial would do."""
+
+import math
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cifar_files import write_cifar10
+
+from minflow.data import files
+from minflow.vision.datasets import base
+
+HERE = Path(__file__).parent
+ROWS = 40  # images in each of the six parts of an archive
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a program in a folder of its own; its names afterwards."""
+    monkeypatch.setattr(files, "CIFAR_ROWS", ROWS)
+    monkeypatch.setattr(base, "fetch", lambda *args: pytest.fail("a download was tried, and the files are there"))
+    monkeypatch.setenv("MINFLOW_DATA", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    write_cifar10(tmp_path / "data", ROWS)
+    return lambda name: runpy.run_path(str(HERE / name))
+
+
+def bits(tensor):
+    return tensor.numpy().tobytes()
+
+
+def state_bits(run):
+    found = {name: bits(tensor) for name, tensor in run.model.state_dict().items()}
+    for i, parameter in enumerate(run.optimizer.parameters()):
+        found |= {f"{i} {key}": bits(tensor) for key, tensor in run.optimizer.state[parameter].items()}
+    return found
+
+
+def test_train_eager(run, capsys):
+    names = run("train_eager.py")
+    assert len(names["losses"]) == 4 and names["seen"] == 5 * ROWS  # the last batch has 8 images
+    assert abs(names["losses"][0] - math.log(1000)) < 0.15  # the head of a thousand classes, not that of ten
+    head = dict(names["model"].named_parameters())
+    assert head["classifer.1.weight"].grad is None and head["classifier.1.weight"].grad is not None
+    assert "200 of 200: loss" in capsys.readouterr().out
+
+
+def test_train_graph(run, capsys):
+    names = run("train_graph.py")
+    printed = capsys.readouterr().out
+    step = names["step"]
+    assert len(names["losses"]) == 3 and names["seen"] == 3 * 64 and len(step._plans) == 1
+    assert abs(names["losses"][0] - math.log(1000)) < 0.15
+    assert "-input_" not in names["before"] and "(CONFIG:config:GraphConfig(training=True, ))" in names["before"]
+    modules, inputs = re.compile(r"\(MODULE:[\w.]+:\w+"), "(INPUT:_model.features.18.1-input_0:"
+    assert modules.findall(names["before"]) == modules.findall(names["after"])
+    assert len(modules.findall(names["after"])) == 1 + len(list(names["model"].modules())) and inputs in names["after"]
+
+    # debug(1) told of the one build, module by module, before the first loss was printed.
+    assert printed.count("start building graph.") == 1
+    assert printed.index("start building graph.") < printed.index("(MODULE:model:MobileNetV2())\n")
+    assert printed.index("(OUTPUT:_model-output_0") < printed.index("end building graph modules.") < printed.index("64 of 200")
+    lines = {line.strip() for line in printed.splitlines()}
+    assert "(MODULE:model.classifier.1:Linear(in_features=1280, out_features=1000, bias=True))" in lines
+    assert not any(line.startswith("(MODULE:model.classifer") for line in lines)  # no call of it, so no line
+
+
+def test_both_trainings_agree(run):
+    eager, graph = run("train_eager.py"), run("train_graph.py")
+    assert eager["losses"][:3] == graph["losses"]
+
+
+def test_predict_graph(run, capsys):
+    names = run("predict_graph.py")
+    assert names["in_training"].shape == (32, 10) and len(names["predict"]._plans) == 3  # train, eval, the batch of 8
+    assert [x.shape for x in names["answers"]] == [(32, 10), (8, 10)]
+    assert [*map(bits, names["answers"])] == [*map(bits, names["expected"])]
+    assert not np.array_equal(names["in_training"].numpy(), names["answers"][0].numpy())
+    assert f"{names['right']} of {ROWS} right" in capsys.readouterr().out
+
+
+def test_resume_graph(run, tmp_path):
+    names = run("resume_graph.py")
+    whole, at_once, later = names["whole"], names["at_once"], names["later"]
+    assert (tmp_path / "checkpoint").is_dir()
+    expected = [*map(bits, whole.losses[2:])]
+    assert len(set(map(bits, whole.losses))) == 4
+    for other in (at_once, later):
+        assert [*map(bits, other.losses)] == expected
+        assert state_bits(other) == state_bits(whole) and other.step.lr == whole.step.lr != 0.05
+    assert any(key.endswith("momentum_buffer") for key in state_bits(whole)) and len(state_bits(whole)) > 400

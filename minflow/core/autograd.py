@@ -15,7 +15,7 @@ from . import events
 from .errors import GradError, NonFiniteError, ShapeError
 from .grad_modes import no_grad
 from .ir import Freed, Node, Value, outputs_of, toposort, where_text
-from .op import MODE, NUMBERS, Mode, caller, describe, fail, name_of
+from .op import MODE, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
 from .rebind import in_place
@@ -193,7 +193,7 @@ def no_gradient(out, verb: str) -> GradError:
         where=f"at {where_text(caller(4))}",
         hint=(
             "requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
-            "under no_grad, and by making a new tensor from numbers"
+            "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph"
         ),
     )
 
@@ -206,6 +206,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     Raises GradError: nothing requires grad, not a scalar, a second backward, or a saved value was changed in place.
     """
     mode = MODE.get()
+    check_numbers(as_tuple(tensors))
     outputs = [mode.own(t) for t in as_tuple(tensors)]
     given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, given, "backward")
@@ -246,6 +247,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     allow_unused: give None for an input that the outputs do not depend on (otherwise a GradError names it).
     """
     mode = MODE.get()
+    check_numbers(as_tuple(outputs))
     outs = [mode.own(t) for t in as_tuple(outputs)]
     sources = [mode.own(x) for x in as_tuple(inputs)]
     for i, x in enumerate(sources):

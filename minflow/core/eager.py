@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import GradError
 from .ir import Cell, Node, Value, new_value, where_text
-from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, infer
+from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, check_numbers, infer
 from .ops.shape import cast, view_write
 from .rebind import bump, cell_of, make_view, refresh
 from .spec import spec_of
@@ -95,6 +95,9 @@ class Eager(Mode):
         dtype, specs = infer(op, inputs, attrs)
         if dtype is not None:
             return self.run(op, tuple([to_dtype(x, dtype) for x in inputs]), attrs)
+        for array in arrays:
+            if array is None:  # some kernels would take it for a number; the others fail, and `apply` sees why
+                check_numbers(inputs)
         if not op.many:
             spec = specs[0]
             if op.is_view:
@@ -221,6 +224,8 @@ class Eager(Mode):
 
     def write(self, target, root, path, new) -> None:
         """Write the storage of `target`, and rebind the Value of its base."""
+        if new.array is None or target.array is None:
+            check_numbers((new, target))
         np.copyto(target.array, new.array)
         bump(root, caller(3))
         if not self.grad:

@@ -201,6 +201,26 @@ def apply(op: Op, *inputs, **attrs):
         return MODE.get().run(op, inputs, attrs)
     except OverflowError:
         raise outside(op, inputs) from None
+    except MinflowError:
+        raise
+    except Exception:
+        check_numbers(inputs)
+        raise
+
+
+def check_numbers(inputs: Sequence) -> None:
+    """Refuse a tensor that was made while a graph was built and is used elsewhere: it has no numbers."""
+    if MODE.get().trace is None:
+        for x in inputs:
+            if x is not None and getattr(x, "array", x) is None:
+                raise symbolic(x)
+
+
+def symbolic(x: Any) -> TraceError:
+    """The error for a symbolic tensor outside the build that made it."""
+    return TraceError("a symbolic tensor is used outside the build that made it, where it has no numbers",
+                      values={"tensor": describe(x)}, where=here(),
+                      hint="return it from build: what the graph gives has numbers; or compute it without the graph")  # fmt: skip
 
 
 def outside(op: Op, inputs: Sequence) -> MinflowError:
@@ -272,8 +292,8 @@ def data_dependent(*specs, **attrs) -> None:
     """The shape rule of an op whose result's shape depends on numbers: eager only, where the result says it."""
     if MODE.get().trace is not None:
         raise TraceError(
-            "the shape of the result would depend on numbers, and while tracing there are none",
-            hint="flow.where(mask, x, 0) keeps the shape; a sum over x * mask leaves out the rest; or do this before the graph",
+            "the shape of the result would depend on numbers, and while a graph is built there are none",
+            hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; or do it before the call",
         )
     return None
 
@@ -332,6 +352,8 @@ def describe(x: Any) -> str:
         text = repr(x)
         return text if len(text) <= 80 else text[:77] + "..."
     node = x.value.node if getattr(x, "value", None) is not None else None
+    if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):
+        return f"{spec}  ({node.op} {node.name})"
     return f"{spec}  (made at {where_text(node.where)})" if node is not None and node.where else str(spec)
 
 

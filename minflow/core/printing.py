@@ -104,7 +104,7 @@ def text(tensor) -> str:
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
     if tensor.array is None:
-        parts += ["...", f"size={tuple(tensor.spec.shape)}", "is_lazy='True'"]
+        parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
         parts.append(numbers(tensor.array, len("tensor(")) if tensor.array.size else "[]")
         if not tensor.array.size and tensor.spec.shape != (0,):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .errors import DTypeError, GradError, ShapeError
 from .ir import Cell, Value, Where
-from .op import MODE, NUMBERS, Op, caller, explain, fail, infer, outside, using
+from .op import MODE, NUMBERS, Op, caller, check_numbers, explain, fail, infer, outside, using
 from .ops.shape import cast, clone, derive, detach, expand, full
 
 
@@ -145,6 +145,9 @@ def in_place(op: Op, target, *others, **attrs):
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     except OverflowError:
         raise outside(op, inputs) from None
+    except TypeError:
+        check_numbers(inputs)
+        raise
     bump(target, caller(2))
     return target
 

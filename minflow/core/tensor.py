@@ -14,9 +14,9 @@ from . import autograd, printing
 from . import functions as F
 from .display import Display
 from .errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
-from .ir import LEAF, Source, Value, where_text
+from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods
-from .op import EPOCH, MODE, apply, fail
+from .op import EPOCH, MODE, apply, check_numbers, describe, fail, here
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, phantom, write
 from .spec import (
@@ -34,6 +34,14 @@ from .spec import (
     spec_of,
     uint8,
 )
+
+
+INSTEAD = {  # what to try where the numbers of a symbolic tensor are asked for
+    "bool": "flow.where(cond, a, b) takes the place of if",
+    "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
+    "tensor": "flow.stack([...]) makes a tensor of tensors",
+    "item": "return the tensor from build, and look at what the graph gives; or compute it before the call",
+}
 
 
 class Size(tuple):
@@ -200,7 +208,10 @@ class Tensor(Methods, Display):
             fail(GradError, f"only floating tensors can require grad, not {self.dtype.name}", "x.float() first", tensor=self)
         if not requires_grad and not self.is_leaf:
             fail(GradError, "requires_grad can be turned off for leaves only, and this tensor was computed", ".detach()", tensor=self)
-        if bool(requires_grad) is not self.needs:
+        if self.array is None and (mode := MODE.get()).trace is not None:  # while a graph is built: its Value stays
+            self.needs = bool(requires_grad)
+            mode.leaves[self.value] = self
+        elif bool(requires_grad) is not self.needs:
             EPOCH.now += 1
             self.needs = bool(requires_grad)
             self.value = leaf_value(self) if requires_grad else None
@@ -255,7 +266,7 @@ class Tensor(Methods, Display):
         return apply(s.detach, self)
 
     def detach_(self) -> Tensor:
-        self.value, self.needs = None, False
+        self.value, self.needs = None if self.array is not None else self.detach().value, False
         return self
 
     @property
@@ -272,6 +283,9 @@ class Tensor(Methods, Display):
         """Look at another tensor's storage from now on."""
         if not isinstance(other, Tensor):
             fail(DTypeError, "x.data = ... takes a tensor", "flow.tensor(...)", value=other)
+        if MODE.get().trace is not None:
+            fail(TraceError, "x.data = ... while a graph is built: x would have no numbers after it",
+                 "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)  # fmt: skip
         EPOCH.now += 1
         self.array, self.cell, self.alias = other.array, cell_of(other), None
         if self.spec is not other.spec:
@@ -283,14 +297,9 @@ class Tensor(Methods, Display):
     def numbers(self, verb: str) -> np.ndarray:
         """The array, or the TraceError of a symbolic tensor."""
         if self.array is None:
-            made = where_text(self.value.node.where) if self.value is not None else "?"
-            raise TraceError(
-                f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none",
-                values={"tensor": f"{self.spec}, made at {made}"},
-                where=f"at {where_text(autograd.caller(3))}",
-                hint="flow.where(cond, a, b) instead of if; return the tensor from build and look at it there; "
-                "or compute it outside the graph",
-            )
+            check_numbers((self,))
+            what = f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none"
+            raise TraceError(what, values={"tensor": describe(self)}, where=here(), hint=INSTEAD.get(verb, INSTEAD["item"]))
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -305,7 +314,7 @@ class Tensor(Methods, Display):
 
     def item(self) -> bool | int | float:
         """The one number of a tensor of one element, as a Python number."""
-        if self.spec.size != 1:
+        if self.spec.size != 1 and self.array is not None:
             fail(ShapeError, f"item() of a tensor with {self.spec.size} numbers", ".tolist(), or .mean().item()", tensor=self)
         return self.numbers("item").item()
 
@@ -314,7 +323,7 @@ class Tensor(Methods, Display):
         return self.numbers("tolist").tolist()
 
     def one(self, verb: str):
-        if self.spec.size != 1:
+        if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
             fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint, tensor=self)
         return self.numbers(verb).item()
@@ -329,7 +338,7 @@ class Tensor(Methods, Display):
         return int(self.one("int"))
 
     def __index__(self) -> int:
-        if self.spec.dtype.rank > 1:
+        if self.spec.dtype.rank > 1 and self.array is not None:
             fail(DTypeError, f"a {self.dtype.name} tensor cannot be an index", ".long()", tensor=self)
         return int(self.one("index"))
 
@@ -338,6 +347,8 @@ class Tensor(Methods, Display):
 
     def __format__(self, form: str) -> str:
         """One number as a number (`f"{loss:>7f}"`), more as their text."""
+        if self.array is None and form[-1:] in tuple("bcdeEfFgGnoxX%"):
+            self.numbers("format")
         number = self.array is not None and self.spec.size == 1 and (form or not self.ndim)
         return format(self.item() if number else str(self), form)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..op import MODE, NUMBERS, fail
 from ..ops import index as i
 from ..ops import shape as s
@@ -122,7 +122,8 @@ def masked_select(input, mask):
 def one_hot(input, num_classes: int = -1):
     """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data."""
     if num_classes == -1:
-        i.data_dependent()  # in a graph the number of classes must be said
+        if MODE.get().trace is not None:
+            fail(TraceError, "one_hot: while a graph is built there are no numbers to count the classes in", "num_classes=10", input=input)
         if not input.spec.size:
             fail(
                 OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input

@@ -14,6 +14,7 @@ from minflow.vision.datasets import base
 
 HERE = Path(__file__).parent
 ROWS = 40  # images in each of the six parts of an archive
+HEAD_THAT_NEVER_RAN = {"model.classifer", "model.classifer.0", "model.classifer.1"}  # sic
 
 
 @pytest.fixture
@@ -57,6 +58,12 @@ def test_train_graph(run, capsys):
     modules, inputs = re.compile(r"\(MODULE:[\w.]+:\w+"), "(INPUT:_model.features.18.1-input_0:"
     assert modules.findall(names["before"]) == modules.findall(names["after"])
     assert len(modules.findall(names["after"])) == 1 + len(list(names["model"].modules())) and inputs in names["after"]
+
+    # The new head is in the model and does nothing: three rows of the tree say so, and no other.
+    rows = step.tree().record.rows
+    assert {row.path for row in rows if "never ran" in row.badges} == HEAD_THAT_NEVER_RAN
+    assert [row.path for row in rows if "no gradient" in row.badges] == ["model.classifer.1"]
+    assert len(re.findall(r"classifer: Sequential .*\[never ran\]$", str(step.tree()), re.MULTILINE)) == 1
 
     # debug(1) told of the one build, module by module, before the first loss was printed.
     assert printed.count("start building graph.") == 1

@@ -157,6 +157,9 @@ def test_train_print_debug_save_load(text, sources, here, capsys):
     for part in after_listing(text):
         assert part in listing
 
+    silent = [row.path for row in graph.tree().record.rows if "never ran" in row.badges]
+    assert silent == ["model.classifer", "model.classifer.0", "model.classifer.1"]
+
     for level in (LEVEL, SHORT_LEVEL):
         graph.debug(-1)
         run(sources[level], names)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.executor import LOCK
 from ...compiler.passes import PASSES, Pass
 from ...core import events
 from ...core.display import Display
@@ -232,7 +233,11 @@ class Graph(Looking, Reports, Display):
                 del own["_plans"][key]
 
     def compile_for(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
-        """Trace and compile for these inputs; nothing of the graph changes if that fails."""
+        """Trace and compile for these inputs, one graph at a time; nothing of the graph changes if that fails."""
+        with LOCK:
+            return self.compile_now(key, args, kwargs)
+
+    def compile_now(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         own = self.__dict__
         if type(self).build is Graph.build:
             mistakes.missing_build(self)

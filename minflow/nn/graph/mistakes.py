@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import random
+import sys
+import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -208,6 +211,9 @@ def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
 # ---- what will not repeat --------------------------------------------------------------------------------------------
 
 
+LIBRARIES = tuple(dict.fromkeys(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")))
+
+
 class Notice(NamedTuple):
     """Something that build does in Python, which happens once and not at each call."""
 
@@ -218,8 +224,11 @@ class Notice(NamedTuple):
 
 @contextmanager
 def watched(build: Any) -> Iterator[None]:
-    """While build runs, note what will not repeat: print, writes to plain attributes, `random`, `time`."""
-    seen = build.notices
+    """While build runs, note what will not repeat: print, writes to plain attributes, `random`, `time`.
+
+    Only what the learner's own code does, on this thread: libraries and other threads may look at the clock.
+    """
+    seen, here_now = build.notices, threading.get_ident()
     originals: list[tuple[Any, str, Any]] = []
 
     def note(kind: str, text: str) -> None:
@@ -230,9 +239,8 @@ def watched(build: Any) -> Iterator[None]:
         original = getattr(owner, name)
 
         def wrapped(*args, **kwargs):
-            import sys
-
-            if not OURS[sys._getframe(1).f_code.co_filename]:
+            file = sys._getframe(1).f_code.co_filename
+            if threading.get_ident() == here_now and not OURS[file] and not file.startswith(LIBRARIES):
                 note(kind, text)
             return original(*args, **kwargs)
 
@@ -266,9 +274,13 @@ def attributes(build: Any) -> dict[str, Any]:
 
 
 def tell(graph: Any, notice: Notice) -> None:
-    """Tell of it once: a warning at the learner's line."""
+    """Tell of it once in the life of a graph: a warning at the learner's line."""
     import warnings
 
+    told = graph.__dict__.setdefault("_told", set())
+    if (notice.kind, notice.where) in told:
+        return
+    told.add((notice.kind, notice.where))
     from ...core.errors import MinflowWarning
 
     code, instruction = notice.where or (None, 0)

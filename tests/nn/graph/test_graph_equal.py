@@ -314,3 +314,84 @@ def test_clip_grad_norm_inside_build():
     assert bits(graph_norm) == bits(norm)
     assert {k.removeprefix("model."): bits(g) for k, g in graph.grads.items()} == eager_grads
     assert {k: bits(v) for k, v in model.state_dict().items()} == eager
+
+
+class Sawtooth(flow.optim.lr_scheduler.LRScheduler):
+    """A schedule of a learner's own."""
+
+    def get_lr(self):
+        return [base * (1 - 0.2 * (self.last_epoch % 4)) for base in self.base_lrs]
+
+
+class NoClass:
+    """Anything with a `step` that writes the rate."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def step(self):
+        for group in self.optimizer.param_groups:
+            group["lr"] *= 0.9
+
+
+s = flow.optim.lr_scheduler
+SCHEDULERS = {
+    "step": lambda o: s.StepLR(o, 2, 0.5),
+    "multistep": lambda o: s.MultiStepLR(o, [1, 3], 0.1),
+    "linear": lambda o: s.LinearLR(o, 0.1, total_iters=4),
+    "cosine": lambda o: s.CosineAnnealingLR(o, 5),
+    "lambda": lambda o: s.LambdaLR(o, [lambda k: 0.9**k, lambda k: 1.0]),
+    "sequential": lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=2), s.StepLR(o, 1, 0.7)], [2]),
+    "own": Sawtooth,
+    "no class": NoClass,
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_every_scheduler_of_eager_works(name):
+    def make():
+        model = MLP()
+        optimizer = flow.optim.SGD([{"params": model.layers[0].parameters()}, {"params": model.layers[2].parameters(), "lr": 0.3}], lr=0.1)
+        return model, nn.CrossEntropyLoss(), optimizer, SCHEDULERS[name](optimizer)
+
+    results = both_ways(make, CASES["mlp"][1], 6)
+    assert_same(results)
+    rates = [[group["lr"] for group in optimizer.param_groups] for optimizer, _ in results[1][2].optimizers]
+    assert rates[0] == results[1][2].lr and len(results[1][2]._plans) == 1 and rates[0] != [0.1, 0.3]
+
+
+def test_two_optimizers_with_a_schedule_each():
+    def losses(as_graph):
+        flow.manual_seed(0)
+        model, loss_fn = MLP(), nn.CrossEntropyLoss()
+        first = flow.optim.SGD(model.layers[0].parameters(), lr=0.1, momentum=0.9)
+        second = flow.optim.Adam(model.layers[2].parameters(), lr=0.01)
+        schedules = s.StepLR(first, 1, 0.5), s.LinearLR(second, 0.5, total_iters=3)
+
+        class Two(nn.Graph):
+            def __init__(self):
+                super().__init__()
+                self.model, self.loss_fn = model, loss_fn
+                for optimizer, schedule in zip((first, second), schedules):
+                    self.add_optimizer(optimizer, lr_sch=schedule)
+
+            def build(self, x, y):
+                loss = self.loss_fn(self.model(x), y)
+                loss.backward()
+                return loss
+
+        graph, found = Two(), []
+        for x, y in CASES["mlp"][1] * 2:
+            if as_graph:
+                found.append(bits(graph(x, y)))
+                continue
+            first.zero_grad()
+            second.zero_grad()
+            loss = loss_fn(model(x), y)
+            loss.backward()
+            for step in (first, second, *schedules):
+                step.step()
+            found.append(bits(loss))
+        return found
+
+    assert losses(True) == losses(False)

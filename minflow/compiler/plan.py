@@ -320,7 +320,10 @@ def overwritable(node: Node) -> Sequence:
 
 def owner_of(array: np.ndarray) -> object:
     """What owns the memory: two arrays that share memory have the same owner."""
-    return array if array.base is None else array.base
+    owner: object = array
+    while (base := getattr(owner, "base", None)) is not None:
+        owner = base
+    return owner
 
 
 def run_many(kernel: Callable, args: list, reads: list, slots: Slots, places: list) -> None:

@@ -143,6 +143,8 @@ class Trace(Mode):
         node = Node(op, [t.value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
         node.origin, node.number = self.origin, len(self.graph.nodes)
         self.graph.nodes.append(node)
+        if self.watch is not None:
+            self.watch.added(node)
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
         return [Tensor(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]
 

@@ -213,10 +213,10 @@ class Build:
             return [self.part("step", trace, outputs, {**wanted, **gradients})]
         parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
-        with using(mode.but(origin=OPTIMIZER, grad=False)):
+        with using(mode.but(origin=OPTIMIZER, scope="", grad=False)) as adding:
             for p in parameters:
                 total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
-                mode.update(accumulate, [total], [total, p.grad, count], {})
+                adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, wanted)
         second = Trace()
         inner = second.but(grad=False, watch=self)

@@ -1,16 +1,19 @@
 """How an nn.Graph prints: OneFlow's listing with seven tags, 80 columns wide; pure text from what is there.
 
 "seed" is the form of v0.6 (`_G_0-input_0`), "v1" that of later versions (`_G_0_input.0.0_2`) with a line per operation.
-Before the first call the modules and their tensors; after it also the inputs and outputs of every module that ran.
-Read next: `debug.py`, which prints the same lines while a graph is built.
+Before the first call the modules and their tensors; after it also the inputs and outputs of every module that ran (those
+of its first call). A module that stands in two places has those lines under its first name in both.
+Knows nothing of how a build goes on. Read next: `debug.py`, which prints the same lines while a graph is built.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
-from ...core.ir import Node, Source, Value, outputs_of
+from ...core.ir import STATE, Node, Source, Value, outputs_of, where_text
+from ...core.spec import Spec
 from ...core.tensor import Tensor
 from .tree import unflatten
 
@@ -31,24 +34,40 @@ def marked(tree: Any) -> Any:
 
 
 def keys_of(path: Any) -> tuple:
-    """A path of keys and positions; `flatten` gives it as text, "0[1]['key']"."""
+    """A path of keys and positions; `flatten` gives it as text, "0[1]['key']". A key without a literal stays text."""
     if isinstance(path, tuple):
         return path
-    import ast
+    keys: list[Any] = []
+    try:
+        place = ast.parse(path, mode="eval").body
+        while isinstance(place, ast.Subscript):
+            keys.insert(0, ast.literal_eval(place.slice))
+            place = place.value
+        return ast.literal_eval(place), *keys
+    except (SyntaxError, ValueError):
+        head, _, rest = path.partition("[")
+        first, _, rest = rest.partition("]")
+        return int(head), int(first) if first.isdigit() else first.strip("'\""), *([rest.strip("[]")] if rest else [])
 
-    head, _, rest = path.partition("[")
-    return (int(head), *[ast.literal_eval(part.rstrip("]")) for part in rest.split("[")]) if rest else (int(head),)
+
+def clean(text: str) -> str:
+    """Without characters that break a line or a terminal; names come from users."""
+    return text if text.isprintable() else "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
 
 
 # ---- one tensor ------------------------------------------------------------------------------------------------------
 
 
-def meta(tensor: Tensor, lazy: bool = False, parameter: bool = False) -> str:
-    """`tensor(..., size=(64, 3, 32, 32), dtype=minflow.float32)`, broken where 80 columns are full."""
-    spec = tensor.spec
+def meta(tensor: Tensor, lazy: bool = False, parameter: bool = False, parts: int = 1) -> str:
+    """`tensor(..., size=(64, 3, 32, 32), dtype=minflow.float32)`, broken where 80 columns are full.
+
+    parts: how many micro-steps give one such tensor each; they come back as one.
+    """
+    spec: Spec = tensor.spec
+    shape = spec.shape if parts == 1 else (parts * spec.shape[0], *spec.shape[1:]) if spec.shape else (parts,)
     suffixes = [] if spec.device.type == "cpu" else [f"device='{spec.device}'"]
     suffixes += ["is_lazy='True'"] if lazy else []
-    suffixes += [f"size={tuple(spec.shape)}", f"dtype={spec.dtype}"]
+    suffixes += [f"size={tuple(shape)}", f"dtype={spec.dtype}"]
     suffixes += ["requires_grad=True"] if parameter and tensor.needs else []
     text = "tensor(..." if spec.size else "tensor([]"
     used = len(text) + 2
@@ -93,119 +112,192 @@ def v1_names(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
             yield f"{place}_{number}", value
 
 
-def io_lines(tag: str, owner: str, args: Any, kwargs: Any, lazy: bool, style: str) -> list[str]:
+def io_lines(tag: str, owner: str, args: Any, kwargs: Any, lazy: bool, style: str, parts: int = 1) -> list[str]:
     """The INPUT or OUTPUT lines of a graph or a module."""
     word = tag.lower()
-    names = seed_names(args, kwargs) if style == "seed" else v1_names(args, kwargs)
+    names = v1_names(args, kwargs) if style == "v1" else seed_names(args, kwargs)
     owner = clean(owner)
-    between = f"-{word}_" if style == "seed" else f"_{word}."
+    between = f"_{word}." if style == "v1" else f"-{word}_"
     lines = []
     for name, leaf in names:
         if isinstance(leaf, Tensor):
-            lines.append(f"({tag}:_{owner}{between}{name}:{meta(leaf, lazy)})")
+            lines.append(f"({tag}:_{owner}{between}{name}:{meta(leaf, lazy, parts=parts)})")
         else:
-            lines.append(f"[WARNING]({tag}:_{owner}{between}{name}:{type(leaf)})")
+            lines.append(f"[WARNING]({tag}:_{owner}{between}{name}:{clean(str(type(leaf)))})")
     return lines
 
 
-def outputs_as_args(output: Any, whole: bool) -> tuple:
-    """What was returned, as positional values; a graph's output counts as one, a module's tuple as several."""
-    return tuple(output) if isinstance(output, tuple) and not whole else (output,)
+def module_inputs(call: Any, style: str) -> list[str]:
+    return io_lines("INPUT", call.path, call.args, call.kwargs, True, style)
+
+
+def module_outputs(call: Any, style: str) -> list[str]:
+    """What a module returned; a list or a tuple counts as several outputs."""
+    outputs = call.output if isinstance(call.output, list | tuple) else (call.output,)
+    return io_lines("OUTPUT", call.path, outputs, {}, True, style) if call.done else []
+
+
+def graph_inputs(build: Any, style: str) -> list[str]:
+    args, kwargs = build.given()
+    return io_lines("INPUT", build.graph.name, args, kwargs, False, style)
+
+
+def graph_outputs(build: Any, style: str) -> list[str]:
+    """What build returned, as the call gives it. A list or tuple counts as several outputs, in v1 as one that is nested."""
+    output = build.top.output
+    outputs = output if isinstance(output, list | tuple) and style != "v1" else (output,)
+    return io_lines("OUTPUT", build.graph.name, outputs, {}, False, style, build.graph.config.accumulation)
 
 
 # ---- the listing -----------------------------------------------------------------------------------------------------
 
 
-def clean(text: str) -> str:
-    """Without characters that break a line or a terminal; names come from users."""
-    return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
-
-
 def graph_head(graph: Any) -> str:
-    return f"(GRAPH:{graph.name}:{type(graph).__name__})"
+    return f"(GRAPH:{clean(graph.name)}:{type(graph).__name__})"
 
 
 def module_head(path: str, module: Any) -> str:
-    return clean(f"(MODULE:{path}:{type(module).__name__}({module.extra_repr()}))")
+    return clean(f"(MODULE:{path}:{module_text(module)})")
+
+
+def module_text(module: Any) -> str:
+    """`Linear(in_features=4, out_features=5, bias=True)`; the brackets hold what the class says of itself."""
+    try:
+        return f"{type(module).__name__}({module.extra_repr()})"
+    except Exception as error:  # a listing is most wanted where something is wrong
+        return f"{type(module).__name__}(extra_repr fails: {type(error).__name__})"
 
 
 def tensor_lines(path: str, module: Any) -> list[str]:
     """The PARAMETER and BUFFER lines of a module's own tensors."""
     rows = [("PARAMETER", name, t, True) for name, t in module._parameters.items()]
     rows += [("BUFFER", name, t, False) for name, t in module._buffers.items()]
-    return [f"({tag}:{clean(f'{path}.{name}')}:{meta(t, parameter=p)}): ()" for tag, name, t, p in rows if t is not None]
-
-
-def block(head: str, children: list[str]) -> str:
-    if not children:
-        return f"{head}: ()"
-    return f"{head}: (" + "".join(["\n  " + child.replace("\n", "\n  ") for child in children]) + "\n)"
+    return [f"({tag}:{clean(f'{path}.{name}')}:{meta(t, parameter=p)})" for tag, name, t, p in rows if t is not None]
 
 
 def text(graph: Any, style: str = "seed") -> str:
-    """The whole listing."""
-    compiled = graph._last
-    build = compiled.build if compiled else None
-    calls: dict[str, Any] = {}
-    for call in build.top.walk() if build else ():
-        calls.setdefault(call.path, call)
-    operators = operator_lines(compiled) if compiled and style == "v1" else {}
-    children = [f"(CONFIG:config:{graph.config!r})"]
-    if build:
-        args, kwargs = build.given()
-        children += io_lines("INPUT", graph.name, args, kwargs, False, style)
-    for name, member in graph.named_members():
-        children.append(module_text(name, member, calls, operators, style))
-    for path, module in graph._found:
-        if "." not in path:
-            children.append(module_text(path, module, calls, operators, style))
-    children += operators.get("", [])
-    if build:
-        children += io_lines("OUTPUT", graph.name, outputs_as_args(build.top.output, True), {}, False, style)
-    return block(graph_head(graph), children)
+    """The whole listing. Never raises: what goes wrong is told in its place."""
+    try:
+        return "\n".join(Listing(graph, style).lines())
+    except Exception as error:
+        name = graph.__dict__.get("_name", "not initialized")
+        return f"(GRAPH:{name}:{type(graph).__name__}): ({type(error).__name__}: {clean(str(error))[:200]})"
 
 
-def module_text(path: str, module: Any, calls: dict, operators: dict, style: str) -> str:
-    """One module and all inside it; a loop, so that depth is no limit."""
-    done: dict[str, str] = {}
-    stack = [(path, module, False)]
-    while stack:
-        place, top, ready = stack.pop()
-        inner = [(f"{place}.{name}", child) for name, child in top._modules.items() if child is not None]
-        if not ready:
-            stack.append((place, top, True))
-            stack += [(p, m, False) for p, m in inner]
-            continue
-        call = calls.get(place)
-        children = io_lines("INPUT", place, call.args, call.kwargs, True, style) if call else []
-        children += tensor_lines(place, top)
-        children += [done.pop(p) for p, _ in inner]
-        children += operators.get(place, [])
-        if call and call.done:
-            children += io_lines("OUTPUT", place, outputs_as_args(call.output, False), {}, True, style)
-        done[place] = block(module_head(place, top), children)
-    return done[path]
+class Listing:
+    """One listing: what to look up, and the lines so far.
+
+    calls: id(module) -> its first call in the last build.  operators: path -> OPERATOR lines, taken out as they are told.
+    """
+
+    def __init__(self, graph: Any, style: str):
+        self.graph, self.style = graph, style
+        compiled = graph._last
+        self.build = compiled.build if compiled else None
+        self.calls: dict[int, Any] = {}
+        for call in self.build.top.walk() if self.build else ():
+            self.calls.setdefault(id(call.module), call)
+        located = graph._debug.get("located", False)
+        self.operators = operator_lines(graph, compiled, located) if compiled and style == "v1" else {}
+        self.rows: list[str] = []
+
+    def add(self, depth: int, line: str) -> None:
+        pad = "  " * depth
+        self.rows.append(pad + line.replace("\n", "\n" + pad))
+
+    def lines(self) -> list[str]:
+        graph, build, style = self.graph, self.build, self.style
+        if style not in STYLES:
+            self.add(0, f"(repr_style {clean(repr(style))} is none of {' and '.join(map(repr, STYLES))}: this is the first)")
+        self.add(0, f"{graph_head(graph)}: (")
+        self.add(1, f"(CONFIG:config:{graph.config!r})")
+        for line in graph_inputs(build, style) if build else ():
+            self.add(1, line)
+        for name, member in graph.named_members():
+            self.module(name, member)
+        for path, module in graph._found:  # met by the build elsewhere: in a closure, in a global
+            if "." not in path and id(module) in self.calls:
+                self.module(path, module)
+        for line in [line for lines in self.operators.values() for line in lines]:
+            self.add(1, line)
+        for line in graph_outputs(build, style) if build else ():
+            self.add(1, line)
+        self.add(0, ")")
+        return self.rows
+
+    def module(self, path: str, module: Any) -> None:
+        """One module and all inside it; a loop, so that depth is no limit."""
+        trail: list[int] = []  # the modules around: one that holds itself is not followed
+        stack: list[tuple[int, str, Any]] = [(1, path, module)]
+        while stack:
+            depth, path, module = stack.pop()
+            if module is None:  # a line that had to wait for those before it
+                self.add(depth, path)
+                continue
+            del trail[depth - 1 :]
+            head = module_head(path, module)
+            if id(module) in trail:
+                self.add(depth, f"{head}: (...)")
+                continue
+            trail.append(id(module))
+            call = self.calls.get(id(module))
+            before = module_inputs(call, self.style) if call else []
+            before += [f"{line}: ()" for line in tensor_lines(path, module)]
+            inner = [(f"{path}.{name}", child) for name, child in module._modules.items() if child is not None]
+            after = self.operators.pop(path, [])
+            after += module_outputs(call, self.style) if call else []
+            if not before and not inner and not after:
+                self.add(depth, f"{head}: ()")
+                continue
+            self.add(depth, f"{head}: (")
+            for line in before:
+                self.add(depth + 1, line)
+            stack.append((depth, ")", None))
+            stack += [(depth + 1, line, None) for line in reversed(after)]
+            stack += [(depth + 1, p, m) for p, m in reversed(inner)]
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
 
 
-def operator_lines(compiled: Any) -> dict[str, list[str]]:
-    """scope -> the OPERATOR lines of its operations, of what runs after all passes."""
+def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str, list[str]]:
+    """path of a module -> the OPERATOR lines of its tensors and operations, of what runs after all passes."""
     found: dict[str, list[str]] = {}
+    owned = {f"{path}.{name}": path for path, m in graph.all_modules() for name in (*m._parameters, *m._buffers)}
+    told = set()
+    for part in compiled.parts:
+        read = {x.node for node in part.graph.nodes for x in node.inputs if x.__class__ is Value}
+        for source in part.graph.states:
+            if source.op is STATE and source in read and source.name in owned and source.name not in told:
+                told.add(source.name)
+                found.setdefault(owned[source.name], []).append(variable_line(source))
     for part in compiled.parts:
         for node in part.graph.nodes:
-            found.setdefault(node.scope, []).append(operator_line(node, part.names))
+            where = f", location=({where_text(node.where)})" if located and node.where is not None else ""
+            found.setdefault(node.scope, []).append(clean(operator_line(node, part.names, where)))
     return found
 
 
 def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:
-    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`."""
+    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name as `[<in>, <in>]`."""
     ins = ", ".join([lbn(x, names) if x.__class__ is Value else repr(x) for x in node.inputs])
+    ins = f"[{ins}]" if getattr(node.op, "variadic", False) else ins
     outs = ", ".join([lbn(v, names) for v in outputs_of(node)])
+    return f"(OPERATOR: {names[node]}({ins}) -> ({outs}), {placement(node)}{more})"
+
+
+def variable_line(source: Source) -> str:
+    """`(OPERATOR: model.fc1.weight() -> (out:sbp=(B), size=(5, 4), dtype=(minflow.float32)), placement=(...))`."""
+    return clean(f"(OPERATOR: {source.name}() -> (out:{sized(source.out_specs[0])}), {placement(source)})")
+
+
+def placement(node: Node) -> str:
     device = node.out_specs[0].device
-    placement = f'minflow.placement(type="{device.type}", ranks=[{device.index}])'
-    return f"(OPERATOR: {names[node]}({ins}) -> ({outs}), placement=({placement}){more})"
+    return f'placement=(minflow.placement(type="{device.type}", ranks=[{device.index}]))'
+
+
+def sized(spec: Spec) -> str:
+    return f"sbp=(B), size={tuple(spec.shape)}, dtype=({spec.dtype})"
 
 
 def lbn(value: Value, names: dict[Node, str]) -> str:
@@ -215,4 +307,4 @@ def lbn(value: Value, names: dict[Node, str]) -> str:
         name = f"{node.name or node.op}/out"
     else:
         name = f"{names.get(node, str(node.op))}/{node.op.outputs[value.index]}_0"
-    return f"{name}:(sbp=(B), size={tuple(value.spec.shape)}, dtype=({value.spec.dtype}))"
+    return f"{name}:({sized(value.spec)})"

@@ -1,6 +1,9 @@
 """What is printed while a graph is built, level by level, and the tree so far where a build fails."""
 
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 from graph_models import MLP, Predict, TrainGraph
@@ -35,7 +38,7 @@ def printed(level, capsys, plain=False, **options):
     graph = trained()
     graph.debug(level, **options)
     graph(X, Y)
-    text = re.sub(r"\d+\.\d\ds", "0.00s", capsys.readouterr().out)
+    text = re.sub(r"\d+\.\d+s\b", "0.00s", capsys.readouterr().out)
     return re.sub(r"(\.py):\d+", r"\1:0", text) if plain else text
 
 
@@ -48,14 +51,59 @@ def test_levels_add_to_each_other(capsys):
     texts = [printed(level, capsys) for level in (-1, 0, 1, 2, 3)]
     assert texts[0] == ""
     for fewer, more in zip(texts[1:], texts[2:]):
-        lines = [line for line in more.split("\n")]
+        lines = more.split("\n")
         assert all(line in lines for line in fewer.split("\n") if "TrainGraph_" not in line)
     heads = re.findall(r"\(MODULE:(\S+?):", texts[2])
     assert heads == ["model", "model.fc1", "model.drop", "model.fc2", "loss_fn"]
-    assert "(BUFFER" not in texts[2] and texts[2].count("(PARAMETER") == 4
-    assert texts[3].count("(OPERATOR: ") == len([1 for _ in re.finditer("OPERATOR", texts[3])]) > 15
+    assert "(BUFFER" not in texts[2] and texts[2].count("(PARAMETER") == 4 and "(OPERATOR" not in texts[2]
     assert "backward, device=cpu:0" in texts[3] and "optimizer, device=cpu:0" in texts[3] and "test_debug.py" not in texts[3]
     assert "at test_debug.py:" in texts[4] and "at graph_models.py:" in texts[4] and "minflow/" not in texts[4]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_every_operation_is_told_once_under_the_name_that_the_plan_has(parts, capsys):
+    """Also those of an autograd.Function, of a recomputed module, and of the update after accumulated gradients."""
+
+    class Twice(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class Doubled(Net):
+        def forward(self, x):
+            return super().forward(Twice.apply(x * self.fc1.bias.sum()))
+
+    model = Doubled()
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.Adam(model.parameters(), lr=0.1))
+    graph.model.fc1.to(nn.graph.GraphModule).activation_checkpointing = True
+    graph.passes = []
+    graph.config.set_gradient_accumulation_steps(parts)
+    graph.debug(2)
+    graph(flow.ones(4, 4), flow.tensor([0, 1, 1, 0]))
+    told = re.findall(r"\(OPERATOR: (.+?)\(", capsys.readouterr().out)
+    assert told == [name for part in graph._last.parts for name in part.names.values()]
+    assert len(set(told)) == len(told) > 20 or parts == 2
+    assert any("Twice" in name or "function" in name.lower() for name in told)
+
+
+def test_inputs_of_operations_have_the_names_of_the_listing(capsys):
+    outside, layer = flow.ones(3, 4), nn.Linear(4, 4)
+
+    class Reads(nn.Graph):
+        def build(self, x):
+            return layer(x + outside)[1:].chunk(2, 1)[1] * 0.5
+
+    graph = Reads()
+    graph.debug(2)
+    graph(X)
+    lines = [line.strip() for line in capsys.readouterr().out.split("\n") if "OPERATOR" in line]
+    assert lines[0].startswith("(OPERATOR: add-0(x: float32[3, 4], ")
+    assert lines[1].startswith("(OPERATOR: Linear-matmul-0(add-0: float32[3, 4], Linear.weight: ")
+    assert lines[-1].startswith("(OPERATOR: mul-0(") and ", 0.5) -> (float32[2, 2]), device=cpu:0, sbp=(B))" in lines[-1]
 
 
 def test_positions_are_the_learners_own_and_as_deep_as_asked(capsys):
@@ -67,6 +115,35 @@ def test_positions_are_the_learners_own_and_as_deep_as_asked(capsys):
     assert "    at " not in printed(3, capsys, max_py_stack_depth=0)
 
 
+def test_a_gradient_has_the_lines_of_its_forward(capsys):
+    text = printed(3, capsys)
+    after = text.partition("model-relu_grad-0")[2].split("(OPERATOR")[0]
+    assert re.search(r"at test_debug.py:\d+ in forward <.*>\n +at graph_models.py:\d+ in build < loss = ", after)
+    optimizer = text.partition("start building graph optimizer.")[2]
+    assert "model.fc1.weight_optimizer(" in optimizer and "    at " not in optimizer
+    assert "minflow" not in text.replace("minflow.", "")
+    assert re.search(r"at linear.py:\d+ in forward", printed(3, capsys, only_user_py_stack=False))
+
+
+def test_positions_in_a_notebook():
+    pytest.importorskip("IPython")
+    program = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in CELLS:
+    shell.run_cell(cell, store_history=True)
+"""
+    cells = ["import minflow as flow\nfrom minflow import nn",
+             "class Net(nn.Module):\n    def forward(self, x):\n        y = x.exp()\n        return y @ y",
+             "class G(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = Net()\n"
+             "    def build(self, x):\n        return self.model(x)",
+             "g = G()\ng.debug(3)\ng(flow.ones(2, 3))"]  # fmt: skip
+    run = subprocess.run([sys.executable, "-c", program.replace("CELLS", repr(cells))], capture_output=True, text=True, timeout=120)
+    assert "at In[2]:3 in forward < y = x.exp() >\n" in run.stdout, run.stdout + run.stderr
+    assert "at In[3]:6 in build < return self.model(x) >\n" in run.stdout
+    assert re.search(r">>> \(MODULE:model:Net\(\)\)  float32\[2, 3\]\n>>>   ShapeError.*\n>>>   at In\[2\]:4 < return y @ y >", run.stdout)
+
+
 def test_debug_alone_is_level_0_and_later_builds_hear_of_it(capsys):
     graph = trained()
     graph(X, Y)
@@ -75,10 +152,42 @@ def test_debug_alone_is_level_0_and_later_builds_hear_of_it(capsys):
     graph(X, Y)
     assert capsys.readouterr().out == ""  # nothing is built
     graph(flow.ones(2, 4), Y[:2].clone())
-    assert capsys.readouterr().out.startswith("(GRAPH:TrainGraph_0:TrainGraph) start building graph.\n")
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[0] == "(GRAPH:TrainGraph_0:TrainGraph) makes plan number 1, for x: float32[2, 4], y: int64[2]."
+    assert lines[1] == "(GRAPH:TrainGraph_0:TrainGraph) start building graph."
     graph.debug(-1)
     graph(flow.ones(1, 4), Y[:1].clone())
+    graph.debug(1, mode=False)
+    graph(flow.ones(4, 4), flow.tensor([0, 0, 1, 1]))
     assert capsys.readouterr().out == ""
+
+
+def test_lines_are_out_before_the_build_goes_on(capsys):
+    seen = []
+
+    class Looks(nn.Module):
+        def forward(self, x):
+            seen.append(capsys.readouterr().out)
+            return x * 1
+
+    graph = Predict(Looks())
+    graph.debug(1)
+    graph(X)
+    head, line = seen[0].split("\n")[-3:-1]
+    assert head == "  (MODULE:model:Looks())" and line.startswith("    (INPUT:_model-input_0:tensor(")
+
+
+def test_what_goes_wrong_in_telling_ends_the_telling_only(capsys, monkeypatch):
+    from minflow.nn.graph import listing
+
+    def broken(*args):
+        raise RuntimeError("no head today")
+
+    monkeypatch.setattr(listing, "module_head", broken)
+    graph = trained()
+    graph.debug(1)
+    graph(X, Y)
+    assert capsys.readouterr().out.endswith("debug stopped: RuntimeError: no head today\n")
 
 
 def test_other_ranks_say_nothing(capsys):
@@ -109,20 +218,51 @@ class Wrong(nn.Module):
         return self.head(self.blocks(x))
 
 
-def test_the_tree_so_far_with_the_failing_line(capsys):
-    graph = Predict(Wrong())
-    with pytest.raises(flow.MinflowError, match="takes 4") as caught:
-        graph(X)
-    out = capsys.readouterr().out.rstrip("\n").split("\n")
-    assert out[0] == "(GRAPH:Predict_0:Predict) was built up to here:"
-    marked = [line for line in out if line.startswith(">>>")]
-    assert re.fullmatch(r">>> +model.head: Linear\(in_features=4, out_features=2, bias=True\)  float32\[3, 3\] ->", marked[0])
-    assert re.fullmatch(r">>> +at test_debug.py:\d+ < return self.head\(self.blocks\(x\)\) >", marked[1])
-    assert "ShapeError: linear: the input has 3 features" in marked[2] and len(marked) == 3
-    assert any("model.blocks: Sequential()  float32[3, 4] -> float32[3, 3]" in line for line in out)
-    assert sum("Linear" in line for line in out) < 8, "equal modules are folded"
-    (note,) = caught.value.__notes__
-    assert "Predict_0" in note and "model.head (Linear)" in note and "test_debug.py:" in note
+def told(graph, *inputs, capsys, error=flow.MinflowError, match=None):
+    """The lines printed by a call that fails, and the error."""
+    with pytest.raises(error, match=match) as caught:
+        graph(*inputs)
+    return capsys.readouterr().out.rstrip("\n").split("\n"), caught.value
+
+
+def test_the_tree_so_far_with_the_failing_line(capsys, golden):
+    lines, error = told(Predict(Wrong()), X, capsys=capsys, match="takes 4")
+    golden("graph_debug_failing", re.sub(r"(\.py):\d+", r"\1:0", "\n".join(lines)))
+    marked = [line for line in lines if line.startswith(">>>")]
+    assert re.fullmatch(r">>> +\(MODULE:model.head:Linear\(in_features=4, out_features=2, bias=True\)\)  float32\[3, 3\]", marked[0])
+    assert "ShapeError: linear: the input has 3 features" in marked[1] and len(marked) == 3
+    assert re.fullmatch(r">>> +at test_debug.py:\d+ < return self.head\(self.blocks\(x\)\) >", marked[2])
+    (note,) = error.__notes__
+    assert re.fullmatch(r"while building Predict_0: in model.head \(Linear\), at test_debug.py:\d+ < return .* >", note)
+
+
+def test_a_long_tree_is_shut_where_all_went_well(capsys):
+    class Long(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.Sequential(*[nn.Sequential(nn.Linear(4 + i, 5 + i), nn.ReLU()) for i in range(30)])
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.head(self.parts(x))
+
+    graph = Predict(Long())
+    lines, _ = told(graph, X, capsys=capsys)
+    assert len(lines) < 40 and lines[-4].startswith("        (MODULE:model.parts.29:Sequential())")
+    assert lines[-3].startswith(">>>   (MODULE:model.head:")
+    assert sum("(2 modules inside)" in line for line in lines) == 30
+    graph.model.parts[28][0] = nn.Linear(9, 9)
+    lines, _ = told(graph, X, capsys=capsys)
+    assert lines[-3].startswith(">>>       (MODULE:model.parts.28.0:Linear") and lines[-4].startswith("        (MODULE:model.parts.28:")
+
+
+def test_modules_without_end(capsys):
+    class Endless(nn.Module):
+        def forward(self, x):
+            return self(x + 1)
+
+    lines, _ = told(Predict(Endless()), X, capsys=capsys, error=RecursionError)
+    assert len(lines) < 100 and any(re.search(r"\.\.\. \d+ rows \.\.\.", line) for line in lines) and max(map(len, lines)) < 160
 
 
 def test_an_error_in_build_itself_and_a_foreign_one(capsys):
@@ -132,22 +272,99 @@ def test_an_error_in_build_itself_and_a_foreign_one(capsys):
             self.model = model
 
         def build(self, x):
-            h = self.model(x)
-            return {"h": h}["missing"]
+            self.model(x)
+            return json.loads("{")
 
-    with pytest.raises(KeyError, match="missing") as caught:
-        Foreign(MLP((4, 3)))(X)
-    out = capsys.readouterr().out
-    assert re.search(r'>>>  at test_debug.py:\d+ < return \{"h": h\}\["missing"\] >\n>>>  KeyError: .missing', out)
-    assert "model.layers.0: Linear" in out and "in build" in caught.value.__notes__[0]
+    original = json.JSONDecodeError
+    lines, error = told(Foreign(MLP((4, 3))), X, capsys=capsys, error=original, match="double quotes")
+    assert lines[-2].startswith(">>> JSONDecodeError: Expecting")
+    assert re.fullmatch(r'>>> at test_debug.py:\d+ < return json.loads\("\{"\) >', lines[-1])
+    assert "(MODULE:model.layers.0:Linear" in lines[3] and "in build, at test_debug.py" in error.__notes__[0]
 
-    class Empty(nn.Graph):
+
+@pytest.mark.parametrize(("body", "words", "line"), [
+    ("x + 1", "None", "def build(self, x):"), ("return x @ flow.ones(7, 7)", "7", "return x @ flow.ones(7, 7)"),
+    ("return 3", "int", "def build(self, x):"), ("return x if x.sum() > 0 else -x", "bool", "return x if x.sum()"),
+    ("self.held = [x * 2]; return x", "self.held", "def build(self, x):"),
+])  # fmt: skip
+def test_errors_outside_of_modules_mark_a_line_of_build(body, words, line, capsys, tmp_path, monkeypatch):
+    program = f"import minflow as flow\nclass Plain(flow.nn.Graph):\n    def build(self, x):\n        {body}\n"
+    (tmp_path / "plain_graph.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "plain_graph", raising=False)
+    lines, error = told(__import__("plain_graph").Plain(), X, capsys=capsys, match=words)
+    assert lines[0] == "(GRAPH:Plain_0:Plain) failed before any module was called:"
+    assert f"< {line}" in lines[2] and lines[2].startswith(f">>> at plain_graph.py:{3 if line.startswith('def') else 4} ")
+    assert line in error.__notes__[0]
+
+
+def test_an_error_that_the_program_caught_is_not_the_failing_one(capsys):
+    class Tries(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(5, 4), nn.Linear(4, 4)
+
         def build(self, x):
-            x + 1
+            try:
+                y = self.one(x)
+            except flow.MinflowError:
+                y = self.two(x)
+            return {"y": y}["z"]
 
-    with pytest.raises(flow.MinflowError, match="None"):
-        Empty()(X)
-    assert "was built up to here" in capsys.readouterr().out
+    lines, error = told(Tries(), X, capsys=capsys, error=KeyError)
+    assert lines[1].endswith("float32[3, 4]  (raised, and the program caught it)") and lines[1].startswith("    (MODULE:one:")
+    assert [line.startswith(">>>") for line in lines] == [False, False, False, True, True] and "in build" in error.__notes__[0]
+
+
+def test_an_error_in_a_pass(capsys):
+    def broken(graph):
+        raise RuntimeError("no pass")
+
+    graph = Predict(MLP((4, 3)))
+    graph.passes.append(broken)
+    lines, error = told(graph, X, capsys=capsys, error=RuntimeError)
+    assert lines[0] == "(GRAPH:Predict_0:Predict) was built, and could not be compiled:" and "in its passes and plan" in error.__notes__[0]
+
+
+def test_an_error_is_told_once_and_stays_itself(capsys):
+    mistake = ValueError("always the same")
+
+    class Raises(nn.Module):
+        def forward(self, x):
+            raise mistake
+
+    graph = Predict(Raises())
+    lines, error = told(graph, X, capsys=capsys, error=ValueError)
+    assert error is mistake and len(lines) == 4
+    lines, error = told(graph, X, capsys=capsys, error=ValueError)
+    assert lines == [""] and len(error.__notes__) == 1
+
+
+def test_a_graph_goes_on_after_a_failed_build(capsys):
+    graph = Predict(nn.Linear(4, 2))
+    told(graph, flow.ones(3, 5), capsys=capsys)
+    assert graph(X).shape == (3, 2) and capsys.readouterr().out == ""
+
+
+def test_hostile_texts_in_the_tree(capsys):
+    class Evil(nn.Module):
+        def extra_repr(self):
+            raise RuntimeError("no repr")
+
+        def forward(self, x):
+            raise ValueError("\x1b[31mred\nsecond line")
+
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.add_module("\x1b[2J\n", Evil())
+
+        def forward(self, x):
+            return self._modules["\x1b[2J\n"](x)
+
+    lines, error = told(Predict(Holder()), X, capsys=capsys, error=ValueError)
+    assert "\x1b" not in "\n".join(lines) + error.__notes__[0] and len(lines) == 5
+    assert "Evil(extra_repr fails: RuntimeError)" in lines[2] and "ValueError: \\x1b[31mred" in lines[3]
 
 
 def test_streamed_lines_come_before_the_error(capsys):
@@ -160,15 +377,19 @@ def test_streamed_lines_come_before_the_error(capsys):
 
 
 def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
-    from minflow.nn.graph import debug
+    from minflow.nn.graph import failing
 
     def broken(*args):
         raise RuntimeError("telling failed")
 
-    monkeypatch.setattr(debug, "tree_so_far", broken)
+    monkeypatch.setattr(failing, "tree_so_far", broken)
     with pytest.raises(flow.MinflowError, match="takes 4") as caught:
         Predict(Wrong())(X)
-    assert caught.value.__notes__ == ["while building Predict_0"]
+    assert "Predict_0: in model.head" in caught.value.__notes__[0] and capsys.readouterr().out == ""
+    monkeypatch.setattr(failing, "calls_of", broken)
+    with pytest.raises(flow.MinflowError, match="takes 4") as caught:
+        Predict(Wrong())(X)
+    assert caught.value.__notes__ == ["while building Predict_1 (its modules could not be told: RuntimeError)"]
 
 
 def test_an_interrupt_is_no_mistake(capsys):

@@ -1,0 +1,188 @@
+"""What is printed where a build fails: the modules so far with their shapes, the failing one and its line marked.
+
+The error itself goes its way, with a note of where it came from. Read next: `build.py`, whose calls these are.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import linecache
+import os
+import sysconfig
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.errors import MinflowError
+from ...core.ir import Where, file_name
+from ...core.op import OURS
+from ...core.tensor import Tensor
+from . import listing
+from .tree import leaves
+
+ROWS = 40  # of a tree; beyond, what is inside of modules that went well is left out, the innermost first
+DEEP = 24  # levels that are drawn by indenting
+NOTE = "while building "
+MARK, PLAIN = ">>> ", "    "
+
+
+def failed(graph: Any, build: Any, error: BaseException) -> None:
+    """Print the tree of modules so far with the failing line marked, and note it on the error, which goes on its way.
+
+    Nothing for an interrupt, which is no mistake in the program, nor for an error that was told of before.
+    """
+    if not isinstance(error, Exception) or any(str(note).startswith(NOTE) for note in getattr(error, "__notes__", ())):
+        return
+    where = ""
+    try:
+        path = calls_of(build, error.__traceback__)
+        place, source = failing_line(graph, error.__traceback__)
+        inside = "its passes and plan" if build.debug.traced_whole else "build"
+        inside = f"{path[-1].path} ({type(path[-1].module).__name__})" if path else inside
+        where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
+        print("\n".join(map(listing.clean, tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip()))), flush=True)
+    except Exception as own:  # what went wrong in the program must not be hidden by what goes wrong in telling of it
+        where = where or f" (its modules could not be told: {type(own).__name__})"
+    error.add_note(f"{NOTE}{graph.name}{where}")
+
+
+# ---- where -----------------------------------------------------------------------------------------------------------
+
+
+def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
+    """The calls of modules that the error came through, outermost first. An error that the program caught is in none."""
+    found = []
+    code = type(build).call.__code__
+    while trace is not None:
+        if trace.tb_frame.f_code is code and (call := trace.tb_frame.f_locals.get("call")) is not None:
+            found.append(call)
+        trace = trace.tb_next
+    return found
+
+
+def failing_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
+    """("file.py:12", its source) of the innermost line of the learner's, or else of the def of build."""
+    found = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not OURS[code.co_filename] and not library(code.co_filename):
+            found = code.co_filename, trace.tb_lineno
+        trace = trace.tb_next
+    if found is None:
+        code = type(graph).build.__code__
+        found = code.co_filename, code.co_firstlineno
+    return f"{file_name(found[0])}:{found[1]}", source_of(*found)
+
+
+@functools.cache
+def library(file: str) -> bool:
+    """Is it Python's own or numpy's? A line of theirs says little; packages of models are as the learner's own."""
+    inside = sysconfig.get_path("stdlib") + os.sep
+    packages = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+    if file.startswith(os.path.dirname(np.__file__) + os.sep) or file.startswith("<frozen "):
+        return True
+    return file.startswith(inside) and not file.startswith(packages) and "site-packages" not in file
+
+
+def source_of(file: str, number: int | None) -> str:
+    """`< return x @ w >`: linecache has the cells of a notebook too."""
+    line = linecache.getline(file, number or 0).strip()
+    return f"< {line} >" if line else ""
+
+
+def line_of(where: Where) -> str:
+    """`net.py:12 in forward < return x @ w >` of a place that a node remembers."""
+    code, instruction = where
+    number = next((n for first, end, n in code.co_lines() if first <= instruction < end), None) or code.co_firstlineno
+    return f"{file_name(code.co_filename)}:{number} in {code.co_name} {source_of(code.co_filename, number)}".rstrip()
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+
+def tree_so_far(graph: Any, build: Any, error: Exception, path: list[Any], line: str) -> list[str]:
+    said = (error.what if isinstance(error, MinflowError) else str(error)).partition("\n")[0]
+    message = f"{type(error).__name__}: {said}".removesuffix(": ")[:120]
+    head = listing.graph_head(graph)
+    if build.debug.traced_whole:
+        return [f"{head} was built, and could not be compiled:", f"{MARK}{message}", f"{MARK}{line}"]
+    if not build.top.children:
+        return [f"{head} failed before any module was called:", f"{MARK}{message}", f"{MARK}{line}"]
+    alike = signatures(build)
+    depth = deepest = max(call_depth(build).values())
+    rows = tree(build, path, line, message, alike, deepest)
+    while len(rows) > ROWS and depth:
+        depth -= 1
+        rows = tree(build, path, line, message, alike, depth)
+    if len(rows) > 2 * ROWS:  # a very deep nesting, perhaps without end
+        rows[ROWS:-ROWS] = [f"{PLAIN}... {len(rows) - 2 * ROWS} rows ..."]
+    return [f"{head} was built up to here:", *rows]
+
+
+def signatures(build: Any) -> dict[Any, int]:
+    """call -> a number, the same for calls of equal modules with equal shapes all the way down."""
+    numbers: dict[Any, int] = {}
+    found: dict[Any, int] = {}
+    for call in reversed(list(build.top.walk())):  # children before parents
+        inner = tuple([found[child] for child in call.children])
+        own = call if not call.done else (listing.module_text(call.module), shapes(call))
+        found[call] = numbers.setdefault((own, inner), len(numbers))
+    return found
+
+
+def call_depth(build: Any) -> dict[Any, int]:
+    found = {build.top: 0}
+    for call in build.top.walk():
+        found.update(dict.fromkeys(call.children, found[call] + 1))
+    return found
+
+
+class Run(NamedTuple):
+    """Calls that follow each other and are alike: the first, the last, and how many."""
+
+    first: Any
+    last: Any
+    times: int
+
+
+def runs(calls: list[Any], alike: dict[Any, int]) -> list[Run]:
+    groups = [list(group) for _, group in itertools.groupby(calls, alike.__getitem__)]
+    return [Run(group[0], group[-1], len(group)) for group in groups]
+
+
+def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, int], limit: int) -> list[str]:
+    """The rows: calls that the error came through are followed, others no deeper than `limit`."""
+    rows: list[str] = []
+    through, failing = set(path), path[-1] if path else build.top
+    stack: list[tuple[int, Any]] = [(0, Run(build.top, build.top, 1))]
+    while stack:
+        depth, run = stack.pop()
+        if isinstance(run, str):  # a row that had to wait for those before it
+            rows.append(run)
+            continue
+        call, pad = run.first, "  " * (min(depth, DEEP) - 1)
+        if call is not build.top:
+            more = f"  x{run.times}, to {run.last.path}" if run.times > 1 else ""
+            more += "" if call.done or call in through else "  (raised, and the program caught it)"
+            closed = depth >= limit and call not in through and bool(call.children)
+            more += f"  ({sum(1 for _ in call.walk()) - 1} modules inside)" if closed else ""
+            head = listing.module_head(call.path, call.module)
+            rows.append(f"{MARK if call is failing else PLAIN}{pad}{head}  {shapes(call)}{more}")
+            if closed:
+                continue
+        if call is failing:
+            stack += [(depth, f"{MARK}{'  ' * min(depth, DEEP)}{text}") for text in (line, message)]
+        stack += [(depth + 1, inner) for inner in reversed(runs(call.children, alike))]
+    return rows
+
+
+def shapes(call: Any) -> str:
+    """`float32[4, 7] -> float32[4, 3]`; no result where it did not return."""
+    ins = specs([*call.args, *call.kwargs.values()])
+    return f"{ins} -> {specs(call.output)}" if call.done else ins
+
+
+def specs(values: Any) -> str:
+    return ", ".join([str(x.spec) for _, x in leaves(values) if isinstance(x, Tensor)])

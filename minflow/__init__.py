@@ -13,6 +13,7 @@ import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .core import eager as _eager  # the mode that runs everything until something else is entered
+from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
 from .core.creation import (
     arange, as_tensor, bernoulli, empty, empty_like, eye, from_dlpack, from_numpy, full, full_like, is_tensor, linspace, normal,
     ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm, tensor, zeros, zeros_like,

@@ -157,7 +157,10 @@ def define(
 
 
 def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None):
-    """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name."""
+    """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name.
+
+    What a function without `out` returns is copied to where the result is wanted; a view stays a view.
+    """
     import numpy as xp
 
     if ufunc is not None:
@@ -165,9 +168,26 @@ def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None
     elif function is None:
         return functools.partial(kernel, op)
     else:
+        op.takes_out = not op.is_view and op.infer is not data_dependent
+        if op.takes_out and "out" not in inspect.signature(function).parameters:
+            function = copied_out(function)
         op.kernel = functools.partial(function, xp)
-        op.takes_out = "out" in inspect.signature(function).parameters
     return function
+
+
+def copied_out(function: Callable) -> Callable:
+    """A kernel with `out=`, of one that gives new arrays."""
+
+    @functools.wraps(function)
+    def written(xp, *arrays, out=None, **attrs):
+        found = function(xp, *arrays, **attrs)
+        if out is None:
+            return found
+        for place, result in zip(out, found) if found.__class__ is tuple else ((out, found),):
+            xp.copyto(place, result)
+        return out
+
+    return written
 
 
 # ---- the door and its modes --------------------------------------------------------------------------------------

@@ -1,31 +1,34 @@
-"""conv2d and its two gradients: per tile of images, im2col into a small reused buffer and one matrix product.
+"""conv2d and its two gradients, position by position of the filter.
 
 The three ops are bilinear in (image, filter, cotangent), and each is the gradient of the others, so any derivative is
-one of them again. 1x1 filters need no im2col; channel-wise (depthwise) ones are K*K shifted multiply-adds over tiles that
-stay in cache. Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15; Chellapilla et al. 2006 for im2col.
+one of them again. Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
+Read next: `../backend/fast/conv.py`, the kernels that programs run.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import product
 
-from ..backend.blas import on_one_thread
 from ..errors import ShapeError
 from ..examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec
 from .rules import need_floating
-from .scratch import buffer
-
-TILE = 1 << 20  # bytes that stay in the second-level cache; im2col takes four of them, which measured best
-SMALL = 64  # below so many pixels a product per image is too small, and images are joined
 
 Pair = tuple[int, int]
 
 
-def extent(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """How many positions a filter has along one axis."""
-    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+def positions(size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1), ceil_mode: bool = False) -> Pair:
+    """How many positions a filter or a window has along height and width.
+
+    In ceil mode the last one may reach over the edge, but must begin inside.
+    """
+    found = []
+    for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
+        reach = n + 2 * p - d * (k - 1) - 1
+        m = (-(-reach // s) if ceil_mode else reach // s) + 1
+        found.append(m - 1 if ceil_mode and (m - 1) * s >= n + p else m)
+    return found[0], found[1]
 
 
 def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
@@ -43,7 +46,7 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
         )
     if weight.shape[0] % groups:
         raise ShapeError(f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups", hint="a multiple of groups")
-    out = tuple(extent(n, k, s, p, d) for n, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation))
+    out = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     if min(out) < 1:
         grown = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
         reach = tuple(d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation))
@@ -74,7 +77,7 @@ CASES = [
 
 def out_shape(x, w, o):
     g = GEOMETRY | o
-    return x[0], w[0], *[extent(*a) for a in zip(x[2:], w[2:], g["stride"], g["padding"], g["dilation"])]
+    return x[0], w[0], *positions(x[2:], w[2:], g["stride"], g["padding"], g["dilation"])
 
 
 conv2d = define(
@@ -118,22 +121,7 @@ conv2d_weight_grad = define(
 )  # fmt: skip
 
 
-# ---- pieces of images --------------------------------------------------------------------------------------------
-
-
-def padded(x, padding: Pair, purpose: str):
-    """Images with a border of zeros, in scratch memory; the images themselves where there is none."""
-    ph, pw = padding
-    if not (ph or pw):
-        return x
-    n, c, h, w = x.shape
-    out = buffer(purpose, (n, c, h + 2 * ph, w + 2 * pw), x.dtype)
-    out[:, :, :ph] = 0
-    out[:, :, ph + h :] = 0
-    out[:, :, ph : ph + h, :pw] = 0
-    out[:, :, ph : ph + h, pw + w :] = 0
-    out[:, :, ph : ph + h, pw : pw + w] = x
-    return out
+# ---- the kernels -------------------------------------------------------------------------------------------------
 
 
 def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
@@ -142,208 +130,43 @@ def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
     return x[..., top : top + (size[0] - 1) * stride[0] + 1 : stride[0], left : left + (size[1] - 1) * stride[1] + 1 : stride[1]]
 
 
-class Geometry:
-    """Sizes of one convolution, and how its images are cut into tiles."""
-
-    def __init__(self, x_shape, w_shape, stride: Pair, padding: Pair, dilation: Pair, groups: int, itemsize: int):
-        self.n, self.c, self.h, self.w = x_shape
-        self.f, self.cg, self.kh, self.kw = w_shape
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.size = tuple(extent(*a) for a in zip(x_shape[2:], w_shape[2:], stride, padding, dilation))
-        self.pixels = self.size[0] * self.size[1]
-        self.fg = self.f // groups
-        self.pointwise = self.kh == self.kw == 1 and padding == (0, 0)
-        self.plain = self.pointwise and stride == (1, 1)
-        self.depthwise = self.cg == 1 and groups > 1
-        self.depth = self.cg * self.kh * self.kw
-        column = self.depth * self.pixels * itemsize
-        self.tile = max(1, min(self.n, 4 * TILE // max(column, 1)))
-
-    def tiles(self):
-        return [slice(i, min(i + self.tile, self.n)) for i in range(0, self.n, self.tile)]
-
-    def im2col(self, x, group: int):
-        """(CG*KH*KW, T*OH*OW) of the padded images of one tile: column t*OH*OW + p is what the filter meets at pixel p."""
-        t = x.shape[0]
-        x = x[:, group * self.cg : (group + 1) * self.cg]
-        columns = buffer("im2col", (self.cg, self.kh, self.kw, t, *self.size), x.dtype)
-        for u in range(self.kh):
-            for v in range(self.kw):
-                columns[:, u, v] = shifted(x, u, v, self.size, self.stride, self.dilation).swapaxes(0, 1)
-        return columns.reshape(self.depth, t * self.pixels)
-
-    def col2im(self, columns, x) -> None:
-        """Add (CG*KH*KW, T*OH*OW) back to where `im2col` took it from."""
-        t = x.shape[0]
-        columns = columns.reshape(self.cg, self.kh, self.kw, t, *self.size)
-        for u in range(self.kh):
-            for v in range(self.kw):
-                place = shifted(x, u, v, self.size, self.stride, self.dilation)
-                np.add(place, columns[:, u, v].swapaxes(0, 1), out=place)
-
-    def joined(self, g, group: int, purpose: str):
-        """The cotangent of one tile as (FG, T*OH*OW)."""
-        g = g[:, group * self.fg : (group + 1) * self.fg]
-        t = g.shape[0]
-        if t == 1:
-            return g.reshape(self.fg, self.pixels)
-        out = buffer(purpose, (self.fg, t, *self.size), g.dtype)
-        out[...] = g.swapaxes(0, 1)
-        return out.reshape(self.fg, t * self.pixels)
+def grouped(x, groups: int):
+    """(N, C, H, W) as (N, groups, C / groups, H, W)."""
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
 
-# ---- the kernels -------------------------------------------------------------------------------------------------
+def bordered(xp, x, padding: Pair):
+    """Images with zeros around them."""
+    return xp.pad(x, ((0, 0), (0, 0), *[(p, p) for p in padding]))
 
 
 @kernel(conv2d)
-@on_one_thread
-def _(xp, x, weight, stride, padding, dilation, groups, out=None):
-    geo = Geometry(x.shape, weight.shape, stride, padding, dilation, groups, x.itemsize)
-    out = xp.empty((geo.n, geo.f, *geo.size), x.dtype) if out is None else out
-    if not out.size:
-        return out
-    if geo.depthwise:
-        return depthwise(xp, geo, x, weight, out)
-    filters = weight.reshape(groups, geo.fg, geo.depth)
-    if geo.plain and groups == 1 and geo.pixels >= SMALL:
-        xp.matmul(filters[0], x.reshape(geo.n, geo.c, geo.pixels), out=out.reshape(geo.n, geo.f, geo.pixels))
-        return out
-    for tile in geo.tiles():
-        images = padded(x[tile], padding, "padded")
-        t = images.shape[0]
-        for group in range(groups):
-            columns = geo.im2col(images, group)
-            if t == 1:
-                place = out[tile.start, group * geo.fg : (group + 1) * geo.fg].reshape(geo.fg, geo.pixels)
-                xp.dot(filters[group], columns, out=place)
-            else:
-                product = buffer("product", (geo.fg, t * geo.pixels), x.dtype)
-                xp.dot(filters[group], columns, out=product)
-                out[tile, group * geo.fg : (group + 1) * geo.fg] = product.reshape(geo.fg, t, *geo.size).swapaxes(0, 1)
-    return out
+def _(xp, x, weight, stride, padding, dilation, groups):
+    size = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    x = grouped(bordered(xp, x, padding), groups)
+    filters = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
+    out = xp.zeros((len(x), groups, filters.shape[1], *size), x.dtype)
+    for u, v in product(*map(range, weight.shape[2:])):
+        out += xp.einsum("ngchw,gfc->ngfhw", shifted(x, u, v, size, stride, dilation), filters[..., u, v])
+    return out.reshape(len(x), len(weight), *size)
 
 
 @kernel(conv2d_input_grad)
-@on_one_thread
-def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
-    geo = Geometry(shape, weight.shape, stride, padding, dilation, groups, grad.itemsize)
-    out = xp.empty(shape, grad.dtype) if out is None else out
-    if not grad.size:
-        out.fill(0)
-        return out
-    if geo.depthwise:
-        return depthwise_input_grad(xp, geo, grad, weight, out)
-    filters = weight.reshape(groups, geo.fg, geo.depth)
-    if geo.plain and groups == 1 and geo.pixels >= SMALL:
-        xp.matmul(filters[0].T, grad.reshape(geo.n, geo.f, geo.pixels), out=out.reshape(shape[0], shape[1], geo.pixels))
-        return out
-    (ph, pw), (h, w) = padding, shape[2:]
-    for tile in geo.tiles():
-        t = min(tile.stop, geo.n) - tile.start
-        images = buffer("padded", (t, geo.c, h + 2 * ph, w + 2 * pw), grad.dtype)
-        images.fill(0)
-        for group in range(groups):
-            columns = buffer("im2col", (geo.depth, t * geo.pixels), grad.dtype)
-            xp.dot(filters[group].T, geo.joined(grad[tile], group, "cotangent"), out=columns)
-            geo.col2im(columns, images[:, group * geo.cg : (group + 1) * geo.cg])
-        out[tile] = images[:, :, ph : ph + h, pw : pw + w]
-    return out
+def _(xp, grad, weight, shape, stride, padding, dilation, groups):
+    (n, c, h, w), (ph, pw) = shape, padding
+    filters = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
+    out = xp.zeros((n, c, h + 2 * ph, w + 2 * pw), grad.dtype)
+    for u, v in product(*map(range, weight.shape[2:])):
+        met = shifted(grouped(out, groups), u, v, grad.shape[2:], stride, dilation)
+        met += xp.einsum("ngfhw,gfc->ngchw", grouped(grad, groups), filters[..., u, v])
+    return out[:, :, ph : ph + h, pw : pw + w]
 
 
 @kernel(conv2d_weight_grad)
-@on_one_thread
-def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
-    geo = Geometry(x.shape, shape, stride, padding, dilation, groups, grad.itemsize)
-    out = xp.empty(shape, grad.dtype) if out is None else out
-    if geo.depthwise:
-        return depthwise_weight_grad(xp, geo, grad, x, out)
-    out.fill(0)
-    sums = out.reshape(groups, geo.fg, geo.depth)
-    if not grad.size:
-        return out
-    part = buffer("product", (geo.fg, geo.depth), grad.dtype)
-    for tile in geo.tiles():
-        images = padded(x[tile], padding, "padded")
-        for group in range(groups):
-            columns = images.reshape(geo.c, geo.pixels) if geo.plain and groups == 1 and len(images) == 1 else geo.im2col(images, group)
-            xp.dot(geo.joined(grad[tile], group, "cotangent"), columns.T, out=part)
-            xp.add(sums[group], part, out=sums[group])
-    return out
-
-
-# ---- channel by channel ------------------------------------------------------------------------------------------
-# Tiles of images are turned to (H, W, T, C): then each filter position is one long multiply-add over a window of (H, W),
-# whose inner run T * C is contiguous however small the images are, and no padding is needed.
-
-
-def planes(geo: Geometry, itemsize: int):
-    """Tiles of images so small that what is done to one stays in cache."""
-    step = max(1, TILE // max(geo.c * (geo.h * geo.w + 2 * geo.pixels) * itemsize, 1))
-    return [slice(i, min(i + step, geo.n)) for i in range(0, geo.n, step)]
-
-
-def turned(x, purpose: str):
-    """(T, C, H, W) as (H, W, T, C), copied into scratch memory."""
-    t, c, h, w = x.shape
-    out = buffer(purpose, (h, w, t, c), x.dtype)
-    out[...] = x.transpose(2, 3, 0, 1)
-    return out
-
-
-def windows(geo: Geometry):
-    """(u, v, window of the output, window of the input) for each filter position, cut to where both have pixels."""
-    for u in range(geo.kh):
-        for v in range(geo.kw):
-            outs, ins = [], []
-            for k, n, m, s, p, d in zip((u, v), (geo.h, geo.w), geo.size, geo.stride, geo.padding, geo.dilation):
-                offset = k * d - p
-                first, last = max(0, -(offset // s)), min(m, (n - 1 - offset) // s + 1)
-                outs.append(slice(first, max(last, first)))
-                ins.append(slice(first * s + offset, max((last - 1) * s + offset + 1, first * s + offset), s))
-            if outs[0].stop > outs[0].start and outs[1].stop > outs[1].start:
-                yield u, v, tuple(outs), tuple(ins)
-
-
-def product_of(xp, a, b):
-    return xp.multiply(a, b, out=buffer("product", a.shape, a.dtype))
-
-
-def depthwise(xp, geo: Geometry, x, weight, out):
-    many = geo.f // geo.c  # filters per channel
-    for tile in planes(geo, x.itemsize):
-        images = turned(x[tile], "turned")
-        sums = buffer("sums", (*geo.size, images.shape[2], geo.c), x.dtype)
-        for m in range(many):
-            sums.fill(0)
-            for u, v, outs, ins in windows(geo):
-                place = sums[outs]
-                xp.add(place, product_of(xp, images[ins], weight[m::many, 0, u, v]), out=place)
-            out[tile, m::many] = sums.transpose(2, 3, 0, 1)
-    return out
-
-
-def depthwise_input_grad(xp, geo: Geometry, grad, weight, out):
-    many = geo.f // geo.c
-    for tile in planes(geo, grad.itemsize):
-        sums = buffer("sums", (geo.h, geo.w, tile.stop - tile.start, geo.c), grad.dtype)
-        sums.fill(0)
-        for m in range(many):
-            g = turned(grad[tile, m::many], "turned")
-            for u, v, outs, ins in windows(geo):
-                place = sums[ins]
-                xp.add(place, product_of(xp, g[outs], weight[m::many, 0, u, v]), out=place)
-        out[tile] = sums.transpose(2, 3, 0, 1)
-    return out
-
-
-def depthwise_weight_grad(xp, geo: Geometry, grad, x, out):
-    many = geo.f // geo.c
-    out.fill(0)
-    for tile in planes(geo, grad.itemsize):
-        images = turned(x[tile], "turned")
-        for m in range(many):
-            g = turned(grad[tile, m::many], "sums")
-            for u, v, outs, ins in windows(geo):
-                product = product_of(xp, images[ins], g[outs]).reshape(-1, geo.c)
-                out[m::many, 0, u, v] += xp.add.reduce(product, 0)
+def _(xp, grad, x, shape, stride, padding, dilation, groups):
+    x = grouped(bordered(xp, x, padding), groups)
+    out = xp.empty(shape, grad.dtype)
+    for u, v in product(*map(range, shape[2:])):
+        met = shifted(x, u, v, grad.shape[2:], stride, dilation)
+        out[..., u, v] = xp.einsum("ngfhw,ngchw->gfc", grouped(grad, groups), met).reshape(shape[:2])
     return out

@@ -1,7 +1,7 @@
-"""Batch normalization by the statistics of the batch, with its gradient as one op; layer_norm over the last axes.
+"""Batch normalization by the statistics of the batch, with its gradient as one op, which gives all three gradients.
 
-The gradient op gives all three gradients, which share two reductions. Kernels work on tiles of images that stay in cache.
-Sources: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3; Ba et al. 2016 (arXiv:1607.06450), section 3.
+Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The kernels that programs run:
+`../backend/fast/norm.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,7 @@ from .elementwise import rsqrt
 from .reduce import mean as average
 from .reduce import sum as total
 from .rules import need_floating
-from .scratch import buffer
 from .shape import reshape
-
-TILE = 1 << 19  # bytes of the images that are worked on at a time
-
 
 def channel_shape(ndim: int) -> tuple[int, ...]:
     return (1, -1) + (1,) * (ndim - 2)
@@ -59,49 +55,14 @@ batch_norm = define(
 )  # fmt: skip
 
 
-def tiles(x):
-    """Slices of images of about TILE bytes."""
-    step = max(1, TILE // max(x[:1].nbytes, 1))
-    return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
-
-
-def per_channel(xp, a, b):
-    """sum of a * b over all but the channels, for a tile (T, C, ...)."""
-    t, c = a.shape[:2]
-    return xp.einsum("tcp,tcp->c", a.reshape(t, c, -1), b.reshape(t, c, -1))
-
-
-def channel_sums(xp, x):
-    t, c = x.shape[:2]
-    return xp.add.reduce(xp.add.reduce(x.reshape(t, c, -1), 2), 0)
-
-
 @kernel(batch_norm)
-def _(xp, x, weight, bias, eps, out=None):
-    if out is None:
-        out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
-    y, mean, var = out
-    shape = channel_shape(x.ndim)
-    count = x.dtype.type(x.size // max(x.shape[1], 1))
-    mean.fill(0)
-    var.fill(0)
-    if not x.size:
-        return out
-    for tile in tiles(x):
-        mean += channel_sums(xp, x[tile])
-    mean /= count
-    centre = mean.reshape(shape)
-    for tile in tiles(x):
-        moved = xp.subtract(x[tile], centre, out=y[tile])
-        var += per_channel(xp, moved, moved)
-    var /= count
-    scale = (weight / xp.sqrt(var + x.dtype.type(eps))).reshape(shape)
-    shift = bias.reshape(shape)
-    for tile in tiles(x):
-        place = y[tile]
-        xp.multiply(place, scale, out=place)
-        xp.add(place, shift, out=place)
-    return out
+def _(xp, x, weight, bias, eps):
+    shape, axes = channel_shape(x.ndim), others(x.ndim)
+    count = max(x.size // max(x.shape[1], 1), 1)
+    mean = x.sum(axes) / count
+    moved = x - mean.reshape(shape)
+    var = (moved * moved).sum(axes) / count
+    return moved * (weight / xp.sqrt(var + eps)).reshape(shape) + bias.reshape(shape), mean, var
 
 
 def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
@@ -147,31 +108,11 @@ batch_norm_grad = define(
 
 
 @kernel(batch_norm_grad)
-def _(xp, grad, x, weight, mean, var, eps, out=None):
-    if out is None:
-        out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
-    gx, gweight, gbias = out
-    gweight.fill(0)
-    gbias.fill(0)
-    if not x.size:
-        return out
-    shape = channel_shape(x.ndim)
-    centre = mean.reshape(shape)
-    inverse = 1 / xp.sqrt(var + x.dtype.type(eps))
-    for tile in tiles(x):
-        g = grad[tile]
-        moved = xp.subtract(x[tile], centre, out=buffer("moved", g.shape, x.dtype))
-        gbias += channel_sums(xp, g)
-        gweight += per_channel(xp, g, moved)
-    gweight *= inverse
-    count = x.dtype.type(x.size // x.shape[1])
-    scale = (weight * inverse).reshape(shape)
-    slope = (-weight * inverse * inverse * gweight / count).reshape(shape)
-    offset = (-weight * inverse * gbias / count).reshape(shape)
-    for tile in tiles(x):
-        moved = xp.subtract(x[tile], centre, out=buffer("moved", grad[tile].shape, x.dtype))
-        xp.multiply(moved, slope, out=moved)
-        place = xp.multiply(grad[tile], scale, out=gx[tile])
-        xp.add(place, moved, out=place)
-        xp.add(place, offset, out=place)
-    return out
+def _(xp, grad, x, weight, mean, var, eps):
+    shape, axes = channel_shape(x.ndim), others(x.ndim)
+    count = max(x.size // max(x.shape[1], 1), 1)
+    inverse = (1 / xp.sqrt(var + eps)).reshape(shape)
+    hat = (x - mean.reshape(shape)) * inverse
+    gweight, gbias = (grad * hat).sum(axes), grad.sum(axes)
+    direct = grad - hat * gweight.reshape(shape) / count - gbias.reshape(shape) / count
+    return weight.reshape(shape) * inverse * direct, gweight, gbias

@@ -5,24 +5,19 @@ Windows are visited as K*K shifted views of the whole array, never pixel by pixe
 
 from __future__ import annotations
 
+import math
+from itertools import product
+
 import numpy as np
 
 from ..errors import ShapeError
 from ..examples import case, distinct, floats
 from ..op import define, kernel
 from ..spec import Spec, int64
-from .conv import shifted
+from .conv import positions, shifted
 from .rules import need_floating
 
 Pair = tuple[int, int]
-TILE = 1 << 18  # bytes of the images that are worked on at a time
-
-
-def extent(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows there are along one axis; in ceil mode the last may reach over the edge, but must begin inside."""
-    reach = size + 2 * padding - dilation * (kernel - 1) - 1
-    n = (-(-reach // stride) if ceil_mode else reach // stride) + 1
-    return n - 1 if ceil_mode and (n - 1) * stride >= size + padding else n
 
 
 def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool) -> Spec:
@@ -32,7 +27,7 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
     for k, p in zip(kernel_size, padding):
         if p > k // 2:
             raise ShapeError(f"{op}: padding {p} is more than half of the window of {k}", hint="at most half: a window must see the image")
-    out = tuple([extent(*a, ceil_mode) for a in zip(x.shape[2:], kernel_size, stride, padding, dilation)])
+    out = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     if min(out) < 1:
         raise ShapeError(
             f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} does not fit in {{x}} with {x.shape[2]}x{x.shape[3]} pixels",
@@ -75,48 +70,14 @@ max_pool2d = define(
 
 
 @kernel(max_pool2d)
-def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
-    size = tuple([extent(*a, ceil_mode) for a in zip(x.shape[2:], kernel_size, stride, padding, dilation)])
-    if out is None:
-        out = xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
-    y, indices = out
-    width = x.shape[3]
-    top = xp.arange(size[0])[:, None] * stride[0] - padding[0]
-    left = xp.arange(size[1]) * stride[1] - padding[1]
-    steps = [(u, v) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
-    offsets = xp.asarray([u * dilation[0] * width + v * dilation[1] for u, v in steps])
-    for tile in tiles(x):
-        wide = bordered(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
-        seen = [shifted(wide, u, v, size, stride, dilation) for u, v in steps]
-        chosen = largest(xp, seen, y[tile])
-        xp.add(offsets[chosen], top * width + left, out=indices[tile])
-    return out
-
-
-def tiles(x):
-    """Slices of images that stay in cache while they are worked on."""
-    step = max(1, TILE // max(x[:1].nbytes, 1))
-    return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
-
-
-def largest(xp, seen: list, y):
-    """Write the largest of the views into y; give which one it was (the first of equal ones, or the first NaN)."""
-    xp.copyto(y, seen[0])
-    if len(seen) <= 255:  # the later of two wins by its higher number, so no masks are written
-        number = xp.zeros(y.shape, "uint8")
-        better = xp.empty(y.shape, bool)
-        candidate = xp.empty(y.shape, "uint8")
-        for k, view in enumerate(seen[1:], 1):
-            xp.greater(view, y, out=better)
-            xp.multiply(better, xp.uint8(k), out=candidate)
-            xp.maximum(number, candidate, out=number)
-            xp.maximum(y, view, out=y)
-        if not xp.isnan(y).any():
-            return number
-    stacked = xp.stack(seen)
-    number = xp.argmax(stacked, 0)  # numpy's argmax takes the first, and NaN wins
-    y[...] = xp.take_along_axis(stacked, number[None], 0)[0]
-    return number
+def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
+    size = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
+    wide = bordered(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
+    seen = xp.stack([shifted(wide, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))])
+    number = xp.argmax(seen, 0)  # the first of equal ones, and NaN wins
+    row = xp.arange(size[0])[:, None] * stride[0] - padding[0] + number // kernel_size[1] * dilation[0]
+    column = xp.arange(size[1]) * stride[1] - padding[1] + number % kernel_size[1] * dilation[1]
+    return xp.take_along_axis(seen, number[None], 0)[0], row * x.shape[3] + column
 
 
 max_pool2d_grad = define(
@@ -129,19 +90,10 @@ max_pool2d_grad = define(
 
 
 @kernel(max_pool2d_grad)
-def _(xp, grad, indices, shape, apart, out=None):
-    out = xp.empty(shape, grad.dtype) if out is None else out
-    pixels = shape[2] * shape[3]
-    if not out.size:
-        return out
-    offsets = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1) * pixels
-    flat = (indices + offsets).reshape(-1)
-    if apart:
-        out.fill(0)
-        out.reshape(-1)[flat] = grad.reshape(-1)
-        return out
-    out[...] = xp.bincount(flat, weights=grad.reshape(-1), minlength=out.size).reshape(shape)
-    return out
+def _(xp, grad, indices, shape, apart):
+    images = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1)
+    flat = images * (shape[2] * shape[3]) + indices
+    return xp.bincount(flat.reshape(-1), grad.reshape(-1), math.prod(shape)).reshape(shape).astype(grad.dtype)
 
 
 picked = define(
@@ -154,13 +106,9 @@ picked = define(
 
 
 @kernel(picked)
-def _(xp, x, indices, out=None):
-    flat = x.reshape(*x.shape[:2], -1)
-    found = xp.take_along_axis(flat, indices.reshape(*indices.shape[:2], -1), 2).reshape(indices.shape)
-    if out is None:
-        return found
-    out[...] = found
-    return out
+def _(xp, x, indices):
+    flat, places = (a.reshape(*a.shape[:2], a.shape[2] * a.shape[3]) for a in (x, indices))
+    return xp.take_along_axis(flat, places, 2).reshape(indices.shape)
 
 
 def places(*shape: int):
@@ -225,7 +173,7 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
 
 @kernel(avg_pool2d)
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
-    size = tuple([extent(*a, 1, ceil_mode) for a in zip(x.shape[2:], kernel_size, stride, padding)])
+    size = positions(x.shape[2:], kernel_size, stride, padding, (1, 1), ceil_mode)
     out = xp.empty((*x.shape[:2], *size), x.dtype) if out is None else out
     wide = bordered(xp, x, size, kernel_size, stride, padding, (1, 1), 0)
     out.fill(0)

@@ -1,0 +1,86 @@
+"""Batch normalization in numpy, on tiles of images that stay in cache. What it computes: `../../ops/norm.py`."""
+
+from __future__ import annotations
+
+from ...ops.norm import batch_norm, batch_norm_grad, channel_shape
+from ..kernels import fast
+from .scratch import buffer
+
+TILE = 1 << 19  # bytes of the images that are worked on at a time
+TOLERANCE = 64  # sums in another order
+
+
+def tiles(x):
+    """Slices of images of about TILE bytes."""
+    step = max(1, TILE // max(x[:1].nbytes, 1))
+    return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
+
+
+def per_channel(xp, a, b):
+    """sum of a * b over all but the channels, for a tile (T, C, ...)."""
+    t, c = a.shape[:2]
+    return xp.einsum("tcp,tcp->c", a.reshape(t, c, -1), b.reshape(t, c, -1))
+
+
+def channel_sums(xp, x):
+    t, c = x.shape[:2]
+    return xp.add.reduce(xp.add.reduce(x.reshape(t, c, -1), 2), 0)
+
+
+@fast(batch_norm, tolerance=TOLERANCE)
+def _(xp, x, weight, bias, eps, out=None):
+    if out is None:
+        out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
+    y, mean, var = out
+    shape = channel_shape(x.ndim)
+    count = x.dtype.type(x.size // max(x.shape[1], 1))
+    mean.fill(0)
+    var.fill(0)
+    if not x.size:
+        return out
+    for tile in tiles(x):
+        mean += channel_sums(xp, x[tile])
+    mean /= count
+    centre = mean.reshape(shape)
+    for tile in tiles(x):
+        moved = xp.subtract(x[tile], centre, out=y[tile])
+        var += per_channel(xp, moved, moved)
+    var /= count
+    scale = (weight / xp.sqrt(var + x.dtype.type(eps))).reshape(shape)
+    shift = bias.reshape(shape)
+    for tile in tiles(x):
+        place = y[tile]
+        xp.multiply(place, scale, out=place)
+        xp.add(place, shift, out=place)
+    return out
+
+
+@fast(batch_norm_grad, tolerance=TOLERANCE)
+def _(xp, grad, x, weight, mean, var, eps, out=None):
+    if out is None:
+        out = xp.empty(x.shape, x.dtype), xp.empty(weight.shape, x.dtype), xp.empty(weight.shape, x.dtype)
+    gx, gweight, gbias = out
+    gweight.fill(0)
+    gbias.fill(0)
+    if not x.size:
+        return out
+    shape = channel_shape(x.ndim)
+    centre = mean.reshape(shape)
+    inverse = 1 / xp.sqrt(var + x.dtype.type(eps))
+    for tile in tiles(x):
+        g = grad[tile]
+        moved = xp.subtract(x[tile], centre, out=buffer("moved", g.shape, x.dtype))
+        gbias += channel_sums(xp, g)
+        gweight += per_channel(xp, g, moved)
+    gweight *= inverse
+    count = x.dtype.type(x.size // x.shape[1])
+    scale = (weight * inverse).reshape(shape)
+    slope = (-weight * inverse * inverse * gweight / count).reshape(shape)
+    offset = (-weight * inverse * gbias / count).reshape(shape)
+    for tile in tiles(x):
+        moved = xp.subtract(x[tile], centre, out=buffer("moved", grad[tile].shape, x.dtype))
+        xp.multiply(moved, slope, out=moved)
+        place = xp.multiply(grad[tile], scale, out=gx[tile])
+        xp.add(place, moved, out=place)
+        xp.add(place, offset, out=place)
+    return out

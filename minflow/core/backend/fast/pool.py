@@ -1,0 +1,70 @@
+"""Max pooling in numpy, on tiles of images that stay in cache. What it computes: `../../ops/pool.py`."""
+
+from __future__ import annotations
+
+from ...ops.conv import positions, shifted
+from ...ops.pool import bordered, max_pool2d, max_pool2d_grad
+from ..kernels import fast
+
+TILE = 1 << 18  # bytes of the images that are worked on at a time
+
+
+@fast(max_pool2d, tolerance=0)
+def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
+    size = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
+    if out is None:
+        out = xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
+    y, indices = out
+    width = x.shape[3]
+    top = xp.arange(size[0])[:, None] * stride[0] - padding[0]
+    left = xp.arange(size[1]) * stride[1] - padding[1]
+    steps = [(u, v) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
+    offsets = xp.asarray([u * dilation[0] * width + v * dilation[1] for u, v in steps])
+    for tile in tiles(x):
+        wide = bordered(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
+        seen = [shifted(wide, u, v, size, stride, dilation) for u, v in steps]
+        chosen = largest(xp, seen, y[tile])
+        xp.add(offsets[chosen], top * width + left, out=indices[tile])
+    return out
+
+
+def largest(xp, seen: list, y):
+    """Write the largest of the views into y; give which one it was (the first of equal ones, or the first NaN)."""
+    xp.copyto(y, seen[0])
+    if len(seen) <= 255:  # the later of two wins by its higher number, so no masks are written
+        number = xp.zeros(y.shape, "uint8")
+        better = xp.empty(y.shape, bool)
+        candidate = xp.empty(y.shape, "uint8")
+        for k, view in enumerate(seen[1:], 1):
+            xp.greater(view, y, out=better)
+            xp.multiply(better, xp.uint8(k), out=candidate)
+            xp.maximum(number, candidate, out=number)
+            xp.maximum(y, view, out=y)
+        if not xp.isnan(y).any():
+            return number
+    stacked = xp.stack(seen)
+    number = xp.argmax(stacked, 0)  # numpy's argmax takes the first, and NaN wins
+    y[...] = xp.take_along_axis(stacked, number[None], 0)[0]
+    return number
+
+
+def tiles(x):
+    """Slices of images that stay in cache while they are worked on."""
+    step = max(1, TILE // max(x[:1].nbytes, 1))
+    return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
+
+
+@fast(max_pool2d_grad, tolerance=0)
+def _(xp, grad, indices, shape, apart, out=None):
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    pixels = shape[2] * shape[3]
+    if not out.size:
+        return out
+    offsets = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1) * pixels
+    flat = (indices + offsets).reshape(-1)
+    if apart:
+        out.fill(0)
+        out.reshape(-1)[flat] = grad.reshape(-1)
+        return out
+    out[...] = xp.bincount(flat, weights=grad.reshape(-1), minlength=out.size).reshape(shape)
+    return out

@@ -137,3 +137,12 @@ def test_tour(lab, tmp_path):
     assert report["atEnd"]["good"] >= 3 and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0, "a live curve was not replaced by its picture"
     assert report["again"]["good"] == report["atEnd"]["good"] and not report["again"]["lost"]
+
+
+@pytest.mark.parametrize(("name", "pictures"), [("05_eager_and_static", 2), ("06_debugging_graphs", 1)])
+def test_notebooks_on_graphs(lab, tmp_path, name, pictures):
+    shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
+    report = drive(lab, f"{name}.ipynb", shots_folder(tmp_path, name))
+    assert report["errors"] == [] and report["outside"] == []
+    assert report["atEnd"]["good"] >= pictures and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
+    assert report["atEnd"]["canvases"] == 0 and report["again"]["good"] == report["atEnd"]["good"]

@@ -7,7 +7,7 @@ Read next: `svg.py`, from DOT to a picture.
 
 from __future__ import annotations
 
-from .fold import BOXES, fold
+from .fold import BOXES, fold, levels
 from .records import GraphRecord, NodeRecord, TapeRecord
 from .text import clean
 
@@ -43,11 +43,15 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
     ]
     lines += frames(record.nodes, {id for id, _ in record.outputs})
     outs = {n.id: n.outs for n in record.nodes}
+    boxes = {n.id for n in record.nodes if n.kind == "folded"}
     for node in record.nodes:
+        if node.id in boxes:
+            lines += [edge(ref, node, n) for ref, n in counted(x.ref for x in node.inputs if x.ref).items()]
+            continue
         named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1
         for i, x in enumerate(node.inputs):
             label = x.name if named else ""
-            if len(outs.get(x.ref, ())) > 1:
+            if len(outs.get(x.ref, ())) > 1 and x.ref not in boxes:
                 label = f"{label} (output {x.index})".strip()
             attrs = ([f"label={quoted(label)}"] if label else []) + ([] if x.ref and node.needs else ["style=dashed"])
             if not x.ref and "[" not in x.text:
@@ -56,9 +60,24 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
             if not x.ref:
                 lines.append(f"  {quoted(source)} [label={quoted(cut(x.text))} {STYLES['constant']}]")
             lines.append(f"  {quoted(source)} -> {quoted(node.id)}" + (f" [{' '.join(attrs)}]" if attrs else ""))
-    for state, id, _ in record.updates:
-        lines.append(f'  {quoted(id)} -> {quoted(state)} [label="update" style=dotted constraint=false]')
+    for (state, id), n in counted((state, id) for state, id, _ in record.updates).items():
+        label = quoted(f"{n} updates" if n > 1 else "update")
+        lines.append(f"  {quoted(id)} -> {quoted(state)} [label={label} style=dotted constraint=false]")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def counted(items) -> dict:
+    """item -> how often it occurs, in the order of the first time."""
+    found: dict = {}
+    for item in items:
+        found[item] = found.get(item, 0) + 1
+    return found
+
+
+def edge(ref: str, node: NodeRecord, values: int) -> str:
+    """What goes into a folded box: one line, however many values."""
+    attrs = ([f'label="{values} values"'] if values > 1 else []) + ([] if node.needs else ["style=dashed"])
+    return f"  {quoted(ref)} -> {quoted(node.id)}" + (f" [{' '.join(attrs)}]" if attrs else "")
 
 
 def frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> list[str]:
@@ -66,8 +85,8 @@ def frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> list[str]:
     tree: dict = {"": []}
     for node in nodes:
         place = tree
-        for name in node.scope.split(".") if node.scope else ():
-            place = place.setdefault(name, {"": []})
+        for name in levels(node.scope) if node.scope else ():
+            place = place.setdefault(name.lstrip("./"), {"": []})
         place[""].append(node)
     lines: list[str] = []
     number = 0

@@ -5,6 +5,7 @@ Only runs of neighbours in an order of execution are joined, so no fold can make
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from .records import GraphRecord, Input, NodeRecord, TapeRecord
@@ -22,9 +23,11 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     total = len(record.nodes)
     if total <= limit:
         return record
-    deepest = max(n.scope.count(".") + 1 if n.scope else 0 for n in record.nodes)
+    if isinstance(record, GraphRecord):
+        record = arranged(record)
+    deepest = max(len(levels(n.scope)) if n.scope else 0 for n in record.nodes)
     for depth in range(deepest, 0, -1):
-        runs = runs_by([scope_at(n, depth) for n in record.nodes])
+        runs = runs_by([(n.phase, *scope_at(n, depth)) for n in record.nodes])
         if 3 <= len(runs) <= limit:
             return joined(record, runs, "by module")
     keep = max(limit - 1, 1)
@@ -32,9 +35,34 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     return joined(record, runs, "all but the last ones")
 
 
+def arranged(record: GraphRecord) -> GraphRecord:
+    """The same graph in an order in which more can be joined: each state just before its first reader and in its place,
+    the optimizer at the end, however early a pass lets it run."""
+    nodes = {n.id: n for n in record.nodes}
+    late = {n.id for n in record.nodes if n.phase == "optimizer"}
+    if any(x.ref in late for n in record.nodes if n.id not in late for x in n.inputs):
+        late = set()  # the program reads what the optimizer made
+    order: dict[str, NodeRecord] = {n.id: n for n in record.nodes if n.kind == "input"}
+    for n in sorted(record.nodes, key=lambda n: n.id in late):
+        if n.kind in ("input", "state"):
+            continue
+        for x in n.inputs:
+            if x.ref and x.ref not in order:  # a state: all else stands before what reads it
+                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase)
+        order[n.id] = n
+    for n in record.nodes:
+        order.setdefault(n.id, n)
+    return replace(record, nodes=tuple(order.values()))
+
+
+def levels(scope: str) -> list[str]:
+    """The modules of a scope, outermost first, and the function in the last: "model", ".fc1", "/gelu"."""
+    return re.split(r"(?<=.)(?=[./])", scope)
+
+
 def scope_at(node: NodeRecord, depth: int) -> tuple[str, ...]:
     """The module to fold a node into; the boxes of a graph's inputs stay themselves."""
-    return (node.id,) if node.kind == "input" else tuple(node.scope.split(".")[:depth])
+    return (node.id,) if node.kind == "input" else tuple(levels(node.scope)[:depth])
 
 
 def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
@@ -66,7 +94,8 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
         outs = [(n.id, k, spec) for n in members for k, spec in enumerate(n.outs) if (n.id, k) in read]
         for place, (id, k, _) in enumerate(outs):
             places[id, k] = new_id[id], place
-        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs)))
+        rest = "operations" if how == "by module" else "earlier operations"
+        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs), rest))
 
     def moved(x: Input) -> Input:
         ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
@@ -91,14 +120,17 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     )
 
 
-def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...]) -> NodeRecord:
-    """The box that stands for its members."""
+def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str) -> NodeRecord:
+    """The box that stands for its members. rest: what it is called where they share no module."""
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))
     scope = common_scope([n.scope for n in members])
     states = len(members) - len(ops)
-    label = scope.rpartition(".")[2] or "earlier operations"
-    attrs = f"{count} operations" + (f", {states} parameters" if states else "")
+    phases = {n.phase for n in members}
+    phase = phases.pop() if len(phases) == 1 else ""
+    label = f"{levels(scope)[-1].lstrip('./')} {phase}".strip() or rest
+    kind = "states" if any(n.kind == "state" for n in members) else "parameters"
+    attrs = f"{count} operation{'s' * (count != 1)}" + (f", {states} {kind[: None if states > 1 else -1]}" if states else "")
     return NodeRecord(
         id=id,
         kind="folded",
@@ -106,21 +138,22 @@ def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, .
         outs=outs,
         inputs=tuple(x for n in members for x in n.inputs if x.ref and x.ref not in inside),
         attrs=attrs,
-        scope=scope.rpartition(".")[0],
+        scope="".join(levels(scope)[:-1]),
         needs=any(n.needs for n in members),
         count=count,
+        phase=phase,
     )
 
 
 def common_scope(scopes: list[str]) -> str:
     """The innermost module that holds all of them."""
-    parts = [s.split(".") for s in dict.fromkeys(scopes)]
+    parts = [levels(s) for s in dict.fromkeys(scopes)]
     shared = []
     for level in zip(*parts, strict=False):
         if len(set(level)) > 1:
             break
         shared.append(level[0])
-    return ".".join(shared)
+    return "".join(shared)
 
 
 def unique(inputs, folded: bool) -> tuple[Input, ...]:

@@ -34,6 +34,7 @@ class NodeRecord:
 
     label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
     needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
+    phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
     """
 
     id: str
@@ -48,6 +49,7 @@ class NodeRecord:
     count: int = 1
     value: str = ""
     grad: str = ""
+    phase: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,18 @@ class GraphRecord:
 
 
 @dataclass(frozen=True)
+class PartsRecord:
+    """Graphs that run one after the other in one call: the micro-step and the update of gradient accumulation."""
+
+    parts: tuple[GraphRecord, ...]
+    title: str
+
+    @property
+    def nodes(self) -> tuple[NodeRecord, ...]:
+        return tuple(node for part in self.parts for node in part.nodes)
+
+
+@dataclass(frozen=True)
 class ModuleRecord:
     """A module and those inside it. params, trainable, nbytes: of the module and all inside it, each tensor once.
 
@@ -103,7 +117,7 @@ class ModuleRecord:
     children: tuple[ModuleRecord, ...] = ()
 
 
-Record = TapeRecord | GraphRecord | ModuleRecord
+Record = TapeRecord | GraphRecord | PartsRecord | ModuleRecord
 RECORDERS: dict[type, Callable[[Any], Record]] = {}
 
 
@@ -206,6 +220,7 @@ def op_record(node: Node, ids: Mapping[Node, str]) -> NodeRecord:
         scope=node.scope,
         where=where_text(node.where) if node.where else "",
         needs=bool(node.needs),
+        phase="" if node.origin is None else node.phase,
     )
 
 

@@ -14,9 +14,9 @@ from ..core.errors import DTypeError
 from .dot import dot_text
 from .fold import BOXES, LINES
 from .html import module_html, picture_bundle
-from .records import GraphRecord, ModuleRecord, Record, TapeRecord, learner_names, names_in, record_of
+from .records import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, learner_names, names_in, record_of
 from .svg import export, render_svg
-from .text import graph_text, module_text, tape_text
+from .text import graph_text, module_text, parts_text, tape_text
 
 
 class View:
@@ -35,6 +35,8 @@ class View:
         """The record as DOT text, the language of Graphviz; a module tree has none."""
         if isinstance(self.record, ModuleRecord):
             raise DTypeError("a tree of modules is shown as a tree, it has no DOT text", hint="show(model(x)) draws the tape of a result")
+        if isinstance(self.record, PartsRecord):
+            return dot_text(self.record.parts[0], self.boxes)
         return dot_text(self.record, self.boxes)
 
     @property
@@ -65,6 +67,9 @@ class View:
             return {"text/html": module_html(self.record), "text/plain": self.text}
         if not self.record.nodes:
             return {"text/plain": self.text}
+        if isinstance(self.record, PartsRecord):
+            bundles = [View(part, self.boxes, self.lines).bundle() for part in self.record.parts]
+            return {**bundles[0], "text/html": "".join(b.get("text/html", "") for b in bundles), "text/plain": self.text}
         alt = self.text.partition("\n")[0]
         return picture_bundle(self.svg, alt, self.text, fold_text=True)
 
@@ -81,6 +86,8 @@ class View:
 def text_of(record: Record, lines: int = LINES) -> str:
     if isinstance(record, ModuleRecord):
         return module_text(record)
+    if isinstance(record, PartsRecord):
+        return parts_text(record, lines)
     return tape_text(record, lines) if isinstance(record, TapeRecord) else graph_text(record, lines)
 
 

@@ -6,11 +6,12 @@ Deterministic, at most about 120 columns. Read next: `dot.py`, the same records 
 from __future__ import annotations
 
 from .fold import LINES, fold
-from .records import GraphRecord, Input, ModuleRecord, NodeRecord, TapeRecord
+from .records import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, TapeRecord
 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
 NAME = 52  # columns of the first column of a module table, at most
+VALUES = 6  # that a box of many operations names; of more only how many
 
 
 def clean(text: str) -> str:
@@ -111,19 +112,35 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
     for node in record.nodes:
         for k in range(len(node.outs)):
             names[node.id, k] = f"%{len(names)}"
-        made = ", ".join(names[node.id, k] for k in range(len(node.outs)))
-        specs = ", ".join(node.outs)
+        outs = [names[node.id, k] for k in range(len(node.outs))]
+        many = node.kind == "folded" and len(outs) > VALUES
+        made, specs = (f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many else (", ".join(outs), ", ".join(node.outs))
         if node.kind in ("input", "state"):
             rows.append((f"{made} = {node.kind} {clean(node.label)} {specs}", ""))
             continue
         read = [names.get((x.ref, x.index), "?") if x.ref else x.text for x in node.inputs]
-        attrs = [node.attrs] if node.attrs else []
-        rows.append((f"{made} = {clean(node.label)}({', '.join(map(clean, read + attrs))}) -> {specs}", place(node)))
-    labels = {n.id: n.label for n in record.nodes}
+        reads = [clean(listed(read, node))] if read else []
+        attrs = [clean(node.attrs)] if node.attrs else []
+        rows.append((f"{made} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
+    by_id = {n.id: n for n in record.nodes}
+    updates: dict[tuple, list[str]] = {}  # those of one box to another are told together
     for state, id, k in record.updates:
-        rows.append((f"update {clean(labels[state])} <- {names[id, k]}", ""))
+        folded = by_id[state].kind == "folded"
+        updates.setdefault((state, id) if folded else (state, id, k), []).append(names[id, k])
+    for (state, id, *_), values in updates.items():
+        rows.append((f"update {clean(by_id[state].label)} <- {listed(values, by_id[state])}", ""))
     rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
     return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])
+
+
+def listed(values: list[str], node: NodeRecord) -> str:
+    """`%3, %4`, or of a folded box that has many "88 values"."""
+    return ", ".join(values) if node.kind != "folded" or len(values) <= VALUES else f"{len(values)} values"
+
+
+def parts_text(record: PartsRecord, limit: int = LINES) -> str:
+    """Each graph as its own listing, in the order in which they run."""
+    return "\n\n".join([clean(record.title), *[graph_text(part, limit) for part in record.parts]])
 
 
 # ---- modules -------------------------------------------------------------------------------------------------------

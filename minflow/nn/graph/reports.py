@@ -20,7 +20,7 @@ from ...views.graph_records import (
     Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline, TreeRow, Why,
 )  # fmt: skip
 from ...views.graph_text import Report
-from ...views.records import GraphRecord, graph_record
+from ...views.records import GraphRecord, PartsRecord, graph_record
 from ..module import Module
 from .tree import leaves
 
@@ -289,12 +289,16 @@ def hints(summary: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def picture_record(graph: Any, **_: Any) -> GraphRecord:
-    """The operations that run, for `show(graph)`."""
+def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
+    """The operations that run, for `show(graph)`; of gradient accumulation both graphs."""
     if graph._last is None:
         return GraphRecord((), (), (), f"{graph.name}: not called yet", "call the graph once, and its operations can be shown")
-    part = graph._last.parts[0]
-    title = f"{graph.name}" + (f", {part.name}" if len(graph._last.parts) > 1 else "")
-    shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, part.graph.states, part.graph.updates)
-    return graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(part.graph.states)} states")
+    records, several = [], len(graph._last.parts) > 1
+    for part in graph._last.parts:
+        shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, part.graph.states, part.graph.updates)
+        title = graph.name + (f", {part.name}" if several else "")
+        records.append(graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(part.graph.states)} states"))
+    if not several:
+        return records[0]
+    return PartsRecord(tuple(records), f"{graph.name}: one call is {graph._last.steps} micro-steps and one update")
 

@@ -9,8 +9,10 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
+from minflow.views.fold import fold
 from minflow.views.records import record_of
 from minflow.views.show import picture
+from minflow.views.text import graph_text
 
 
 class Net(nn.Module):
@@ -241,3 +243,32 @@ def test_the_picture_of_a_graph():
     assert {"model.head.weight", "lr", "generator"} <= {n.label for n in view.record.nodes if n.kind == "state"}
     bundle = graph._repr_mimebundle_()
     assert "data:image/svg+xml" in bundle["text/html"] and bundle["text/plain"] == repr(graph)
+
+
+def test_the_picture_of_a_large_graph_is_folded_by_module_and_phase():
+    flow.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(6, 6), nn.ReLU()) for _ in range(9)])
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    graph(flow.rand(4, 6), Y)
+    record = record_of(graph)
+    boxes = fold(record, 10)
+    labels = [n.label for n in boxes.nodes]
+    assert labels == ["x", "y", "model", "loss_fn", "loss_fn backward", "model backward", "optimizer"]
+    assert sum(n.count for n in boxes.nodes if n.kind in ("op", "folded")) == len(graph.nodes)
+    named = {n.id: n.label for n in boxes.nodes}
+    assert {(named[state], named[source]) for state, source, _ in boxes.updates} == {("model", "optimizer"), ("optimizer", "optimizer")}
+    view = picture(graph, boxes=10)
+    assert view.dot.count(" -> ") == 11 and "18 updates" in view.dot and "<svg" in view.svg
+    assert all(len(line) <= 120 for line in graph_text(record, 10).split("\n"))
+
+
+def test_both_graphs_of_gradient_accumulation_are_shown():
+    graph = trained(set_gradient_accumulation_steps=2)
+    graph(X, Y)
+    view = picture(graph, boxes=200)
+    assert [part.title.partition(":")[0] for part in view.record.parts] == [f"{graph.name}, micro-step", f"{graph.name}, update"]
+    assert "sgd_momentum" in view.text and "conv2d" in view.text and "conv2d" in view.dot and "sgd_momentum" not in view.dot
+    bundle = graph._repr_mimebundle_()
+    assert bundle["text/html"].count("data:image/svg+xml") == 2 and bundle["text/plain"] == repr(graph)
+    once = sum(graph._last.parts[0].plan.seconds)
+    assert once > 0 and len(graph._last.parts[0].plan.seconds) == len(graph._last.parts[0].plan.calls)

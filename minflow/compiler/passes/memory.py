@@ -1,17 +1,45 @@
 """Memory: an order of the nodes in which less has to be kept at a time. Read next: `../plan.py`, which places it.
 
-The program and its gradients keep their order. An update runs as soon as all that it reads is there and nobody reads
-the old numbers any more, so that a gradient can go when it has been used; what needs no inputs (a tensor of zeros, a
-range) is made just before its first reader.
+An update runs as soon as all that it reads is there and nobody reads the old numbers any more, so that a gradient can go
+when it has been used; what needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient
+of a large weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
+Cheap values are computed again in backward instead of being kept: `masks.py`, `recompute.py`.
 """
 
 from __future__ import annotations
 
-from ...core.ir import OPTIMIZER, Graph, Node, Value
+from ...core.ir import OPTIMIZER, Graph, Node, Value, outputs_of
+from .masks import small_masks
+from .recompute import SMALL, Uses, least_bytes, recomputed
 
 
 def memory(graph: Graph) -> Graph:
-    """The same nodes in another order."""
+    """The same nodes in another order, and perhaps some of them twice."""
+    graph = recomputed(small_masks(graph))
+    early, waiting = ordered(graph, frozenset()), can_wait(graph)
+    if not waiting:
+        return early
+    late = ordered(graph, waiting)
+    return late if least_bytes(late) < least_bytes(early) else early
+
+
+def can_wait(graph: Graph) -> frozenset[Node]:
+    """Gradients that only the optimizer reads, of twice the bytes that would have to be kept for them."""
+    uses, found = Uses(graph), set()
+    for i, node in enumerate(graph.nodes):
+        size = sum(s.nbytes for s in node.out_specs)
+        if node.phase != "backward" or node.op.is_view or size < SMALL:
+            continue
+        if any(graph.nodes[j].origin != OPTIMIZER for v in outputs_of(node) for j, _ in uses.reads.get(v, ())):
+            continue
+        roots = {uses.root[x] for x in node.inputs if x.__class__ is Value}
+        if size > 2 * sum(root.spec.nbytes for root in roots if root.node.inputs and uses.last[root] == i):
+            found.add(node)
+    return frozenset(found)
+
+
+def ordered(graph: Graph, waiting: frozenset[Node]) -> Graph:
+    """The order, with the nodes of `waiting` behind all others but those that read them."""
     at = {node: i for i, node in enumerate(graph.nodes)}
     readers: dict[Node, list[int]] = {}
     for i, node in enumerate(graph.nodes):
@@ -31,6 +59,8 @@ def memory(graph: Graph) -> Graph:
             key[node] = (*max(spots)[:2], i) if spots else (i, 0, i)
         elif not values and node in readers:
             key[node] = (min(readers[node]), -1, i)
+        elif node in waiting:
+            key[node] = (len(graph.nodes), 0, i)
         else:
             key[node] = (i, 0, i)
     order = sorted(graph.nodes, key=lambda node: key[node])

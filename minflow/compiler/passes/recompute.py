@@ -1,0 +1,108 @@
+"""Recompute: what backward needs and costs one pass over memory is computed again there, and not kept until then.
+
+A part of the memory pass. Only sums and products of what is kept anyway: the same kernel on the same numbers gives the
+same bits, in less time than a read of what has left the cache. Read next: `memory.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.ir import RECOMPUTE, Graph, Node, Source, Value, outputs_of
+from ..arena import Need, least
+
+CHEAP = frozenset({"add", "sub", "mul", "neg", "relu"})
+SMALL = 1 << 16  # bytes: to keep less than this costs less than one more call
+
+
+class Uses:
+    """Who reads what. root: value -> what it looks into.  reads: root -> [(step, the value read there)].  last: root ->
+    the last step that needs it.  shown: the roots of outputs and updates."""
+
+    def __init__(self, graph: Graph):
+        self.root: dict[Value, Value] = {}
+        self.reads: dict[Value, list[tuple[int, Value]]] = {}
+        self.last: dict[Value, int] = {}
+        for i, node in enumerate(graph.nodes):
+            for x in node.inputs:
+                if x.__class__ is Value:
+                    root = self.root.setdefault(x, x)
+                    self.reads.setdefault(root, []).append((i, x))
+                    self.last[root] = i
+            for v in outputs_of(node):
+                self.root[v] = self.root[node.inputs[0]] if node.op.is_view else v
+                self.last.setdefault(self.root[v], i)
+        self.shown = {self.root.get(v, v) for v in (*graph.outputs, *graph.updates.values())}
+        for v in self.shown:
+            self.last[v] = len(graph.nodes)
+
+
+def least_bytes(graph: Graph) -> int:
+    """About the bytes that the graph's values need at once; new numbers of states are written where those stand."""
+    uses, needs = Uses(graph), {}
+    written = set(graph.updates.values())
+    for i, node in enumerate(graph.nodes):
+        for v in () if node.op.is_view else outputs_of(node):
+            if v not in written:
+                needs[v] = Need(v.spec.nbytes, i, uses.last[v])
+    return least(needs)
+
+
+def recomputed(graph: Graph) -> Graph:
+    """The graph with such values computed a second time in backward, while what they are made of is still there; the same
+    graph if that saves no bytes."""
+    turn = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
+    if turn is None:
+        return graph
+    uses = Uses(graph)
+    again: dict[Value, tuple[int, Node]] = {}  # value -> where and how it is computed again
+    for node in graph.nodes[:turn]:
+        v = outputs_of(node)[0]
+        if node.op.name not in CHEAP or node.origin is not None or v.spec.nbytes < SMALL or v in uses.shown:
+            continue
+        late = [(i, x) for i, x in uses.reads.get(v, ()) if i >= turn]
+        if not late or any(x != v for _, x in late):  # through a view: it would have to be made again too
+            continue
+        steps = [at_hand(x, graph, uses, again) for x in node.inputs if x.__class__ is Value]
+        step = min(late[0][0], *steps) if steps else late[0][0]
+        if step >= turn and all(x not in again or again[x][0] <= step for x in node.inputs if x.__class__ is Value):
+            twin = Node(node.op, node.inputs, node.attrs, node.out_specs, 0, (), node.scope, node.where)
+            twin.origin = RECOMPUTE
+            again[v] = step, twin
+    if not again:
+        return graph
+    after = with_twins(graph, turn, again)
+    return after if least_bytes(after) < least_bytes(graph) else graph
+
+
+def at_hand(x: Value, graph: Graph, uses: Uses, again: dict) -> int:
+    """The last step at which x is there without being kept for this; -1 if that is before backward."""
+    root = uses.root[x]
+    if x in again:
+        return len(graph.nodes)
+    if root in again:
+        return -1
+    if isinstance(root.node, Source):
+        return -1 if root.node in graph.updates else len(graph.nodes)  # a parameter may have its new numbers by then
+    return uses.last[root]
+
+
+def with_twins(graph: Graph, turn: int, again: dict[Value, tuple[int, Node]]) -> Graph:
+    moved: dict[Value, Value] = {}
+    due: dict[int, list[tuple[Value, Node]]] = {}
+    for v, (first, twin) in again.items():
+        due.setdefault(first, []).append((v, twin))
+    nodes = graph.nodes[:turn]
+    twins: dict[Node, Node] = {}
+    for i, node in enumerate(graph.nodes[turn:], turn):
+        for v, twin in due.get(i, ()):
+            twin.inputs = [moved.get(x, x) if x.__class__ is Value else x for x in twin.inputs]
+            moved[v] = outputs_of(twin)[0]
+            nodes.append(twin)
+        inputs = [moved.get(x, x) if x.__class__ is Value else x for x in node.inputs]
+        origin = twins.get(node.origin, node.origin) if isinstance(node.origin, Node) else node.origin
+        if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
+            twins[node] = now = node.but(inputs, origin)
+            moved.update(zip(outputs_of(node), outputs_of(now)))
+            node = now
+        nodes.append(node)
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return Graph(graph.inputs, nodes, outputs, graph.states, {s: moved.get(v, v) for s, v in graph.updates.items()})

@@ -1,0 +1,176 @@
+"""What the memory pass saves: masks on the small side of a pooling, values computed twice, large gradients that wait."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.executor import execute, run
+from minflow.compiler.passes.masks import small_masks
+from minflow.compiler.passes.memory import memory
+from minflow.compiler.passes.recompute import SMALL, least_bytes, recomputed
+from minflow.compiler.plan import Plan
+from minflow.core.trace import trace
+
+
+def ops(graph):
+    return [node.op.name for node in graph.nodes]
+
+
+def same_bits(before, after, *arrays):
+    """Node by node and by a plan, before and after the pass."""
+    after.verify()
+    with np.errstate(all="ignore"):
+        expected = [bits(x) for x in execute(before, arrays)]
+        assert [bits(x) for x in execute(after, arrays)] == expected
+    assert [bits(x) for x in run(Plan(after), arrays)] == expected
+
+
+def bits(x):
+    """The bytes of x, with one NaN for all: the sign of NaN + NaN depends on where numpy's vector loop starts."""
+    return np.where(np.isnan(x), np.float32("nan"), x).tobytes() if x.dtype.kind == "f" else x.tobytes()
+
+
+def pooled(x, w, size=2, stride=2):
+    h = (x * w).relu()
+    y = nn.functional.max_pool2d(h, size, stride)
+    ((y * y * w).sum() - (y * 3).sum()).backward()
+    return w.grad, y
+
+
+def pooling_graph(function=pooled, **options):
+    w = flow.tensor(0.75, requires_grad=True)
+    return trace(lambda x: function(x, w, **options), [flow.zeros(4, 3, 16, 16)])[0]
+
+
+def test_the_mask_of_a_relu_is_taken_on_the_small_side_of_max_pooling():
+    graph = pooling_graph()
+    after = small_masks(graph)
+    assert sorted(ops(after)) == sorted(ops(graph))
+    (mask,) = [node for node in after.nodes if node.op.name == "relu_grad"]
+    assert mask.out_specs[0].shape == (4, 3, 8, 8) and mask.phase == "backward" and mask.origin.op.name == "relu"
+    assert Plan(after).arena_bytes < Plan(graph).arena_bytes
+    for seed in range(4):
+        x = np.random.default_rng(seed).integers(-3, 3, (4, 3, 16, 16)).astype("float32")  # many equal numbers and zeros
+        same_bits(graph, after, x)
+    x[0, 0, 0, :4] = np.nan, np.inf, -np.inf, -0.0
+    x[1, 1, :4, 0] = -np.inf
+    x[2, 2, :, 0] = np.nan
+    same_bits(graph, after, x)
+
+
+def test_overlapping_windows_and_other_readers_keep_their_mask():
+    def read_again(x, w):
+        h = (x * w).relu()
+        y = nn.functional.max_pool2d(h, 2)
+        (spread,) = flow.autograd.grad((y * y).sum(), [h], retain_graph=True)
+        (y * y).sum().backward()
+        return w.grad, spread
+
+    for graph in (pooling_graph(size=3, stride=2), trace_of_twice(), pooling_graph(read_again)):
+        after = small_masks(graph)
+        x = np.random.default_rng(0).standard_normal((4, 3, 16, 16)).astype("float32")
+        same_bits(graph, after, x)
+    assert ops(small_masks(pooling_graph(size=3, stride=2))) == ops(pooling_graph(size=3, stride=2))
+    assert ops(small_masks(trace_of_twice())) == ops(trace_of_twice())
+
+
+def trace_of_twice():
+    """A ReLU whose result goes to a pooling and elsewhere: its cotangent is a sum, not what the pooling spreads."""
+
+    def twice(x, w):
+        h = (x * w).relu()
+        (nn.functional.max_pool2d(h, 2).sum() + (h * h).sum()).backward()
+        return w.grad, h * 1
+
+    return pooling_graph(twice)
+
+
+def gelu_graph(size=200):
+    w = flow.rand(size, size).requires_grad_()
+
+    def program(x):
+        h = x
+        for _ in range(3):
+            h = nn.functional.gelu(h @ w)
+        h.sum().backward()
+        return h.sum(), w.grad
+
+    return trace(program, [flow.zeros(size, size)])[0]
+
+
+def test_cheap_values_are_computed_again():
+    graph = gelu_graph()
+    after = recomputed(graph)
+    added = [node for node in after.nodes if node.phase == "recompute"]
+    assert added and {node.op.name for node in added} <= {"add", "sub", "mul"} and all(node.number is None for node in added)
+    assert len(after.nodes) == len(graph.nodes) + len(added) and least_bytes(after) < 0.9 * least_bytes(graph)
+    assert Plan(after).arena_bytes < 0.9 * Plan(graph).arena_bytes
+    same_bits(graph, after, np.random.default_rng(0).standard_normal((200, 200)).astype("float32"))
+    assert recomputed(gelu_graph(40)) is not after and ops(recomputed(gelu_graph(40))) == ops(gelu_graph(40)), "small values are kept"
+    assert 40 * 40 * 4 < SMALL
+
+
+def test_nothing_is_computed_again_from_a_parameter_that_is_updated():
+    """The twin would read the new numbers."""
+    w, b = flow.rand(200, 200).requires_grad_(), flow.rand(200).requires_grad_()
+
+    def program(x):
+        scaled = x * b
+        y = (scaled * scaled @ w).sum()
+        y.backward()
+        flow.no_grad()(b.add_)(b.grad)
+        return y
+
+    graph = trace(program, [flow.zeros(200, 200)])[0]
+    assert len(graph.updates) == 1
+    assert not any(b.array is getattr(x.node, "array", None) for node in recomputed(graph).nodes if node.phase == "recompute"
+                   for x in node.inputs if isinstance(x, tuple))  # fmt: skip
+    x = np.random.default_rng(0).standard_normal((200, 200)).astype("float32")
+    before = b.numpy(force=True).copy()
+    run(Plan(memory(graph)), [x])
+    first = b.numpy(force=True).copy()
+    b.array[...] = before
+    execute(graph, [x])
+    assert first.tobytes() == b.array.tobytes() != before.tobytes()
+
+
+class Train(nn.Graph):
+    def __init__(self, model, keep):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+        self.config.keep_gradients(keep)
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_gradient_of_a_large_weight_waits_where_that_saves_bytes(keep):
+    """16 images of 64 kB each, then a dense layer of 4 MB whose gradient would be there during all of backward."""
+
+    def model():
+        flow.manual_seed(0)
+        return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.Sigmoid(), nn.Conv2d(16, 16, 3, padding=1), nn.Sigmoid(),
+                             nn.AvgPool2d(4), nn.Flatten(), nn.Linear(1024, 1000))  # fmt: skip
+
+    x = flow.rand(16, 1, 32, 32)
+    graph = Train(model(), keep)
+    losses = [graph(x).item() for _ in range(3)]
+    nodes = graph.nodes
+    (weight_grad,) = [i for i, node in enumerate(nodes) if node.out_specs[0].shape == (1000, 1024) and node.phase == "backward"]
+    others = [i for i, node in enumerate(nodes) if node.phase == "backward" and not node.op.is_view and i != weight_grad]
+    assert weight_grad > max(others) and nodes[-1].phase == "optimizer"
+
+    other = model()
+    optimizer = flow.optim.SGD(other.parameters(), lr=0.1)
+    for loss in losses:
+        optimizer.zero_grad()
+        expected = other(x).square().mean()
+        expected.backward()
+        optimizer.step()
+        assert expected.item() == loss
+    assert [p.numpy(force=True).tobytes() for p in other.parameters()] == [p.numpy(force=True).tobytes() for p in graph.model.parameters()]

@@ -47,7 +47,7 @@ OUTSIDE = {"cli", "headless", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
 BUDGET = 5000
 FAST_BUDGET = 2500
-SURFACE = ("minflow.core.functions", "minflow.core.methods")
+SURFACE = ("minflow.core.functions", "minflow.core.methods", "minflow.core.printing", "minflow.core.gradcheck")
 SURFACE_BUDGET = 2500
 
 
@@ -202,8 +202,9 @@ def room_lines():
 def test_budget():
     """What runs every program on reference kernels stays readable: the engine and its primitives.
 
-    The public functions and methods are counted apart. They are PyTorch's long list of names, a few lines each over the
-    primitives; nothing in the engine is understood better by reading them, and no op needs one. Fast kernels and the
+    The public functions and methods, printing and the checker of gradients are counted apart. They are PyTorch's long list
+    of names, a few lines each over the primitives; nothing in the engine is understood better by reading them, and no op
+    needs one. Fast kernels and the
     machine are counted apart too: the reference kernels say what they compute.
     """
     counts = room_lines()

@@ -114,7 +114,7 @@ def test_formula(cls, formula, options, dtype):
 def test_kernels_in_place_in_pieces_and_strided_agree(name, monkeypatch):
     """Fresh results, in place, in small pieces and on non-contiguous arrays: the same bits."""
     from minflow.core.examples import cases
-    from minflow.core.ops import update
+    from minflow.core.backend.fast import update
 
     op = OPS[name]
     for case in cases(op):

@@ -121,20 +121,11 @@ index_add = define(
 
 
 @kernel(index_add)
-def _(xp, x, index, src, axis, out=None):
-    n = x.shape[axis]
-    check_bounds(xp, "index_add", index, n, axis)
-    result = copied(xp, x, out)
-    if index.size and result.size:
-        flat = index.reshape(-1) % n
-        rows = src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :])
-        order = xp.argsort(flat, kind="stable")  # equal positions side by side, so that each is added up in one go
-        flat = flat[order]
-        starts = xp.flatnonzero(xp.concatenate((xp.ones(1, bool), flat[1:] != flat[:-1])))
-        totals = xp.add.reduceat(xp.moveaxis(rows, axis, 0)[order], starts, axis=0)
-        target = xp.moveaxis(result, axis, 0)
-        target[flat[starts]] += totals
-    return settle(xp, result, out)
+def _(xp, x, index, src, axis):
+    check_bounds(xp, "index_add", index, x.shape[axis], axis)
+    result = x.copy()
+    xp.add.at(result, (slice(None),) * axis + (index,), src)
+    return result
 
 
 index_put = define(
@@ -289,15 +280,10 @@ scatter_add = define(
 
 
 @kernel(scatter_add)
-def _(xp, x, index, src, dim, out=None):
-    at = everywhere(xp, "scatter_add", x, index, dim)
-    result = copied(xp, x, out)
-    if index.size:
-        flat = xp.ravel_multi_index(xp.broadcast_arrays(*at), x.shape, mode="wrap").reshape(
-            -1
-        )  # one index: numpy's fast case
-        xp.add.at(result.reshape(-1), flat, xp.broadcast_to(src, index.shape).reshape(-1))
-    return settle(xp, result, out)
+def _(xp, x, index, src, dim):
+    result = x.copy()
+    xp.add.at(result, everywhere(xp, "scatter_add", x, index, dim), src)
+    return result
 
 
 # ---- shapes that depend on numbers -------------------------------------------------------------------------------

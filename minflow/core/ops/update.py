@@ -1,50 +1,21 @@
 """The rules of optimizers: each takes a parameter, its gradient and its state, and gives all of them anew.
 
 No rule has a gradient. Eager runs the kernel with `out=` on the parameter's own storage; a trace records the updates of
-its states. Every output may be written over the input that it replaces. Read next: `../../optim/sgd.py`.
+its states. Every output may be written over the input that it replaces. The kernels that programs run:
+`../backend/fast/update.py`. Read next: `../../optim/sgd.py`.
 """
 
 from __future__ import annotations
-
-import math
 
 from ..errors import DTypeError, ShapeError
 from ..examples import case, floats, positive
 from ..op import define, kernel
 from ..spec import Spec
 
-CHUNK = 1 << 17  # bytes of one array that are worked on at a time, so that the four or five of a rule stay in cache
-
-
-def pieces(xp, scratch: int, *arrays):
-    """Pieces of these arrays of one shape that fit the cache, each with `scratch` work arrays of the piece's shape.
-
-    The work arrays are made once and used again, so that the loop over the pieces allocates nothing.
-    """
-    first = arrays[0]
-    if first.nbytes <= CHUNK or xp.__name__ != "numpy" or not all([a.flags.c_contiguous for a in arrays]):
-        return ((*arrays, *[xp.empty_like(first) for _ in range(scratch)]),)
-    return cut(xp, scratch, [a.reshape(-1) for a in arrays], max(CHUNK // first.itemsize, 1))
-
-
-def cut(xp, scratch: int, flat: list, step: int):
-    work = [xp.empty(step, flat[0].dtype) for _ in range(scratch)]
-    for start in range(0, flat[0].size, step):
-        end = min(start + step, flat[0].size)
-        yield (*[a[start:end] for a in flat], *[w[: end - start] for w in work])
-
-
-def results(xp, out, *arrays) -> list:
-    """Where a rule writes: `out`, or new arrays like these."""
-    return [xp.empty_like(a) for a in arrays] if out is None else list(out)
-
-
-def steepest(xp, p, grad, weight_decay: float, maximize: bool, work):
-    """The gradient to go down along: negated to maximize, with the decay of weights added. May be `grad` itself."""
-    if not weight_decay:
-        return xp.negative(grad, out=work) if maximize else grad
-    xp.multiply(p, p.dtype.type(weight_decay), out=work)
-    return xp.subtract(work, grad, out=work) if maximize else xp.add(work, grad, out=work)
+def steepest(p, grad, weight_decay: float, maximize: bool):
+    """The gradient to go down along: negated to maximize, with the decay of weights added."""
+    down = -grad if maximize else grad
+    return down + weight_decay * p if weight_decay else down
 
 
 def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
@@ -101,32 +72,8 @@ sgd = define(
 
 
 @kernel(sgd)
-def _(xp, p, grad, lr, weight_decay, maximize, out=None):
-    new = xp.empty_like(p) if out is None else out
-    rate = p.dtype.type(-float(lr))
-    with xp.errstate(all="ignore"):
-        for w, g, place, work in pieces(xp, 1, p, grad, new):
-            xp.multiply(steepest(xp, w, g, weight_decay, maximize, work), rate, out=work)
-            xp.add(w, work, out=place)
-    return new
-
-
-def with_momentum(xp, p, grad, buf, lr, keep: float, take: float, nesterov, weight_decay, maximize, new_p, new_buf):
-    """buf = keep * buf + take * direction; p -= lr * (buf, or with Nesterov direction + keep * buf)."""
-    rate, keep, take = p.dtype.type(-float(lr)), p.dtype.type(keep), p.dtype.type(take)
-    with xp.errstate(all="ignore"):
-        for w, g, b, w_place, b_place, work, more in pieces(xp, 2, p, grad, buf, new_p, new_buf):
-            down = steepest(xp, w, g, weight_decay, maximize, work)
-            xp.multiply(b, keep, out=more)
-            taken = down if take == 1 else xp.multiply(down, take, out=work)
-            xp.add(more, taken, out=b_place)
-            if nesterov:
-                xp.multiply(b_place, keep, out=more)
-                xp.add(down, more, out=more)
-                xp.multiply(more, rate, out=more)
-            else:
-                xp.multiply(b_place, rate, out=more)
-            xp.add(w, more, out=w_place)
+def _(xp, p, grad, lr, weight_decay, maximize):
+    return p - float(lr) * steepest(p, grad, weight_decay, maximize)
 
 
 sgd_momentum = define(
@@ -146,10 +93,10 @@ sgd_momentum = define(
 
 
 @kernel(sgd_momentum)
-def _(xp, p, grad, buf, lr, momentum, nesterov, weight_decay, maximize, out=None):
-    out = results(xp, out, p, buf)
-    with_momentum(xp, p, grad, buf, lr, momentum, 1.0, nesterov, weight_decay, maximize, *out)
-    return out
+def _(xp, p, grad, buf, lr, momentum, nesterov, weight_decay, maximize):
+    down = steepest(p, grad, weight_decay, maximize)
+    buf = momentum * buf + down
+    return p - float(lr) * (down + momentum * buf if nesterov else buf), buf
 
 
 sgd_dampened = define(
@@ -166,66 +113,27 @@ sgd_dampened = define(
 
 
 @kernel(sgd_dampened)
-def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize, out=None):
-    out, now = results(xp, out, p, buf, step), float(step) + 1
-    take = 1 - dampening if now > 1 else 1.0
-    with_momentum(xp, p, grad, buf, lr, momentum, take, False, weight_decay, maximize, *out[:2])
-    out[2].fill(now)
-    return out
+def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize):
+    take = 1 - dampening if step > 0 else 1.0
+    buf = momentum * buf + take * steepest(p, grad, weight_decay, maximize)
+    return p - float(lr) * buf, buf, step + 1
 
 
 # ---- Adam --------------------------------------------------------------------------------------------------------
 
 
-def moments(
-    xp,
-    p,
-    grad,
-    exp_avg,
-    exp_avg_sq,
-    most,
-    step,
-    lr,
-    beta1,
-    beta2,
-    eps,
-    weight_decay,
-    decoupled,
-    corrected,
-    maximize,
-    out,
-):
-    """One step of Adam; `most` is AMSGrad's largest second moment so far, or None."""
-    now, rate = float(step) + 1, float(lr)
+def moved(xp, p, grad, first, second, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize):
+    """(p, first moment, second moment) after one step of Adam, and the largest second moment where `most` is given."""
+    lr, now = float(lr), float(step) + 1
+    down = steepest(p, grad, 0.0 if decoupled else weight_decay, maximize)
+    first = beta1 * first + (1 - beta1) * down
+    second = beta2 * second + (1 - beta2) * down * down
+    largest = second if most is None else xp.maximum(most, second)
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
-    real = p.dtype.type
-    keep1, take1, keep2, take2 = real(beta1), real(1 - beta1), real(beta2), real(1 - beta2)
-    shrink, root, size, tiny = real(1 - rate * weight_decay), real(1 / math.sqrt(fix2)), real(-rate / fix1), real(eps)
-    arrays = [a for a in (p, grad, exp_avg, exp_avg_sq, *out, most) if a is not None]
-    with xp.errstate(all="ignore"):
-        for w, g, m, v, w_place, m_place, v_place, *rest in pieces(xp, 2, *arrays):
-            work, more = rest[-2:]
-            g = steepest(xp, w, g, 0.0 if decoupled else weight_decay, maximize, work)
-            xp.multiply(g, take1, out=more)
-            xp.multiply(m, keep1, out=m_place)
-            xp.add(m_place, more, out=m_place)
-            xp.multiply(g, g, out=more)
-            xp.multiply(more, take2, out=more)
-            xp.multiply(v, keep2, out=v_place)
-            xp.add(v_place, more, out=v_place)
-            if most is not None:
-                xp.maximum(rest[1], v_place, out=rest[0])
-            xp.sqrt(v_place if most is None else rest[0], out=more)
-            if corrected:
-                xp.multiply(more, root, out=more)
-            xp.add(more, tiny, out=more)
-            xp.divide(m_place, more, out=more)
-            xp.multiply(more, size, out=more)
-            if decoupled and weight_decay:
-                xp.multiply(w, shrink, out=w_place)
-                w = w_place
-            xp.add(w, more, out=w_place)
-    return now
+    if decoupled:
+        p = p * (1 - lr * weight_decay)
+    p = p - lr * (first / fix1) / (xp.sqrt(largest / fix2) + eps)
+    return (p, first, second) if most is None else (p, first, second, largest)
 
 
 settings = {
@@ -257,10 +165,8 @@ adam = define(
 
 
 @kernel(adam)
-def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, out=None, **attrs):
-    out = results(xp, out, p, exp_avg, exp_avg_sq, step)
-    out[3].fill(moments(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs, out=out[:3]))
-    return out
+def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, **attrs):
+    return *moved(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs), step + 1
 
 
 adam_amsgrad = define(
@@ -279,10 +185,8 @@ adam_amsgrad = define(
 
 
 @kernel(adam_amsgrad)
-def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, out=None, **attrs):
-    out = results(xp, out, p, exp_avg, exp_avg_sq, max_exp_avg_sq, step)
-    out[4].fill(moments(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs, out=out[:4]))
-    return out
+def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs):
+    return *moved(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs), step + 1
 
 
 # ---- adding up gradients -----------------------------------------------------------------------------------------

@@ -4,4 +4,4 @@
 is held to its reference by `tests/core/test_fast_kernels.py`.
 """
 
-from . import conv as conv, norm as norm, pool as pool
+from . import conv as conv, index as index, norm as norm, pool as pool, shape as shape, update as update

@@ -1,0 +1,20 @@
+"""Views in numpy, made in less time. What they are: `../../ops/shape.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ops.shape import expand
+from ..kernels import fast
+
+
+@fast(expand, tolerance=0)
+def _(xp, x, shape):
+    """A contiguous array is looked at directly, which is quicker than broadcast_to."""
+    if not x.flags.c_contiguous or not x.size:
+        return np.broadcast_to(x, shape)
+    lead = (0,) * (len(shape) - x.ndim)
+    strides = lead + tuple([0 if n == 1 else stride for n, stride in zip(x.shape, x.strides)])
+    view = np.ndarray(shape, x.dtype, x, 0, strides)
+    view.flags.writeable = False
+    return view

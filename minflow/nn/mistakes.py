@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from ..core.errors import ModuleError
+from ..core.errors import ModuleError, TraceError
 from ..core.op import fail, here, warn
 
 FORWARD_LIKE = (
@@ -38,6 +38,16 @@ def missing_init(module: Any, what: str) -> NoReturn:
         ModuleError,
         f"{name} was {what} before Module's own __init__ had run, so there is no place for layers and parameters",
         f"super().__init__() as the first line of {name}.__init__",
+    )
+
+
+def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoReturn:
+    fail(
+        TraceError,
+        f"{type(module).__name__}: the buffer {name!r} is given another shape or dtype while a graph is built",
+        "in a graph a buffer keeps its shape and dtype: register it with those that it will have",
+        buffer=old,
+        given=value,
     )
 
 

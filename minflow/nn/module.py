@@ -153,6 +153,8 @@ class Module(Display):
         if old is value:
             return
         if old is not None and value is not None and (old.spec is value.spec or MODE.get().trace):
+            if old.spec is not value.spec:
+                mistakes.buffer_of_another_spec(self, name, old, value)
             with no_grad():
                 old.copy_(value)
             return
@@ -348,6 +350,8 @@ class Module(Display):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all Parameters, or fill them with zeros."""
+        if (mode := MODE.get()).watch is not None:
+            mode.watch.refuse_step(self, "zero_grad")
         for parameter in self.parameters():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None

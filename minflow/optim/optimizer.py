@@ -109,6 +109,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or with set_to_none=False fill them with zeros."""
+        if (mode := MODE.get()).watch is not None:
+            mode.watch.refuse_step(self, "zero_grad")
         with no_grad():
             for group in self.param_groups:
                 for p in group["params"]:

@@ -21,7 +21,7 @@ from ...core.ops.update import accumulate
 from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ..module import Module
-from . import mistakes
+from . import mistakes, notices
 from .checkpointing import checkpointed
 from .names import op_names
 from .tree import flatten, unflatten
@@ -81,7 +81,9 @@ class Build:
         self.loss: Value | None = None  # the scalar that backward was called on
         self.reached: set[int] = set()  # ids of the parameters that backward gave a gradient
         self.backwards: list = []  # where backward was called
-        self.notices: list[mistakes.Notice] = []
+        self.notices: list[notices.Notice] = []
+        self.before: list[notices.Before] = []  # the attributes of the graph and its modules before build ran
+        self.volatile: set[tuple[str, str]] = set()  # (path, name) of attributes that build itself sets: no part of the key
         self.accumulators: dict[int, Tensor] = {}
         self.micro = 0  # which part of the batch runs now
         self.phase = "graph inputs"
@@ -110,6 +112,7 @@ class Build:
             for inner, child in module.named_modules():
                 self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path)
                 self.found[id(child)] = child
+                self.before.append(notices.remember(self.paths[id(child)], child))
         return path
 
     def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
@@ -148,7 +151,9 @@ class Build:
             self.loss = outputs[0].value
 
     def refuse_step(self, optimizer: Any, verb: str) -> None:
-        """optimizer.step() and scheduler.step() are the graph's own doing."""
+        """optimizer.step() and scheduler.step() are the graph's own doing, and so is zero_grad() after backward()."""
+        if verb == "zero_grad" and not self.backwards:
+            return
         mistakes.step_in_build(self.graph, optimizer, verb)
 
     # ---- the trace ---------------------------------------------------------------------------------------------------------
@@ -167,7 +172,7 @@ class Build:
             self.top.args, self.top.kwargs = args, kwargs
             self.phase = "graph modules"
             self.debug.modules(self)
-            with mistakes.watched(self):
+            with notices.watched(self):
                 output = graph.build(*args, **kwargs)
             self.phase = "graph outputs"
             self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)

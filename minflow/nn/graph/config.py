@@ -6,10 +6,11 @@ Read next: `graph.py`.
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from ...core.errors import GraphError
-from ...core.op import EPOCH, fail, warn
+from ...core.op import EPOCH, MODE, fail, here, warn
 
 NO_EFFECT = {  # OneFlow's name -> what it would be for
     "enable_amp": "half precision on a GPU",
@@ -69,23 +70,36 @@ class GraphConfig:
         self.change("gradients", bool(mode))
 
     def change(self, name: str, value: Any) -> None:
+        if MODE.get().trace is not None:
+            fail(GraphError, "the config of a graph is set inside build", "in __init__, or between two calls", value=value)
         if getattr(self, name) != value:
             setattr(self, name, value)
             EPOCH.now += 1
 
     def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(f"'GraphConfig' object has no attribute {name!r}")
         if name not in NO_EFFECT:
-            import difflib
-
-            names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_")]]
-            near = difflib.get_close_matches(name, names, 1)
-            raise AttributeError(f"GraphConfig has no setting {name!r}" + (f"; {near[0]}?" if near else ""))
+            raise self.unknown(name)
 
         def accepted(*args: Any, **kwargs: Any) -> None:
             self.without_effect[name] = (*args, *kwargs.values())
             warn(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}")
 
         return accepted
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("training", "accumulation", "static", "gradients", "without_effect"):
+            raise self.unknown(name)
+        object.__setattr__(self, name, value)
+
+    def unknown(self, name: str) -> AttributeError:
+        from .mistakes import GraphAttributeError
+
+        names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_") and n not in ("change", "fingerprint", "unknown")]]
+        near = difflib.get_close_matches(name, names, 1) or difflib.get_close_matches(f"set_{name}", names, 1)
+        hint = f"config.{near[0]}(...)" if near else "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
+        return GraphAttributeError(f"GraphConfig has no setting {name!r}", values={"config": self}, where=here(), hint=hint)
 
     def fingerprint(self) -> dict[str, Any]:
         """What a plan has built in."""

@@ -25,7 +25,7 @@ from ...core.tensor import Tensor
 from ...views.records import recorder
 from ..module import Module
 from . import debug as debugging
-from . import listing, mistakes, state
+from . import listing, mistakes, notices, state
 from .build import Build
 from .compiled import Compiled
 from .config import GraphConfig
@@ -36,6 +36,9 @@ from .tree import flatten, leaves
 
 PLANS = 16  # of one graph; the one that was not used for the longest time makes room
 COUNTS: dict[str, Iterator[int]] = {}  # class name -> the numbers of its graphs, as OneFlow counts them
+
+
+RESERVED: set[str] = set()  # names that attributes of a subclass cannot have
 
 
 class Passes(list):
@@ -86,8 +89,9 @@ class Graph(Looking, Reports, Display):
         self.__dict__.update(
             _name=f"{name}_{number}", _config=GraphConfig(), _members={}, _optimizers=[], _plans=OrderedDict(), _epoch=-1,
             _fingerprint=None, _last=None, _found=[], _history=[], _level=-1, _debug={}, _passes=Passes(PASSES), _kept=set(),
-            _scaler=None, _pending=None, _steps=0, _timed=0, _failure=None,
+            _scaler=None, _pending=None, _steps=0, _timed=0, _failure=None, _volatile=set(), _told=set(),
         )  # fmt: skip
+        RESERVED.update(self.__dict__)
 
     def build(self, *args: Any, **kwargs: Any) -> Any:
         """What the graph computes; every subclass defines it."""
@@ -97,7 +101,9 @@ class Graph(Looking, Reports, Display):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_members" not in self.__dict__:
-            mistakes.missing_init(self, name)
+            mistakes.missing_init(self, f"is given the attribute {name!r}")
+        if name in RESERVED:
+            mistakes.reserved(self, name, value)
         if name == "repr_style":
             if value not in listing.STYLES:
                 mistakes.unknown_style(self, value, listing.STYLES)
@@ -110,13 +116,16 @@ class Graph(Looking, Reports, Display):
         elif isinstance(value, Tensor):
             mistakes.tensor_attribute(self, name, value)
         elif isinstance(value, Graph):
-            mistakes.nested(self, name)
+            mistakes.nested(self, name, value)
         else:
             self._members.pop(name, None)
         old = self.__dict__.get(name, Graph)
         if old is not value and not (type(old) is type(value) and isinstance(value, bool | int | float | str) and old == value):
             EPOCH.now += 1
         object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise mistakes.no_attribute(self, name)
 
     def __delattr__(self, name: str) -> None:
         self._members.pop(name, None)
@@ -142,7 +151,7 @@ class Graph(Looking, Reports, Display):
         """Make this a training graph: each call clips gradients (where the groups say so), steps `optim`, and then steps
         the scheduler `lr_sch`. Several optimizers may be added."""
         if "_members" not in self.__dict__:
-            mistakes.missing_init(self, "an optimizer")
+            mistakes.missing_init(self, "is given an optimizer")
         schedulers = [] if lr_sch is None else list(lr_sch) if isinstance(lr_sch, list | tuple) else [lr_sch]
         mistakes.check_optimizer(self, optim, schedulers)
         self._optimizers.append((optim, schedulers))
@@ -185,7 +194,7 @@ class Graph(Looking, Reports, Display):
         """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved."""
         own = self.__dict__
         if "_members" not in own:
-            mistakes.missing_init(self, "being called")
+            mistakes.missing_init(self, "is called")
         mode = MODE.get()
         if EPOCH.now != own["_epoch"]:
             self.look()
@@ -248,6 +257,11 @@ class Graph(Looking, Reports, Display):
             changed = input_differences(last.inputs_key, inputs)
             if changed:
                 mistakes.static_inputs(self, changed)
+        if own["_optimizers"] and not MODE.get().grad:
+            mistakes.under_no_grad(self)
+        for x in tensors:
+            if x.array is None:
+                mistakes.symbolic_input(self, x)
         build = Build(self, tree, tensors)
         build.debug.started()
         try:
@@ -258,13 +272,17 @@ class Graph(Looking, Reports, Display):
         except BaseException as error:
             own["_failure"] = build
             debugging.failed(self, build, error)
+            mistakes.clean(build)
             raise
+        own["_volatile"] |= build.volatile
+        build.before.clear()  # it holds the graph's last plan, and that one the plan before it
         build.debug.compiled(compiled)
         self.look()  # the trace may itself have moved the epoch, or met modules that are no members
         compiled.fingerprint, compiled.inputs_key = own["_fingerprint"], inputs
         if last is not None:
             compiled.reason = input_differences(last.inputs_key, inputs) + (own["_pending"] or [])
-            compiled.reason += differences(last.fingerprint, compiled.fingerprint)
+            set_by_build = {f"{path}.{name}" for path, name in own["_volatile"]}
+            compiled.reason += [d for d in differences(last.fingerprint, compiled.fingerprint) if d[0] not in set_by_build]
             compiled.reason += mode_differences(last.mode, (MODE.get().grad, default_dtype()))
         compiled.mode = MODE.get().grad, default_dtype()
         own["_pending"], own["_last"], own["_failure"] = None, compiled, None
@@ -273,7 +291,7 @@ class Graph(Looking, Reports, Display):
         if len(own["_plans"]) > PLANS:
             own["_plans"].popitem(last=False)
         for notice in build.notices:
-            mistakes.tell(self, notice)
+            notices.tell(self, notice)
         if events.LISTENERS:
             events.emit(events.GraphCompiled(self, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))
         return compiled
@@ -387,6 +405,9 @@ class Graph(Looking, Reports, Display):
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Go on where `state_dict` was taken, before or after the first call. See `state.py`."""
         return state.load_into(self, state_dict, strict)
+
+
+RESERVED.update(name for name in dir(Graph) if name[:1] != "_" and name not in ("build", "passes", "repr_style"))
 
 
 def input_differences(old: tuple, new: tuple) -> list[tuple[str, str, str]]:

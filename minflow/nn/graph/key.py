@@ -24,6 +24,7 @@ class Fingerprint:
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
         self.shown: dict[tuple[str, str], str] = {}
+        self.skipped = graph._volatile  # attributes that build sets itself, such as a counter: they would never stay the same
         for path, module in graph.all_modules():
             self.module(path, module)
         for name, value in vars(graph).items():
@@ -69,6 +70,8 @@ class Fingerprint:
         self.alive.append((tensor, tensor.array, tensor.spec))
 
     def value(self, owner: str, name: str, value: Any) -> None:
+        if (owner, name) in self.skipped:
+            return
         if isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(x, PLAIN) for x in value)):
             self.entries[owner, name] = exactly(value)
         elif isinstance(value, Tensor):

@@ -1,79 +1,137 @@
-"""What errors of nn.Graph say, and the notices of what will not repeat. Read next: `graph.py`."""
+"""What errors of nn.Graph say. What will not repeat is told by `notices.py`. Read next: `graph.py`."""
 
 from __future__ import annotations
 
-import builtins
-import random
-import sys
-import sysconfig
-import threading
-import time
+import difflib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from ...core.errors import GraphError, MinflowError, ShapeError, TraceError
-from ...core.ir import Where, where_text
-from ...core.op import OURS, caller, describe, fail, here
+from ...core.ir import INPUT, Value, where_text
+from ...core.op import EPOCH, MODE, describe, fail, here, symbolic, warn
 from ...core.tensor import Tensor
 from ..module import Module
+from .notices import line_of_write
+
+SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
+ELSEWHERE = {  # what a graph is asked for -> where it is
+    "forward": "graph(x): a call runs build",
+    **dict.fromkeys(("train", "eval"), "model.train() or model.eval(): the graph follows at its next call"),
+    **dict.fromkeys(("to", "cuda", "cpu", "float", "double", "half"), "model.to(...): the graph follows at its next call"),
+    **dict.fromkeys(("parameters", "named_parameters", "modules", "children", "buffers", "apply"),
+                    "model.parameters() and the like: ask the Module that the graph holds"),
+    **dict.fromkeys(("zero_grad", "step", "backward"),
+                    "the graph does it: loss.backward() in build, self.add_optimizer(optimizer) in __init__"),
+}  # fmt: skip
+
+
+class GraphAttributeError(GraphError, AttributeError):
+    """An attribute that a graph or its config does not have, or not yet."""
+
+
+def a(thing: Any) -> str:
+    """ "an int": what kind of thing it is."""
+    kind = type(thing).__name__
+    return f"an {kind}" if kind[0] in "aeiouAEIO" else f"a {kind}"
+
+
+def short(thing: Any) -> str:
+    """Its repr if that is short, else what kind of thing it is."""
+    text = repr(thing)
+    return text if len(text) <= 80 and "\n" not in text and " at 0x" not in text else a(thing)
+
 
 # ---- defining a graph ------------------------------------------------------------------------------------------------
 
 
-def missing_init(graph: Any, name: str) -> NoReturn:
+def missing_init(graph: Any, what: str) -> NoReturn:
     kind = type(graph).__name__
-    fail(GraphError, f"{kind} is given the attribute {name!r} before nn.Graph.__init__ has run",
-         f"super().__init__() as the first line of {kind}.__init__", attribute=name)  # fmt: skip
+    fail(GraphError, f"{kind} {what} before nn.Graph.__init__ has run", f"super().__init__() as the first line of {kind}.__init__",
+         graph=kind)  # fmt: skip
 
 
 def missing_build(graph: Any) -> NoReturn:
     kind = type(graph).__name__
-    if "forward" in vars(type(graph)):
+    if hasattr(type(graph), "forward"):
         fail(GraphError, f"{kind} has a forward, and a graph has a build", f"rename {kind}.forward to build", graph=graph.name)
-    fail(GraphError, f"{kind} has no build", "def build(self, x): return self.model(x)", graph=graph.name)
+    own = [name for cls in type(graph).__mro__ if not cls.__module__.startswith("minflow.") for name in vars(cls)]
+    near = difflib.get_close_matches("build", own, 1, 0.7)
+    hint = f"rename {kind}.{near[0]} to build" if near else "def build(self, x): return self.model(x)"
+    fail(GraphError, f"{kind} has no build", hint, graph=graph.name)
+
+
+def no_attribute(graph: Any, name: str) -> AttributeError:
+    kind = type(graph).__name__
+    if name[:2] == "__":
+        return AttributeError(f"{kind!r} object has no attribute {name!r}")
+    if "_members" not in graph.__dict__:
+        return GraphAttributeError(f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run",
+                                   values={"graph": kind}, where=here(),
+                                   hint=f"super().__init__() as the first line of {kind}.__init__")  # fmt: skip
+    near = difflib.get_close_matches(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
+    members = ", ".join(graph._members) or "no modules"
+    hint = ELSEWHERE.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
+    return GraphAttributeError(f"{kind} has no attribute {name!r}", values={"graph": graph.name}, where=here(), hint=hint)
+
+
+def reserved(graph: Any, name: str, value: Any) -> NoReturn:
+    fail(GraphError, f"{type(graph).__name__}: {name!r} is a name of nn.Graph itself", f"another name, such as {name.strip('_')}_of_mine",
+         value=short(value))  # fmt: skip
 
 
 def optimizer_attribute(graph: Any, name: str, optimizer: Any) -> NoReturn:
-    fail(GraphError, f"{type(graph).__name__}: the optimizer is set as the attribute {name!r}, where the graph would never use it",
-         f"self.add_optimizer({name})", optimizer=type(optimizer).__name__)  # fmt: skip
+    fail(GraphError, f"{type(graph).__name__}: an optimizer is set as the attribute {name!r}, where the graph would never use it",
+         "self.add_optimizer(optimizer)", optimizer=type(optimizer).__name__)  # fmt: skip
 
 
 def tensor_attribute(graph: Any, name: str, tensor: Tensor) -> NoReturn:
-    fail(GraphError, f"{type(graph).__name__}: a tensor is set as the attribute {name!r} of a graph",
-         "a Module holds tensors: nn.Parameter or register_buffer in it; or pass the tensor to build", tensor=tensor)  # fmt: skip
+    hint = "a Module holds tensors, as nn.Parameter or by register_buffer; or pass the tensor to build"
+    if tensor.array is None:
+        hint = "return it from build; or pass it on as an argument"
+    fail(GraphError, f"{type(graph).__name__}: a tensor is set as the attribute {name!r} of a graph", hint, tensor=tensor)
 
 
-def nested(graph: Any, name: str) -> NoReturn:
-    fail(GraphError, f"{type(graph).__name__}: the graph {name!r} inside a graph", "hold the Module that both use", attribute=name)
-
-
-def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
-    """Refuse what is no optimizer, a scheduler of another one, and one that is there already."""
-    kind = type(graph).__name__
-    if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "prepare"):
-        hint = "self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))"
-        if hasattr(optimizer, "optimizer"):
-            hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
-        fail(GraphError, f"{kind}.add_optimizer takes an optimizer, not {type(optimizer).__name__}", hint, optimizer=optimizer)
-    for scheduler in schedulers:
-        if not hasattr(scheduler, "step"):
-            fail(GraphError, f"{kind}.add_optimizer: lr_sch is a {type(scheduler).__name__}",
-                 "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=scheduler)  # fmt: skip
-        if getattr(scheduler, "optimizer", optimizer) is not optimizer:
-            fail(GraphError, f"{kind}.add_optimizer: the scheduler sets the rates of another optimizer",
-                 "make the scheduler with the optimizer that is added", lr_sch=type(scheduler).__name__)  # fmt: skip
-    for other, _ in graph.optimizers:
-        shared = {id(p) for p in other.parameters()} & {id(p) for p in optimizer.parameters()}
-        if shared or other is optimizer:
-            fail(GraphError, f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already",
-                 "each parameter in one optimizer", optimizer=type(optimizer).__name__)  # fmt: skip
+def nested(graph: Any, name: str, inner: Any) -> NoReturn:
+    fail(GraphError, f"{type(graph).__name__}: the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another",
+         "hold the Module that both use", inner=inner.name)  # fmt: skip
 
 
 def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
     known = " or ".join(map(repr, styles))
     what = f"{type(graph).__name__}.repr_style is {style!r}, and there are {known}"
     fail(GraphError, what, f"graph.repr_style = {styles[0]!r}", style=style)
+
+
+def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
+    """Refuse what is no optimizer, a scheduler of another one, and one that is there already."""
+    kind = type(graph).__name__
+    if MODE.get().trace is not None:
+        fail(GraphError, f"{kind}.add_optimizer is called inside build", f"call it in {kind}.__init__, after super().__init__()",
+             graph=graph.name)  # fmt: skip
+    if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "prepare"):
+        what, hint = a(optimizer), f"self.add_optimizer({SGD})"
+        if isinstance(optimizer, type):
+            name = optimizer.__name__
+            what, hint = f"the class {name}", f"self.add_optimizer(flow.optim.{name}(model.parameters(), lr=0.1))"
+        elif isinstance(optimizer, list | tuple):
+            hint = "self.add_optimizer(optimizer) once for each"
+        elif hasattr(optimizer, "optimizer"):
+            hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
+        fail(GraphError, f"{kind}.add_optimizer takes an optimizer, not {what}", hint, optimizer=short(optimizer))
+    for scheduler in schedulers:
+        if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
+            what = f"the class {scheduler.__name__}" if isinstance(scheduler, type) else a(scheduler)
+            fail(GraphError, f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {what}",
+                 "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))  # fmt: skip
+        if getattr(scheduler, "optimizer", optimizer) is not optimizer:
+            fail(GraphError, f"{kind}.add_optimizer: the scheduler sets the learning rate of another optimizer",
+                 f"flow.optim.lr_scheduler.{type(scheduler).__name__}(optimizer, ...) of the optimizer that is added",
+                 lr_sch=f"{type(scheduler).__name__} of {a(scheduler.optimizer)}", optimizer=type(optimizer).__name__)  # fmt: skip
+    for other, _ in graph.optimizers:
+        shared = {id(p) for p in other.parameters()} & {id(p) for p in optimizer.parameters()}
+        if shared or other is optimizer:
+            fail(GraphError, f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already",
+                 "each parameter in one optimizer", added=type(optimizer).__name__, already=type(other).__name__)  # fmt: skip
 
 
 # ---- calling it ------------------------------------------------------------------------------------------------------
@@ -84,55 +142,79 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
 
     def refuse(path: str, leaf: Any) -> NoReturn:
         name = graph.argument_name(path)
-        kind = type(leaf).__name__
         if isinstance(leaf, Module):
             hint = "modules belong into __init__: self.model = model"
+        elif hasattr(leaf, "param_groups"):
+            hint = "self.add_optimizer(optimizer) in __init__"
         elif isinstance(leaf, bool | int | float):
             hint = f"flow.tensor({leaf!r}) for a number that changes; an attribute of the graph for one that does not"
         elif hasattr(leaf, "__array__"):
-            hint = "flow.from_numpy(array)"
+            hint = "flow.from_numpy(array)" if getattr(leaf, "ndim", 0) else "flow.tensor(number)"
+        elif isinstance(leaf, Iterator | set | frozenset):
+            hint = "a list or a tuple of tensors"
         else:
             hint = "an attribute of the graph holds what is no tensor and does not change"
-        raise GraphError(f"{graph.name}: the input {name} is a {kind}; a graph takes tensors and None, in lists, tuples and dicts",
-                         values={name: repr(leaf)[:80]}, where=here(), hint=hint)  # fmt: skip
+        raise GraphError(f"{graph.name}: the input {name} is {a(leaf)}; a graph takes tensors and None, in lists, tuples and dicts",
+                         values={name: short(leaf)}, where=here(), hint=hint)  # fmt: skip
 
     return refuse
 
 
 def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
-    fail(TraceError, f"{graph.name} is called with a symbolic tensor, from inside the build of a graph",
-         "a graph cannot contain another: call the Module that both use", input=tensor)  # fmt: skip
+    """A graph inside the build of another; or a tensor of an earlier build as the input of a graph."""
+    if MODE.get().trace is None:
+        raise symbolic(tensor)
+    outer = getattr(MODE.get().watch, "graph", None)
+    if outer is graph:
+        modules = ", ".join(f"self.{m}" for m in graph._members) or "self.model"
+        hint = f"a call of the graph runs build: in build call the modules, {modules}"
+    else:
+        hint = "call the Module that both use: a graph cannot contain another"
+    fail(TraceError, f"{graph.name} is called inside the build of {getattr(outer, 'name', 'a graph')}", hint, input=tensor)
+
+
+def under_no_grad(graph: Any) -> NoReturn:
+    fail(GraphError, f"{graph.name} trains, and is called where no gradients are recorded",
+         "call it outside of flow.no_grad(); to look at the loss alone, a second graph without add_optimizer on the same model",
+         optimizer=names(graph))  # fmt: skip
 
 
 def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn:
     size = f"{tensor.spec.shape[0]} along axis 0" if tensor.spec.shape else "no axes"
     fail(ShapeError, f"{graph.name}: input {name} has {size}, which cannot be cut into {steps} equal parts",
          f"a batch whose size is a multiple of {steps} (drop_last=True in the DataLoader); or "
-         "config.set_gradient_accumulation_steps(1)", input=tensor)  # fmt: skip
+         "config.set_gradient_accumulation_steps(1)", **{name: tensor})  # fmt: skip
 
 
 def static_inputs(graph: Any, differences: list[tuple[str, Any, Any]]) -> NoReturn:
     values = {name: f"{old} at the first call, {new} now" for name, old, new in differences}
+    if "structure of the inputs" in values:
+        values["structure of the inputs"] = "not as at the first call"
     raise ShapeError(f"{graph.name} takes static inputs, and {len(differences)} of them changed: {', '.join(values)}", values=values,
-                     where=here(), hint="drop_last=True in the DataLoader; or config.static_inputs(False): a plan for each")  # fmt: skip
+                     where=here(),
+                     hint="drop_last=True in the DataLoader; or config.static_inputs(False), which makes a plan for each")  # fmt: skip
 
 
 # ---- inside build ----------------------------------------------------------------------------------------------------
+
+
+def build_line(graph: Any) -> str:
+    return where_text((type(graph).build.__code__, 0))
 
 
 def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list[Tensor]]:
     """The structure and the tensors that build returned."""
     graph = build.graph
     if output is None:
-        line = where_text((type(graph).build.__code__, 0))
-        raise GraphError(f"{graph.name}: build returns None", values={"build": f"at {line}"}, where=here(),
-                         hint="return loss (or what the model computed)")  # fmt: skip
+        raise GraphError(f"{graph.name}: build returns None", values={"build": f"at {build_line(graph)}"}, where=here(),
+                         hint="return loss, or what else it computed, at the end of build")  # fmt: skip
 
     def refuse(path: str, leaf: Any) -> NoReturn:
-        name = f"output {path}" if path else "its output"
-        raise GraphError(f"{graph.name}: build returns a {type(leaf).__name__}, and a graph gives tensors and None",
-                         values={name: repr(leaf)[:80]}, where=here(),
-                         hint="return the tensor itself; what is no tensor is known without the graph")  # fmt: skip
+        where = path if path[:1] in ("", "[") else "[" + path.replace("[", "][", 1).removesuffix("]") + "]"
+        unordered = isinstance(leaf, Iterator | set)
+        hint = "a list or a tuple of tensors" if unordered else "return tensors only: the rest is known without a graph"
+        raise GraphError(f"{graph.name}: build returns {a(leaf)}; a graph gives tensors and None, in lists, tuples and dicts",
+                         values={f"output{where}": short(leaf), "build": f"at {build_line(graph)}"}, where=here(), hint=hint)  # fmt: skip
 
     return flatten(output, refuse)
 
@@ -141,19 +223,45 @@ def check_backward(build: Any) -> None:
     """An optimizer needs a backward, a backward an optimizer whose parameters it reaches."""
     graph = build.graph
     if graph.optimizers and not build.backwards:
-        raise GraphError(f"{graph.name} has an optimizer, and its build calls no backward()", values={"optimizer": names(graph)},
+        raise GraphError(f"{graph.name} has an optimizer, and its build calls no backward()",
+                         values={"optimizer": names(graph), "build": f"at {build_line(graph)}"},
                          where=here(), hint="loss.backward() in build, before return loss")  # fmt: skip
     if build.backwards and not graph.optimizers:
         raise GraphError(f"{graph.name}: build calls backward(), and the graph has no optimizer",
                          values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(),
                          hint="self.add_optimizer(optimizer) in __init__; or flow.autograd.grad(loss, inputs)")  # fmt: skip
     for optimizer, _ in graph.optimizers:
-        parameters = [p for p in optimizer.parameters() if p.requires_grad]
-        if parameters and all(p.grad is None for p in parameters):
-            raise GraphError(f"{graph.name}: backward reaches none of the {len(parameters)} parameters of {type(optimizer).__name__}",
-                             values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(),
-                             hint="make the optimizer of the parameters of the module that the graph runs: "
-                             "flow.optim.SGD(model.parameters(), ...), after model.to(...)")  # fmt: skip
+        check_parameters(build, optimizer)
+
+
+def check_parameters(build: Any, optimizer: Any) -> None:
+    """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
+    graph, kind = build.graph, type(optimizer).__name__
+    held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_found())
+            for name, p in module._parameters.items() if p is not None}  # fmt: skip
+    parameters = optimizer.parameters()
+    wanted = [p for p in parameters if p.requires_grad]
+    lost = [p for p in parameters if id(p) not in held and p.grad is None]
+    reached = [p for p in wanted if p.grad is not None]
+    if lost:
+        stepped = {id(p) for other, _ in graph.optimizers for p in other.parameters()}
+        left = [name for key, (name, p) in held.items() if key not in stepped and p.needs and p.grad is not None]
+        what = f"{graph.name}: {len(lost)} of the {len(parameters)} parameters of {kind} are not in the graph"
+        values = {"not in the graph": some([f"{p.label} {p.spec}".strip() for p in lost])}
+        hint = f"make it when the model is complete, of the model that the graph holds: flow.optim.{kind}(model.parameters(), ...)"
+        if left or not reached:
+            values |= {"in no optimizer": some(left)} if left else {}
+            raise GraphError(what, values=values, where=here(), hint=hint)
+        if graph._last is None:
+            warn(what + ", and are never trained by it", hint, **{"not in the graph": values["not in the graph"]})
+    elif wanted and not reached:
+        raise GraphError(f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}",
+                         values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(),
+                         hint="compute the loss from what the model gives, without .detach() or no_grad() on the way")  # fmt: skip
+
+
+def some(texts: list[str], most: int = 4) -> str:
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def names(graph: Any) -> str:
@@ -161,133 +269,110 @@ def names(graph: Any) -> str:
 
 
 def step_in_build(graph: Any, what: Any, verb: str) -> NoReturn:
-    fail(GraphError, f"{type(what).__name__}.{verb}() inside build: the graph steps by itself at the end of each call",
-         f"leave it out; self.add_optimizer({'optimizer' if hasattr(what, 'prepare') else 'optimizer, lr_sch=scheduler'}) in __init__",
+    does = "forgets the gradients" if verb == "zero_grad" else "steps"
+    hint = "leave it out"
+    if verb == "step":
+        hint += f"; self.add_optimizer({'optimizer' if hasattr(what, 'prepare') else 'optimizer, lr_sch=scheduler'}) in __init__"
+    fail(GraphError, f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call", hint,
          graph=graph.name)  # fmt: skip
+
+
+# ---- symbolic tensors that stay somewhere -----------------------------------------------------------------------------
+
+
+def held_symbolic(value: Any, seen: set[int] | None = None) -> Iterator[Tensor]:
+    """The symbolic tensors in a value, and in lists, tuples, sets and dicts inside it."""
+    if isinstance(value, Tensor):
+        if value.array is None:
+            yield value
+    elif isinstance(value, dict | list | tuple | set):
+        seen = seen if seen is not None else set()
+        if id(value) not in seen:
+            seen.add(id(value))
+            for x in list(value.values() if isinstance(value, dict) else value):
+                yield from held_symbolic(x, seen)
+
+
+def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
+    """(path, owner, a dict of attributes that may have been written, the same before build)."""
+    for path, owner, attributes, registries in build.before:
+        yield path, owner, owner.__dict__, attributes
+        for name, old in registries.items():
+            yield path, owner, owner.__dict__[name], old
 
 
 def check_leaks(build: Any) -> None:
     """A symbolic tensor that stayed in a module or in the graph would be of no use after build."""
-    for path, module in build.graph.all_modules(build.paths_of_found()):
-        for name, value in {**module._parameters, **module._buffers, **module.__dict__}.items():
-            if name not in ("_parameters", "_buffers", "_modules"):
-                refuse_symbolic(build, f"{path}.{name}", value)
-    for name, value in vars(build.graph).items():
-        if not name.startswith("_"):
-            refuse_symbolic(build, f"self.{name}", value)
+    for path, owner, now, _ in places(build):
+        for name, value in now.items():
+            if path == "self" and name[:1] == "_":
+                continue
+            if isinstance(value, Tensor | list | tuple | set | dict) and (found := next(held_symbolic(value), None)) is not None:
+                raise TraceError(f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers afterwards",
+                                 values={f"{path}.{name}": describe(found)},
+                                 where=f"at {where_text(line_of_write(build, owner, name))}",
+                                 hint="return it from build; or register_buffer: a buffer of that spec is updated at each call")  # fmt: skip
 
 
-def refuse_symbolic(build: Any, name: str, value: Any) -> None:
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else (value,)
-    for x in held:
-        if isinstance(x, Tensor) and x.array is None:
-            raise TraceError(f"{build.graph.name}: build leaves a symbolic tensor in {name}, where it has no numbers after build",
-                             values={name: describe(x)}, where=here(),
-                             hint="return it from build; a registered buffer of the same spec is updated at each call")  # fmt: skip
+def clean(build: Any) -> None:
+    """After a build that failed: take symbolic tensors out of modules and the graph again, so that a next one can go well."""
+    for path, _, now, old in places(build):
+        for name, value in list(now.items()):
+            if (path == "self" and name[:1] == "_") or not isinstance(value, Tensor | list | tuple | set | dict):
+                continue
+            if next(held_symbolic(value), None) is None:
+                continue
+            EPOCH.now += 1
+            if isinstance(value, list | set | dict):
+                purge(value)
+            elif name in old and next(held_symbolic(old[name]), None) is None:
+                now[name] = old[name]
+            else:
+                del now[name]
+
+
+def purge(box: Any, seen: set[int] | None = None) -> None:
+    """Take what holds symbolic tensors out of a list, set or dict; lists inside of it are kept and purged."""
+    seen = seen if seen is not None else set()
+    if id(box) in seen:
+        return
+    seen.add(id(box))
+    for key, x in list(box.items()) if isinstance(box, dict) else [(x, x) for x in list(box)]:
+        if isinstance(x, list | set | dict):
+            purge(x, seen)
+        elif next(held_symbolic(x), None) is not None:
+            if isinstance(box, list):
+                box[:] = [y for y in box if y is not x]
+            elif isinstance(box, dict):
+                del box[key]
+            else:
+                box.discard(x)
 
 
 def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
     """The graph reads a value that it did not make: a symbolic tensor of an earlier build was used."""
-    for node in graph.nodes:
-        for x in node.inputs:
-            if hasattr(x, "node") and x.node not in graph.nodes and x.node not in (*graph.inputs, *graph.states):
-                return TraceError(f"{build.graph.name}: {node.op} reads a symbolic tensor that was made in an earlier build",
-                                  values={"tensor": f"{x.spec}, made at {where_text(x.node.where)}"},
-                                  where=f"at {where_text(node.where)}",
-                                  hint="a tensor made in build lives until build returns: pass it on through arguments")  # fmt: skip
+    made = {id(node) for node in (*graph.inputs, *graph.states, *graph.nodes)}
+    uses = [(f"{node.op} reads", where_text(node.where), x) for node in graph.nodes for x in node.inputs]
+    uses += [("build returns", build_line(build.graph), x) for x in graph.outputs]
+    uses += [("a buffer or parameter is set to", build_line(build.graph), x) for x in graph.updates.values()]
+    for verb, line, x in uses:
+        if isinstance(x, Value) and id(x.node) not in made:
+            made_at = f"input {x.node.name}" if x.node.op is INPUT else f"made at {where_text(x.node.where)}"
+            return TraceError(f"{build.graph.name}: {verb} a symbolic tensor of an earlier build",
+                              values={"tensor": f"{x.spec}  ({made_at})"}, where=f"at {line}",
+                              hint="a tensor made in build lives until build returns: keep none in lists or globals")  # fmt: skip
     return error
 
 
-def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
-    import difflib
+# ---- looking at it ----------------------------------------------------------------------------------------------------
 
+
+def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
     known = list(dict.fromkeys([call.path for call in build.top.walk() if call.path] + list(ops)))
     near = difflib.get_close_matches(name, known, 3)
     build.graph.kept.discard(name)
     raise GraphError(f"{build.graph.name} computes nothing that is called {name!r}", values={"near": ", ".join(near) or "nothing"},
                      where=here(), hint="the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it")  # fmt: skip
-
-
-# ---- what will not repeat --------------------------------------------------------------------------------------------
-
-
-LIBRARIES = tuple(dict.fromkeys(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")))
-
-
-class Notice(NamedTuple):
-    """Something that build does in Python, which happens once and not at each call."""
-
-    kind: str  # "print", "attribute", "random", "time"
-    text: str
-    where: Where | None
-
-
-@contextmanager
-def watched(build: Any) -> Iterator[None]:
-    """While build runs, note what will not repeat: print, writes to plain attributes, `random`, `time`.
-
-    Only what the learner's own code does, on this thread: libraries and other threads may look at the clock.
-    """
-    seen, here_now = build.notices, threading.get_ident()
-    originals: list[tuple[Any, str, Any]] = []
-
-    def note(kind: str, text: str) -> None:
-        if not any(n.kind == kind for n in seen):
-            seen.append(Notice(kind, text, caller(3)))
-
-    def wrap(owner: Any, name: str, kind: str, text: str) -> None:
-        original = getattr(owner, name)
-
-        def wrapped(*args, **kwargs):
-            file = sys._getframe(1).f_code.co_filename
-            if threading.get_ident() == here_now and not OURS[file] and not file.startswith(LIBRARIES):
-                note(kind, text)
-            return original(*args, **kwargs)
-
-        originals.append((owner, name, original))
-        setattr(owner, name, wrapped)
-
-    before = attributes(build)
-    wrap(builtins, "print", "print", "print() runs while the graph is built, not at each call")
-    for name in ("random", "randint", "uniform", "choice", "gauss", "shuffle", "sample", "randrange"):
-        wrap(random, name, "random", f"random.{name}() is drawn while the graph is built, and stays the same at each call")
-    for name in ("time", "perf_counter", "monotonic"):
-        wrap(time, name, "time", f"time.{name}() is read while the graph is built, and stays the same at each call")
-    try:
-        yield
-    finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
-    for name, value in attributes(build).items():
-        if name not in before or (before[name] is not value and before[name] != value):
-            note("attribute", f"{name} is set while the graph is built, not at each call")
-            break
-
-
-def attributes(build: Any) -> dict[str, Any]:
-    """The plain attributes (numbers, texts) of the graph and its modules."""
-    plain = (bool, int, float, str, type(None))
-    found = {f"self.{k}": v for k, v in vars(build.graph).items() if not k.startswith("_") and isinstance(v, plain)}
-    for path, module in build.graph.all_modules():
-        found |= {f"{path}.{k}": v for k, v in module.__dict__.items() if not k.startswith("_") and isinstance(v, plain)}
-    return found
-
-
-def tell(graph: Any, notice: Notice) -> None:
-    """Tell of it once in the life of a graph: a warning at the learner's line."""
-    import warnings
-
-    told = graph.__dict__.setdefault("_told", set())
-    if (notice.kind, notice.where) in told:
-        return
-    told.add((notice.kind, notice.where))
-    from ...core.errors import MinflowWarning
-
-    code, instruction = notice.where or (None, 0)
-    line = next((n for start, end, n in code.co_lines() if start <= instruction < end), 1) if code else 1
-    text = MinflowError(f"{graph.name}: {notice.text}", where=f"at {where_text(notice.where)}" if notice.where else "",
-                        hint="compute it before the call and pass it to build as a tensor; or do it outside the graph")  # fmt: skip
-    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)
 
 
 def not_kept(graph: Any, name: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from graph_models import MLP, Predict, TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.nn.graph import graph as module
+from minflow.nn.graph import listing
 from minflow.vision import models
 
 
@@ -124,6 +126,34 @@ def test_long_lines_break_at_80_columns():
     assert "tensor([], size=(0, 3), dtype=minflow.float32)" in repr(graph)
 
 
+class Fake:
+    """A tensor by its spec alone: there is no GPU here, and the rule can be asked all the same."""
+
+    needs = True
+
+    def __init__(self, shape, dtype=flow.float32, device="cuda"):
+        self.spec = flow.ones(1).spec.but(shape=shape, dtype=dtype, device=flow.device(device))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("shape", [(), (7,), (64, 3, 32, 32), (0, 3), (1024, 512, 3, 3), tuple(range(1, 26))])
+@pytest.mark.parametrize(("lazy", "parameter"), [(True, False), (False, True)])
+def test_the_wrap_rule(device, shape, lazy, parameter):
+    """A piece that would end beyond column 80 starts a line, indented by seven."""
+    text = listing.meta(Fake(shape, device=device), lazy, parameter)
+    lines = text.split("\n")
+    start = "tensor([]" if 0 in shape else "tensor(..."
+    assert lines[0].startswith(start + ",") and all(re.match(" {7}[a-z]", line) for line in lines[1:])
+    pieces = re.sub(r",\n {7}", ", ", text).removeprefix(start + ", ").removesuffix(")")
+    wanted = ["device='cuda:0'"] * (device == "cuda") + ["is_lazy='True'"] * lazy + [f"size={shape}", "dtype=minflow.float32"]
+    assert pieces == ", ".join(wanted + ["requires_grad=True"] * parameter)
+    for line, following in zip(lines, lines[1:]):
+        used = len(line) - 1 + 2 * (line is lines[0])  # without the comma; the first line starts two ahead
+        assert used + 2 + len(following.strip().rstrip(",)")) > 80, "broken too early"
+    for line in lines:
+        assert len(line.rstrip(",)")) + 2 * (line is lines[0]) <= 80 or line.count("=") == 1, "a piece alone may be longer"
+
+
 def test_nested_inputs_and_outputs():
     class Two(nn.Module):
         def forward(self, pair, flag=None):
@@ -153,18 +183,79 @@ def test_nested_inputs_and_outputs():
         assert line in text, line
 
 
-def test_names_of_v1_for_plain_calls():
-    class Add(nn.Graph):
-        def build(self, x, y):
-            return x + y, x * y
+def names(graph, *args, **kwargs):
+    graph(*args, **kwargs)
+    return re.findall(r"\((?:IN|OUT)PUT:(\S+?):", repr(graph))
 
-    graph, x = Add(), flow.ones(2)
+
+def graph_of(function, style="seed"):
+    class G(nn.Graph):
+        repr_style = style
+
+        def build(self, *args, **kwargs):
+            return function(*args, **kwargs)
+
+    return G()
+
+
+def test_names_in_both_styles():
+    """Arguments, lists in them, keywords; several results, a list and a dict as results."""
+    x = flow.ones(2)
+    assert names(graph_of(lambda a, b: (a + b, a * b)), x, x) == ["_G_0-input_0", "_G_0-input_1", "_G_0-output_0", "_G_0-output_1"]
+    calls = ((lambda a, b: (a + b, a * b), (x, x), {}), (lambda a, b: a + b[0], (x, [x, x]), {}),
+             (lambda a, k: a + k, (x,), {"k": x}), (lambda a: {"u": a["p"] + 1, "v": [a["p"] * 2]}, ({"p": x},), {}))  # fmt: skip
+    found = [names(graph_of(function, "v1"), *args, **kwargs) for function, args, kwargs in calls]
+    assert [[name.removeprefix(f"_G_{i}") for name in row] for i, row in enumerate(found, 1)] == [
+        ["_input.0.0_2", "_input.0.1_3", "_output.0.0.0_3", "_output.0.0.1_4"],
+        ["_input.0.0_2", "_input.0.1.0_4", "_input.0.1.1_5", "_output.0.0_2"],
+        ["_input.0.0_2", "_input.1.0_4", "_output.0.0_2"],
+        ["_input.0.0.0_3", "_output.0.0.0_3", "_output.0.0.1.0_5"],
+    ]
+
+
+def test_operators_of_v1():
+    class Cat(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(flow.ones(3, 2))
+            self.unused = nn.Parameter(flow.ones(1))
+
+        def forward(self, x):
+            return flow.cat([x, x @ self.w], dim=1)
+
+    graph = Predict(Cat())
     graph.repr_style = "v1"
-    graph(x, x)
-    names = re.findall(r"\((?:IN|OUT)PUT:(\S+?):", repr(graph))
-    assert names == ["_Add_0_input.0.0_2", "_Add_0_input.0.1_3", "_Add_0_output.0.0.0_3", "_Add_0_output.0.0.1_4"]
-    operators = re.findall(r"\(OPERATOR: (\S+?)\((\S+?):.* -> \((\S+?):", repr(graph))
-    assert operators == [("add-0", "x/out", "add-0/add_0"), ("mul-0", "x/out", "mul-0/mul_0")]
+    graph.debug(-1, op_repr_with_py_stack=True)
+    graph(flow.ones(4, 3))
+    lines = [line.strip() for line in repr(graph).split("\n") if "OPERATOR" in line]
+    where = 'placement=(minflow.placement(type="cpu", ranks=[0]))'
+    assert lines[0] == f"(OPERATOR: model.w() -> (out:sbp=(B), size=(3, 2), dtype=(minflow.float32)), {where})"
+    x = "x/out:(sbp=(B), size=(4, 3), dtype=(minflow.float32))"
+    y = "model-matmul-0/matmul_0:(sbp=(B), size=(4, 2), dtype=(minflow.float32))"
+    out = "(model-cat-0/cat_0:(sbp=(B), size=(4, 5), dtype=(minflow.float32)))"
+    assert re.sub(r"\.py:\d+", ".py:0", lines[2]) == f"(OPERATOR: model-cat-0([{x}, {y}]) -> {out}, {where}, location=(test_listing.py:0))"
+    assert len(lines) == 3, "a parameter that nothing reads is no operator"
+
+
+def test_a_node_that_a_pass_removes_leaves_the_listing():
+    def without_exp(graph):
+        from minflow.compiler.passes import dead_code
+
+        graph.outputs = [v.node.inputs[0] if str(v.node.op) == "exp" else v for v in graph.outputs]
+        return dead_code(graph)
+
+    class Exp(nn.Graph):
+        repr_style = "v1"
+
+        def build(self, x):
+            return (x * 2).exp()
+
+    graph = Exp()
+    graph(flow.ones(2))
+    assert "(OPERATOR: exp-0(" in repr(graph)
+    graph.passes = [without_exp]
+    graph(flow.ones(2))
+    assert "(OPERATOR: exp-0(" not in repr(graph) and "(OPERATOR: mul-0(" in repr(graph)
 
 
 def test_a_graph_counts_by_its_class_name():
@@ -172,13 +263,121 @@ def test_a_graph_counts_by_its_class_name():
     assert names == ["Predict_0", "Predict_1", "Predict_2"]
 
 
-def test_a_repr_never_raises_and_knows_its_styles():
+def test_a_repr_never_raises(capsys):
     graph = Predict(MLP())
     with pytest.raises(flow.MinflowError):
         graph(flow.ones(1, 7))
-    assert "(MODULE:model:MLP())" in repr(graph)
-    with pytest.raises(flow.MinflowError, match="'seed'.*'v1'"):
+    assert "(MODULE:model:MLP())" in repr(graph) and "INPUT" not in repr(graph)
+
+    class Unready(nn.Graph):
+        def __init__(self):
+            self.early = repr(self)
+
+    with pytest.raises(flow.MinflowError, match="early"):
+        Unready()
+    assert "Unready" in repr(Unready.__new__(Unready))
+
+    class Odd(nn.Module):
+        def extra_repr(self):
+            raise KeyError("odd")
+
+    model = nn.Sequential(Odd())
+    model[0].add_module("around", model)
+    text = repr(Predict(model))
+    assert "(MODULE:model.0:Odd(extra_repr fails: KeyError)): (" in text and "(MODULE:model.0.around:Sequential()): (...)" in text
+
+
+def test_styles():
+    graph = Predict(MLP())
+    with pytest.raises(flow.MinflowError, match="'v2'.*'seed'.*'v1'"):
         graph.repr_style = "v2"
+
+    class Newer(Predict):
+        repr_style = "v1"
+
+    class Unknown(Predict):
+        repr_style = "v3"
+
+    newer, x = Newer(MLP()), flow.ones(2, 20)
+    newer(x)
+    graph(x)
+    assert "_Newer_0_input.0.0_2" in repr(newer) and "_Predict_0-input_0" in repr(graph)
+    newer.repr_style = "seed"
+    assert "_Newer_0-input_0" in repr(newer) and Newer.repr_style == "v1"
+    assert "'v3' is none of 'seed' and 'v1'" in repr(Unknown(MLP())).split("\n")[0]
+
+
+def test_settings_in_the_config_line():
+    graph = trained()
+    assert "  (CONFIG:config:GraphConfig(training=True, ))" in repr(graph)
+    graph.config.set_gradient_accumulation_steps(2)
+    assert "  (CONFIG:config:GraphConfig(training=True, gradient_accumulation_steps=2, ))" in repr(graph)
+    assert "(CONFIG:config:GraphConfig(training=False, ))" in repr(Predict(MLP()))
+    graph(flow.ones(4, 1, 4, 4), flow.tensor([0, 2, 1, 0]))
+    text = repr(graph)
+    assert "(INPUT:_TrainGraph_0-input_0:tensor(..., size=(4, 1, 4, 4)" in text
+    assert "(INPUT:_model-input_0:tensor(..., is_lazy='True', size=(2, 1, 4, 4)" in text
+    assert "(OUTPUT:_TrainGraph_0-output_0:tensor(..., size=(2,)" in text, "a loss for each part of the batch"
+
+
+# ---- where modules stand ---------------------------------------------------------------------------------------------
+
+
+def heads(graph):
+    return re.findall(r"^( +)\(MODULE:(\S+?):(\w+)", repr(graph), re.MULTILINE)
+
+
+def test_modules_in_lists_and_in_closures():
+    outside = nn.Sequential(nn.Linear(4, 4))
+
+    class Scattered(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Linear(4, 4), nn.ReLU()]
+            self.more = {"last": nn.Tanh()}
+
+        def build(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return self.more["last"](outside(x))
+
+    graph = Scattered()
+    assert [head[1:] for head in heads(graph)] == [("layers.0", "Linear"), ("layers.1", "ReLU"), ("more.last", "Tanh")]
+    graph(flow.ones(2, 4))
+    assert heads(graph)[3:] == [("  ", "Sequential", "Sequential"), ("    ", "Sequential.0", "Linear")]
+    text = repr(graph)
+    for line in ("(INPUT:_layers.0-input_0:", "(PARAMETER:layers.0.weight:", "(OUTPUT:_more.last-output_0:",
+                 "(OUTPUT:_Sequential.0-output_0:", "(PARAMETER:Sequential.0.weight:"):  # fmt: skip
+        assert text.count(line) == 1, line
+
+
+def test_one_module_in_two_places_and_two_with_one_tensor():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(4, 4)
+            self.again, self.other = self.first, nn.Linear(4, 4)
+            self.other.weight = self.first.weight
+
+        def forward(self, x):
+            return self.other(self.again(x))
+
+    graph = Predict(Tied())
+    graph(flow.ones(2, 4))
+    assert [head[1] for head in heads(graph)] == ["model", "model.first", "model.again", "model.other"]
+    text = repr(graph)
+    again = text[text.index("(MODULE:model.again") : text.index("(MODULE:model.other")]
+    assert "(INPUT:_model.first-input_0:" in again and "(PARAMETER:model.again.weight:" in again, "it did run, under its first name"
+    assert text.count("(INPUT:_model.first-input_0:") == 2 and "(PARAMETER:model.other.weight:" in text
+
+
+def test_a_module_that_was_replaced_has_not_run():
+    graph = Predict(MLP((4, 3)))
+    graph(flow.ones(2, 4))
+    assert "(INPUT:_model.layers.0-input_0:" in repr(graph)
+    graph.model.layers[0] = nn.Linear(4, 8)
+    assert "(MODULE:model.layers.0:Linear(in_features=4, out_features=8, bias=True)): (" in repr(graph)
+    assert "(INPUT:_model.layers.0-input_0:" not in repr(graph)
 
 
 def test_hostile_names_and_deep_trees():
@@ -199,8 +398,30 @@ def test_hostile_names_and_deep_trees():
     graph = Predict(Evil())
     graph(flow.ones(1, 2))
     assert "<script>" in repr(graph) and "\x1b" not in repr(graph)
+    assert all(line.isprintable() for line in repr(graph).split("\n"))
+
+
+def test_a_thousand_modules_inside_each_other():
     model = nn.Linear(1, 1)
-    for _ in range(300):
+    for _ in range(999):
         model = nn.Sequential(model)
+    start = time.perf_counter()
     text = repr(Predict(model))
-    assert text.count("(MODULE:") == 301
+    assert text.count("(MODULE:") == 1000 and text.endswith(")\n)") and time.perf_counter() - start < 2
+    depths = [len(line) - len(line.lstrip()) for line in text.split("\n") if "(MODULE:" in line]
+    assert depths == list(range(2, 2002, 2))
+
+
+def test_hostile_keys_of_inputs():
+    class Keys(nn.Graph):
+        def build(self, x):
+            return [value + 1 for value in x.values()]
+
+    graph, x = Keys(), flow.ones(2)
+    keys = ["a[0]", "]", "'", "tensor", "\x1b[31m", 3]
+    assert [float(y.sum()) for y in graph({key: x for key in keys})] == [4.0] * 6
+    assert "\x1b" not in repr(graph) and repr(graph).count("(INPUT:_Keys_0-input_0_") == 6
+    for key in keys:
+        with pytest.raises(flow.MinflowError, match="int") as caught:
+            graph({key: 3})
+        assert f"x[{key!r}]" in str(caught.value)

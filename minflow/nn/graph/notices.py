@@ -1,0 +1,157 @@
+"""What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is told once.
+
+Also who wrote which attribute while build ran, for `mistakes.clean` and for the plan's key. Read next: `build.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import random
+import sys
+import sysconfig
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.errors import MinflowError, MinflowWarning
+from ...core.ir import Where, where_text
+from ...core.op import OURS
+from ...core.tensor import Tensor
+
+PLAIN = (bool, int, float, str, type(None))
+REGISTRIES = ("_parameters", "_buffers", "_modules")
+KEPT = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}  # not the learner's attributes
+INSTALLED = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+
+HINTS = {
+    "print": "return the tensor and print what the graph gives; graph.debug(1) shows the shapes while it is built",
+    "random": "flow.rand() draws anew at each call; or draw before the call and pass a tensor to build",
+    "time": "read the clock before and after the call of the graph",
+    "attribute": "count outside build; or self.register_buffer(name, tensor), which each call updates",
+}
+DRAWN, READ = "is drawn while the graph is built, and stays the same at each call", "is read while the graph is built, not at each call"
+WATCHED = [
+    (builtins, "print", "print", "print() runs while the graph is built, not at each call"),
+    *[(random, name, "random", f"random.{name}() {DRAWN}")
+      for name in ("random", "randint", "uniform", "choice", "gauss", "shuffle", "sample", "randrange")],
+    *[(np.random, name, "random", f"np.random.{name}() {DRAWN}")
+      for name in ("random", "rand", "randn", "randint", "uniform", "normal", "choice", "permutation", "shuffle")],
+    *[(time, name, "time", f"time.{name}() {READ}") for name in ("time", "perf_counter", "monotonic")],
+]  # fmt: skip
+
+
+class Notice(NamedTuple):
+    """Something that build does once and not at each call. kind: "print", "attribute", "random" or "time"."""
+
+    kind: str
+    text: str
+    where: Where | None
+
+
+class Before(NamedTuple):
+    """The attributes of a module, or of the graph ("self"), before build ran."""
+
+    path: str
+    owner: Any
+    attributes: dict[str, Any]
+    registries: dict[str, dict]
+
+
+def remember(path: str, owner: Any) -> Before:
+    own = owner.__dict__
+    return Before(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own})
+
+
+def learners(filename: str) -> bool:
+    """Is this a file of the learner's: none of ours, of Python's, or of an installed package?"""
+    return not OURS[filename] and not filename.startswith(INSTALLED)
+
+
+@contextmanager
+def watched(build: Any) -> Iterator[None]:
+    """While build runs, note what will not repeat; afterwards everything is as it was. One build at a time (`executor.LOCK`).
+
+    Only what the learner's own code does, on this thread: libraries and other threads may look at the clock.
+    """
+    thread, originals = threading.get_ident(), []
+
+    def note(kind: str, text: str, where: Where | None) -> None:
+        if not any(n.kind == kind for n in build.notices):
+            build.notices.append(Notice(kind, text, where))
+
+    def watch(owner: Any, name: str, kind: str, text: str) -> None:
+        original = getattr(owner, name)
+
+        def watching(*args, **kwargs):
+            frame = sys._getframe(1)
+            if threading.get_ident() == thread and learners(frame.f_code.co_filename):
+                note(kind, text, (frame.f_code, frame.f_lasti))
+            return original(*args, **kwargs)
+
+        originals.append((owner, name, original))
+        setattr(owner, name, watching)
+
+    build.before = [remember("self", build.graph), *[remember(path, module) for path, module in build.graph.all_modules()]]
+    drawn = random_state()
+    for entry in WATCHED:
+        watch(*entry)
+    try:
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+    if random_state() != drawn:  # by a name that is not watched, such as `from random import random`
+        note("random", f"a number of random or np.random {DRAWN}", (type(build.graph).build.__code__, 0))
+    for path, owner, name, old, new in changes(build):
+        build.volatile.add((path, name))
+        if isinstance(new, PLAIN) and isinstance(old, PLAIN):
+            text = f"{path}.{name} goes from {old!r} to {new!r} while the graph is built, and not again at each call"
+            note("attribute", text, line_of_write(build, owner, name))
+
+
+def random_state() -> tuple:
+    name, keys, position, *rest = np.random.get_state()
+    return random.getstate(), keys.tobytes(), position, *rest
+
+
+def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
+    """(path, owner, name, old, new) of every attribute that build set anew; old is None where there was none."""
+    for path, owner, attributes, _ in build.before:
+        for name, new in owner.__dict__.items():
+            old = attributes.get(name)
+            if name in KEPT or (path == "self" and name[:1] == "_") or isinstance(new, Tensor):
+                continue
+            if new is not old and not (type(new) is type(old) and isinstance(new, PLAIN) and new == old):
+                yield path, owner, name, old, new
+
+
+def line_of_write(build: Any, owner: Any, name: str) -> Where:
+    """Where a method of the owner's class, or build, writes `.name`; if nowhere, the line of build."""
+    start = type(build.graph).build.__code__
+    functions = [f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")]
+    for function in (*functions, type(build.graph).build):
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType) and not OURS[code.co_filename]:
+            for step in dis.get_instructions(code):
+                if step.opname == "STORE_ATTR" and step.argval == name:
+                    return code, step.offset
+    return start, 0
+
+
+def tell(graph: Any, notice: Notice) -> None:
+    """A warning at the learner's line, once for each graph."""
+    if (notice.kind, notice.where) in graph._told:
+        return
+    graph._told.add((notice.kind, notice.where))
+    code, instruction = notice.where or (None, 0)
+    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), None) if code else 1
+    text = MinflowError(f"{graph.name}: {notice.text}", where=f"at {where_text(notice.where)}" if notice.where else "",
+                        hint=HINTS[notice.kind])  # fmt: skip
+    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)

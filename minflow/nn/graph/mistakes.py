@@ -308,7 +308,7 @@ def check_leaks(build: Any) -> None:
             if path == "self" and name[:1] == "_":
                 continue
             if isinstance(value, Tensor | list | tuple | set | dict) and (found := next(held_symbolic(value), None)) is not None:
-                raise TraceError(f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers afterwards",
+                raise TraceError(f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers then",
                                  values={f"{path}.{name}": describe(found)},
                                  where=f"at {where_text(line_of_write(build, owner, name))}",
                                  hint="return it from build; or register_buffer: a buffer of that spec is updated at each call")  # fmt: skip

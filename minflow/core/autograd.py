@@ -56,7 +56,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
                     raise anomaly(node, i, gi, gs)
                 accumulate(grads, value, gi)
-            if not retain_graph and node.saved:
+            if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):  # a trace refuses it too
                 node.saved = Freed(where)
                 if node.op.joint is not None:
                     node.attrs["ctx"].kept = ()
@@ -213,7 +213,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     only = None if inputs is None else [mode.own(x) for x in as_tuple(inputs)]
     wanted = [x.value for x in only or () if x.value is not None]
     if mode.watch is not None:
-        mode.watch.backward(outputs)
+        mode.watch.backward(outputs, as_tuple(tensors))
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
     taken: set[int] = {id(seed) for seed in seeds}
     for value, g in grads.items():

@@ -178,12 +178,12 @@ class Tensor(Methods, Display):
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise DTypeError("len() of a 0-d tensor", values={"tensor": self.spec}, hint="it is one number: .item()")
+            fail(DTypeError, "len() of a 0-d tensor", "it is one number: .numel() is 1", tensor=self)
         return self.spec.shape[0]
 
     def __iter__(self):
         if not self.ndim:
-            raise DTypeError("iteration over a 0-d tensor", values={"tensor": self.spec}, hint="it is one number: .item()")
+            fail(DTypeError, "iteration over a 0-d tensor", "it is one number, with nothing to go through", tensor=self)
         return iter(F.unbind(self))
 
     def __contains__(self, element) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import GraphError
-from ...core.ir import CONSTANT, OPTIMIZER, Node, Value
+from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.ir import Graph as IR
 from ...core.op import MODE, caller, using
 from ...core.ops.update import accumulate
@@ -144,8 +144,11 @@ class Build:
         """A node was appended to the trace."""
         self.debug.added(node)
 
-    def backward(self, outputs: list[Tensor]) -> None:
-        """`loss.backward()` was called."""
+    def backward(self, outputs: list[Tensor], given: tuple[Tensor, ...]) -> None:
+        """`loss.backward()` was called. outputs: the symbolic tensors of those given."""
+        for t in given:
+            if t.array is not None and t.value is not None and not isinstance(t.value.node, Source):
+                mistakes.eager_backward(self.graph, t)
         self.backwards.append(caller(3))
         if self.loss is None and outputs[0].spec.size == 1:
             self.loss = outputs[0].value

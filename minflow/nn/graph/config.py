@@ -84,7 +84,7 @@ class GraphConfig:
 
         def accepted(*args: Any, **kwargs: Any) -> None:
             self.without_effect[name] = (*args, *kwargs.values())
-            warn(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}")
+            warn(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}", "leave it out, or keep it for other machines")
 
         return accepted
 

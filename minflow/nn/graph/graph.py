@@ -161,7 +161,8 @@ class Graph(Looking, Reports, Display):
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
         """Accepted; gradients in float32 need no scaling, so it has no effect on a CPU."""
         self.__dict__["_scaler"] = grad_scaler
-        warn("set_grad_scaler: without effect on a CPU, where gradients are float32")
+        hint = "leave it out, or keep it for other machines"
+        warn("set_grad_scaler: without effect on a CPU, where gradients are float32", hint)
 
     def stepped(self, compiled: Compiled) -> None:
         """The bookkeeping at the end of a training step; runs where an interrupt waits."""

@@ -6,12 +6,14 @@ import difflib
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ...core.errors import GraphError, MinflowError, ShapeError, TraceError
+from ...core.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
 from ...core.ir import INPUT, Value, where_text
-from ...core.op import EPOCH, MODE, describe, fail, here, symbolic, warn
+from ...core.op import EPOCH, MODE, describe, here, symbolic
+from ...core.op import fail as fail_with
+from ...core.op import warn as warn_with
 from ...core.tensor import Tensor
 from ..module import Module
-from .notices import line_of_write
+from .notices import REGISTRIES, line_of_write
 
 SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
 ELSEWHERE = {  # what a graph is asked for -> where it is
@@ -29,10 +31,23 @@ class GraphAttributeError(GraphError, AttributeError):
     """An attribute that a graph or its config does not have, or not yet."""
 
 
+class Text(str):
+    """A value that is told as it is, without quotes."""
+
+    __repr__ = str.__str__
+
+
+def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> NoReturn:
+    fail_with(kind, what, hint, **{name: Text(x) if isinstance(x, str) else x for name, x in values.items()})
+
+
 def a(thing: Any) -> str:
-    """ "an int": what kind of thing it is."""
+    """ "an int", "the class SGD", "None": what kind of thing it is."""
+    if thing is None or isinstance(thing, type):
+        return "None" if thing is None else f"the class {thing.__name__}"
     kind = type(thing).__name__
-    return f"an {kind}" if kind[0] in "aeiouAEIO" else f"a {kind}"
+    spelled = kind[:2].isupper() and kind[0] in "FHLMNRSX"  # an MLP, an SGD
+    return f"an {kind}" if kind[0] in "aeiouAEIO" or spelled or kind == "ndarray" else f"a {kind}"
 
 
 def short(thing: Any) -> str:
@@ -109,19 +124,17 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
         fail(GraphError, f"{kind}.add_optimizer is called inside build", f"call it in {kind}.__init__, after super().__init__()",
              graph=graph.name)  # fmt: skip
     if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "prepare"):
-        what, hint = a(optimizer), f"self.add_optimizer({SGD})"
+        hint = f"self.add_optimizer({SGD})"
         if isinstance(optimizer, type):
-            name = optimizer.__name__
-            what, hint = f"the class {name}", f"self.add_optimizer(flow.optim.{name}(model.parameters(), lr=0.1))"
+            hint = f"self.add_optimizer(flow.optim.{optimizer.__name__}(model.parameters(), lr=0.1))"
         elif isinstance(optimizer, list | tuple):
             hint = "self.add_optimizer(optimizer) once for each"
         elif hasattr(optimizer, "optimizer"):
             hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
-        fail(GraphError, f"{kind}.add_optimizer takes an optimizer, not {what}", hint, optimizer=short(optimizer))
+        fail(GraphError, f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}", hint, optimizer=short(optimizer))
     for scheduler in schedulers:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
-            what = f"the class {scheduler.__name__}" if isinstance(scheduler, type) else a(scheduler)
-            fail(GraphError, f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {what}",
+            fail(GraphError, f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}",
                  "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))  # fmt: skip
         if getattr(scheduler, "optimizer", optimizer) is not optimizer:
             fail(GraphError, f"{kind}.add_optimizer: the scheduler sets the learning rate of another optimizer",
@@ -253,7 +266,7 @@ def check_parameters(build: Any, optimizer: Any) -> None:
             values |= {"in no optimizer": some(left)} if left else {}
             raise GraphError(what, values=values, where=here(), hint=hint)
         if graph._last is None:
-            warn(what + ", and are never trained by it", hint, **{"not in the graph": values["not in the graph"]})
+            warn_with(what + ", and are never trained by it", hint, **{"not in the graph": Text(some([p.label for p in lost]))})
     elif wanted and not reached:
         raise GraphError(f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}",
                          values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(),
@@ -275,6 +288,11 @@ def step_in_build(graph: Any, what: Any, verb: str) -> NoReturn:
         hint += f"; self.add_optimizer({'optimizer' if hasattr(what, 'prepare') else 'optimizer, lr_sch=scheduler'}) in __init__"
     fail(GraphError, f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call", hint,
          graph=graph.name)  # fmt: skip
+
+
+def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
+    fail(GradError, f"{graph.name}: backward of a tensor that was computed before build, which a call of the graph would not repeat",
+         "compute the loss in build, of its inputs; or call backward() outside of the graph", tensor=tensor)  # fmt: skip
 
 
 # ---- symbolic tensors that stay somewhere -----------------------------------------------------------------------------
@@ -305,20 +323,20 @@ def check_leaks(build: Any) -> None:
     """A symbolic tensor that stayed in a module or in the graph would be of no use after build."""
     for path, owner, now, _ in places(build):
         for name, value in now.items():
-            if path == "self" and name[:1] == "_":
+            if name in REGISTRIES or (path == "self" and name[:1] == "_"):
                 continue
             if isinstance(value, Tensor | list | tuple | set | dict) and (found := next(held_symbolic(value), None)) is not None:
-                raise TraceError(f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers then",
-                                 values={f"{path}.{name}": describe(found)},
-                                 where=f"at {where_text(line_of_write(build, owner, name))}",
-                                 hint="return it from build; or register_buffer: a buffer of that spec is updated at each call")  # fmt: skip
+                what = f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
+                hint = "return it from build; or register_buffer in __init__: a buffer of that spec is updated at each call"
+                line = where_text(line_of_write(build, owner, name))
+                raise TraceError(what, values={f"{path}.{name}": describe(found)}, where=f"at {line}", hint=hint)
 
 
 def clean(build: Any) -> None:
     """After a build that failed: take symbolic tensors out of modules and the graph again, so that a next one can go well."""
     for path, _, now, old in places(build):
         for name, value in list(now.items()):
-            if (path == "self" and name[:1] == "_") or not isinstance(value, Tensor | list | tuple | set | dict):
+            if name in REGISTRIES or (path == "self" and name[:1] == "_") or not isinstance(value, Tensor | list | tuple | set | dict):
                 continue
             if next(held_symbolic(value), None) is None:
                 continue

@@ -43,7 +43,8 @@ WATCHED = [
       for name in ("random", "randint", "uniform", "choice", "gauss", "shuffle", "sample", "randrange")],
     *[(np.random, name, "random", f"np.random.{name}() {DRAWN}")
       for name in ("random", "rand", "randn", "randint", "uniform", "normal", "choice", "permutation", "shuffle")],
-    *[(time, name, "time", f"time.{name}() {READ}") for name in ("time", "perf_counter", "monotonic")],
+    *[(time, name + unit, "time", f"time.{name}{unit}() {READ}")
+      for name in ("time", "perf_counter", "monotonic", "process_time") for unit in ("", "_ns")],
 ]  # fmt: skip
 
 
@@ -81,6 +82,8 @@ def watched(build: Any) -> Iterator[None]:
     Only what the learner's own code does, on this thread: libraries and other threads may look at the clock.
     """
     thread, originals = threading.get_ident(), []
+    space = getattr(type(build.graph).build, "__globals__", {})
+    imported = {id(value): key for key, value in space.items()}
 
     def note(kind: str, text: str, where: Where | None) -> None:
         if not any(n.kind == kind for n in build.notices):
@@ -95,8 +98,12 @@ def watched(build: Any) -> Iterator[None]:
                 note(kind, text, (frame.f_code, frame.f_lasti))
             return original(*args, **kwargs)
 
-        originals.append((owner, name, original))
-        setattr(owner, name, watching)
+        found = [(owner.__dict__, name)]
+        if id(original) in imported:  # `from time import time`
+            found.append((space, imported[id(original)]))
+        for names, key in found:
+            originals.append((names, key, original))
+            names[key] = watching
 
     build.before = [remember("self", build.graph), *[remember(path, module) for path, module in build.graph.all_modules()]]
     drawn = random_state()
@@ -105,8 +112,8 @@ def watched(build: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
+        for names, key, original in originals:
+            names[key] = original
     if random_state() != drawn:  # by a name that is not watched, such as `from random import random`
         note("random", f"a number of random or np.random {DRAWN}", (type(build.graph).build.__code__, 0))
     for path, owner, name, old, new in changes(build):
@@ -133,15 +140,16 @@ def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
-    """Where a method of the owner's class, or build, writes `.name`; if nowhere, the line of build."""
+    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; if nowhere, the line of build."""
     start = type(build.graph).build.__code__
     functions = [f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")]
-    for function in (*functions, type(build.graph).build):
-        code = getattr(function, "__code__", None)
-        if isinstance(code, CodeType) and not OURS[code.co_filename]:
-            for step in dis.get_instructions(code):
-                if step.opname == "STORE_ATTR" and step.argval == name:
-                    return code, step.offset
+    codes = [getattr(function, "__code__", None) for function in (*functions, type(build.graph).build)]
+    for wanted in ("STORE_ATTR", "LOAD_ATTR"):  # a list that is appended to is only read
+        for code in codes:
+            if isinstance(code, CodeType) and not OURS[code.co_filename]:
+                for step in dis.get_instructions(code):
+                    if step.opname == wanted and step.argval == name:
+                        return code, step.offset
     return start, 0
 
 
@@ -151,7 +159,7 @@ def tell(graph: Any, notice: Notice) -> None:
         return
     graph._told.add((notice.kind, notice.where))
     code, instruction = notice.where or (None, 0)
-    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), None) if code else 1
+    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), code.co_firstlineno) if code else 1
     text = MinflowError(f"{graph.name}: {notice.text}", where=f"at {where_text(notice.where)}" if notice.where else "",
                         hint=HINTS[notice.kind])  # fmt: skip
-    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)
+    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line)

@@ -17,6 +17,7 @@ from ...core.errors import GraphError
 from ...core.op import fail
 from ...core.random import default_generator
 from ...core.tensor import Tensor
+from . import mistakes
 
 STEP, GENERATOR = "System-Train-TrainStep", "System-Generator"
 OPTIMIZER, SCHEDULER = "System-Optimizer", "System-LRScheduler"
@@ -50,13 +51,17 @@ def load_into(graph: Any, given: Any, strict: bool) -> None:
     A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over what does not fit.
     """
     if not isinstance(given, Mapping):
-        fail(GraphError, f"{graph.name}.load_state_dict takes a dict, not a {type(given).__name__}",
-             "graph.load_state_dict(flow.load(path))", state_dict=given)  # fmt: skip
+        fail(GraphError, f"{graph.name}.load_state_dict takes a dict, not {mistakes.a(given)}",
+             "graph.load_state_dict(flow.load(path))", state_dict=mistakes.Text(mistakes.short(given)))  # fmt: skip
     members = dict(graph.named_members())
     if given and all(isinstance(value, Tensor | np.ndarray) for value in given.values()):
         holders = [name for name, member in members.items() if member.state_dict()]
         if len(holders) == 1:
             given = {**{name: {} for name in members}, holders[0]: given}
+    for name in members:
+        if not isinstance(given.get(name, {}), Mapping):
+            fail(GraphError, f"{graph.name}.load_state_dict: {name!r} is {mistakes.a(given[name])}, not the state of a module",
+                 f"what {name}.state_dict() gives; or the whole of graph.state_dict()", **{name: given[name]})  # fmt: skip
     parts = {name: given[name] for name in members if name in given}
     extras = {key: value for key, value in given.items() if key not in members}
     names = graph.parameter_names()

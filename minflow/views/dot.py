@@ -7,6 +7,8 @@ Read next: `svg.py`, from DOT to a picture.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .fold import BOXES, fold, levels
 from .records import GraphRecord, NodeRecord, TapeRecord
 from .text import clean
@@ -41,12 +43,19 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
         '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.06" height=0.3]',
         '  edge [fontname="Helvetica" fontsize=10 color="#5b6775" fontcolor="#57606a" arrowsize=0.7]',
     ]
-    lines += frames(record.nodes, {id for id, _ in record.outputs})
     outs = {n.id: n.outs for n in record.nodes}
     boxes = {n.id for n in record.nodes if n.kind == "folded"}
+    phases = {n.id: n.phase for n in record.nodes}
+    updates = counted((state, id) for state, id, _ in record.updates)
+    # A folded optimizer writes what nearly every other box holds: said in its box, a line to each would hide the rest.
+    back = {id for id in boxes if phases[id] == "optimizer"}
+    written = counted(id for state, id, _ in record.updates if id in back and state != id)
+    nodes = [replace(n, attrs=f"{n.attrs}\nupdates {written[n.id]} states of other boxes") if n.id in written else n for n in record.nodes]
+    lines += frames(tuple(nodes), {id for id, _ in record.outputs})
     for node in record.nodes:
         if node.id in boxes:
-            lines += [edge(ref, node, n) for ref, n in counted(x.ref for x in node.inputs if x.ref).items()]
+            reads = counted(x.ref for x in node.inputs if x.ref)
+            lines += [edge(ref, node, n, phases[ref]) for ref, n in reads.items() if node.id not in back or (ref, node.id) not in updates]
             continue
         named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1
         for i, x in enumerate(node.inputs):
@@ -60,7 +69,9 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
             if not x.ref:
                 lines.append(f"  {quoted(source)} [label={quoted(cut(x.text))} {STYLES['constant']}]")
             lines.append(f"  {quoted(source)} -> {quoted(node.id)}" + (f" [{' '.join(attrs)}]" if attrs else ""))
-    for (state, id), n in counted((state, id) for state, id, _ in record.updates).items():
+    for (state, id), n in updates.items():
+        if id in back:
+            continue
         label = quoted(f"{n} updates" if n > 1 else "update")
         lines.append(f"  {quoted(id)} -> {quoted(state)} [label={label} style=dotted constraint=false]")
     return "\n".join([*lines, "}"]) + "\n"
@@ -74,9 +85,11 @@ def counted(items) -> dict:
     return found
 
 
-def edge(ref: str, node: NodeRecord, values: int) -> str:
-    """What goes into a folded box: one line, however many values."""
-    attrs = ([f'label="{values} values"'] if values > 1 else []) + ([] if node.needs else ["style=dashed"])
+def edge(ref: str, node: NodeRecord, values: int, phase: str) -> str:
+    """What goes into a folded box: one line, however many values; a faint one for what forward keeps for backward."""
+    kept = node.phase in ("backward", "recompute") and not phase
+    attrs = ([f'label="{values} values"'] if values > 1 and not kept else []) + ([] if node.needs else ["style=dashed"])
+    attrs += ['color="#a3adb8"'] if kept else []
     return f"  {quoted(ref)} -> {quoted(node.id)}" + (f" [{' '.join(attrs)}]" if attrs else "")
 
 
@@ -115,8 +128,9 @@ def box_text(node: NodeRecord, result: bool) -> str:
     title = node.label if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
     parts = [cut(title)]
     if node.attrs and node.kind in ("op", "folded"):
-        parts.append(cut(node.attrs))
-    parts += [cut(spec) for spec in node.outs[:3]] + (["..."] if len(node.outs) > 3 else [])
+        parts += map(cut, node.attrs.split("\n"))
+    made = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
+    parts += [cut(spec) for spec in made[:3]] + (["..."] if len(made) > 3 else [])
     parts += [cut(f"value {node.value}")] if node.value else []
     parts += [cut(f"grad {node.grad}")] if node.grad else []
     style = STYLES[node.kind]

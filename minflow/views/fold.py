@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from .records import GraphRecord, Input, NodeRecord, TapeRecord
 
@@ -23,13 +24,20 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     total = len(record.nodes)
     if total <= limit:
         return record
+    deepest = max(len(levels(n.scope)) if n.scope else 0 for n in record.nodes)
     if isinstance(record, GraphRecord):
         record = arranged(record)
-    deepest = max(len(levels(n.scope)) if n.scope else 0 for n in record.nodes)
-    for depth in range(deepest, 0, -1):
-        runs = runs_by([(n.phase, *scope_at(n, depth)) for n in record.nodes])
+        depths = [(depth, inner) for depth in range(deepest, 0, -1) for inner in range(depth, 0, -1)]
+    else:
+        depths = [(depth, depth) for depth in range(deepest, 0, -1)]
+    for depth, inner in depths:  # what the program says is opened as deep as fits, even where backward has to stay closed
+        keys = {n.id: (n.phase, *scope_at(n, inner if n.phase else depth)) for n in record.nodes}
+        nodes = gathered(record.nodes, keys) if isinstance(record, GraphRecord) else record.nodes
+        runs = runs_by([keys[n.id] for n in nodes])
         if 3 <= len(runs) <= limit:
-            return joined(record, runs, "by module")
+            alone = {nodes[run[0]].id for run in runs if len(run) == 1}
+            nodes = tuple(unframed(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
+            return joined(replace(record, nodes=nodes), runs, "by module")
     keep = max(limit - 1, 1)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
     return joined(record, runs, "all but the last ones")
@@ -37,8 +45,13 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
 
 def arranged(record: GraphRecord) -> GraphRecord:
     """The same graph in an order in which more can be joined: each state just before its first reader and in its place,
-    the optimizer at the end, however early a pass lets it run."""
+    the optimizer at the end, however early a pass lets it run; what copies a gradient at the end belongs to backward."""
     nodes = {n.id: n for n in record.nodes}
+    for n in record.nodes:
+        source = nodes.get(n.inputs[0].ref) if n.inputs else None
+        if source and source.phase == "backward" and not n.phase and not n.scope:
+            nodes[n.id] = replace(n, scope=source.scope, phase="backward")
+    record = replace(record, nodes=tuple(nodes.values()))
     late = {n.id for n in record.nodes if n.phase == "optimizer"}
     if any(x.ref in late for n in record.nodes if n.id not in late for x in n.inputs):
         late = set()  # the program reads what the optimizer made
@@ -55,6 +68,35 @@ def arranged(record: GraphRecord) -> GraphRecord:
     return replace(record, nodes=tuple(order.values()))
 
 
+def gathered(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
+    """Another order in which the graph can run: what has the key of its predecessor, and is ready, comes next; else the
+    first of those that are left. So a module stays together though a pass moved one of its operations."""
+    left = {n.id: len({x.ref for x in n.inputs if x.ref}) for n in nodes}
+    users: dict[str, list[int]] = {}
+    for i, n in enumerate(nodes):
+        for ref in {x.ref for x in n.inputs if x.ref}:
+            users.setdefault(ref, []).append(i)
+    ready: dict[tuple[str, ...], list[int]] = {}
+    for i, n in enumerate(nodes):
+        if not left[n.id]:
+            ready.setdefault(keys[n.id], []).append(i)  # in order, so it is a heap
+    done: set[int] = set()
+    order: list[NodeRecord] = []
+    first, key = 0, ()
+    while len(order) < len(nodes):
+        while first in done:
+            first += 1
+        key = key if ready.get(key) else keys[nodes[first].id]
+        at = heappop(ready[key])
+        done.add(at)
+        order.append(nodes[at])
+        for i in users.get(nodes[at].id, ()):
+            left[nodes[i].id] -= 1
+            if not left[nodes[i].id]:
+                heappush(ready.setdefault(keys[nodes[i].id], []), i)
+    return tuple(order)
+
+
 def levels(scope: str) -> list[str]:
     """The modules of a scope, outermost first, and the function in the last: "model", ".fc1", "/gelu"."""
     return re.split(r"(?<=.)(?=[./])", scope)
@@ -63,6 +105,16 @@ def levels(scope: str) -> list[str]:
 def scope_at(node: NodeRecord, depth: int) -> tuple[str, ...]:
     """The module to fold a node into; the boxes of a graph's inputs stay themselves."""
     return (node.id,) if node.kind == "input" else tuple(levels(node.scope)[:depth])
+
+
+def unframed(node: NodeRecord, depth: int) -> NodeRecord:
+    """A module of one operation, named like the folded boxes beside it in place of a frame around it."""
+    modules = levels(node.scope)
+    if node.kind != "op" or not node.scope or len(modules) < depth:
+        return node
+    name = f"{modules[depth - 1].lstrip('./')} {node.phase}".strip()
+    label = node.label if node.label == name else f"{name}: {node.label}"
+    return replace(node, label=label, scope="".join(modules[: depth - 1]))
 
 
 def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
@@ -78,6 +130,7 @@ def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
 def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
     """One box for each run of more than one node."""
     nodes = record.nodes
+    by_id = {n.id: n for n in nodes}
     new_id = {nodes[i].id: nodes[run[0]].id if len(run) == 1 else f"f{run[0]}" for run in runs for i in run}
     run_of = {nodes[i].id: k for k, run in enumerate(runs) for i in run}
     read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}  # across boxes
@@ -91,11 +144,13 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
             continue
         members = [nodes[i] for i in run]
         inside = {n.id for n in members}
-        outs = [(n.id, k, spec) for n in members for k, spec in enumerate(n.outs) if (n.id, k) in read]
+        outs = [(n.id, k, spec) for n in members[::-1] for k, spec in enumerate(n.outs) if (n.id, k) in read]
+        outs.sort(key=lambda out: by_id[out[0]].kind != "op")  # the last result first, what the box holds at the end
+        held = sum(by_id[id].kind != "op" for id, *_ in outs)
         for place, (id, k, _) in enumerate(outs):
             places[id, k] = new_id[id], place
         rest = "operations" if how == "by module" else "earlier operations"
-        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs), rest))
+        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs), rest, held))
 
     def moved(x: Input) -> Input:
         ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
@@ -120,7 +175,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     )
 
 
-def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str) -> NodeRecord:
+def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str, held: int) -> NodeRecord:
     """The box that stands for its members. rest: what it is called where they share no module."""
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))
@@ -142,6 +197,7 @@ def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, .
         needs=any(n.needs for n in members),
         count=count,
         phase=phase,
+        held=held,
     )
 
 

@@ -35,6 +35,7 @@ class NodeRecord:
     label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
     needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
     phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
+    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.
     """
 
     id: str
@@ -50,6 +51,7 @@ class NodeRecord:
     value: str = ""
     grad: str = ""
     phase: str = ""
+    held: int = 0
 
 
 @dataclass(frozen=True)

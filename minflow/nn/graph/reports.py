@@ -267,7 +267,7 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
     captured = {name for name, _ in last.build.captured}
     tensors = [n for n in names if n not in captured and n not in ("lr", "generator", "micro-step number")]
     free = [("parameters, buffers and optimizer state", f"{len(tensors)} tensors, by reference")]
-    free += [(f"captured tensor {name}", f"{t.spec}, by reference: writes to it are seen, another tensor of that name is not")
+    free += [(f"captured tensor {name}", f"{t.spec}: writes into it are seen, a new {name} is not")
              for name, t in last.build.captured]  # fmt: skip
     if "lr" in names:
         free.append(("learning rate", str(graph.lr)))
@@ -281,7 +281,7 @@ def hints(summary: Any) -> tuple[str, ...]:
     changed = {what: (old, new) for what, old, new in summary.reason}
     names = {name for name, _ in summary.inputs}
     if any(name in names for name in changed):
-        found.append("a smaller last batch is left out by DataLoader(..., drop_last=True); two plans that take turns cost nothing more")
+        found.append("if it is a smaller last batch, DataLoader(..., drop_last=True); plans that take turns are kept")
     if any(what.endswith(".training") for what in changed):
         found.append("train() and eval() have a plan each; both are kept")
     if any(what.endswith((".requires_grad", ".momentum", ".weight_decay")) for what in changed):
@@ -295,9 +295,13 @@ def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
         return GraphRecord((), (), (), f"{graph.name}: not called yet", "call the graph once, and its operations can be shown")
     records, several = [], len(graph._last.parts) > 1
     for part in graph._last.parts:
-        shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, part.graph.states, part.graph.updates)
+        # A state that nothing reads any more, since a pass took its reader out, is not in the picture either.
+        used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
+        used |= {v.node for v in part.plan.results} | {*part.graph.updates}
+        states = [s for s in part.graph.states if s in used]
+        shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, states, part.graph.updates)
         title = graph.name + (f", {part.name}" if several else "")
-        records.append(graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(part.graph.states)} states"))
+        records.append(graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(states)} states"))
     if not several:
         return records[0]
     return PartsRecord(tuple(records), f"{graph.name}: one call is {graph._last.steps} micro-steps and one update")

@@ -258,8 +258,33 @@ def test_the_picture_of_a_large_graph_is_folded_by_module_and_phase():
     named = {n.id: n.label for n in boxes.nodes}
     assert {(named[state], named[source]) for state, source, _ in boxes.updates} == {("model", "optimizer"), ("optimizer", "optimizer")}
     view = picture(graph, boxes=10)
-    assert view.dot.count(" -> ") == 11 and "18 updates" in view.dot and "<svg" in view.svg
+    assert view.dot.count(" -> ") == 8 and "updates 18 states of other boxes" in view.dot and "<svg" in view.svg
     assert all(len(line) <= 120 for line in graph_text(record, 10).split("\n"))
+
+
+def test_a_training_picture_opens_the_modules_of_forward_and_closes_backward():
+    flow.manual_seed(0)
+    model = flow.vision.models.lenet()
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    graph(flow.rand(2, 1, 28, 28), flow.tensor([1, 2]))
+    boxes = fold(record_of(graph)).nodes
+    assert [n.label for n in boxes] == [
+        "x", "y", "conv1", "relu", "pool1: max_pool2d", "conv2", "relu", "pool2: max_pool2d", "reshape", "fc1", "relu",
+        "dropout", "fc2", "loss_fn", "loss_fn backward", "model backward", "optimizer"]  # fmt: skip
+    place = {n.id: i for i, n in enumerate(boxes)}
+    assert all(place[x.ref] < place[n.id] for n in boxes for x in n.inputs if x.ref), "a box reads what comes later"
+    assert sum(n.count for n in boxes if n.kind in ("op", "folded")) == len(graph.nodes)
+
+
+def test_a_state_that_nothing_reads_any_more_is_not_drawn():
+    graph = trained()
+    graph(X, Y)
+    assert "generator" in {n.label for n in record_of(graph).nodes}
+    graph.passes.append(lambda ir: rewritten(
+        ir, [n for n in ir.nodes if n.op.name != "dropout"],
+        {v: n.inputs[0] for n in ir.nodes if n.op.name == "dropout" for v in outputs_of(n)}))  # fmt: skip
+    graph(X, Y)
+    assert "generator" not in {n.label for n in record_of(graph).nodes}
 
 
 def test_both_graphs_of_gradient_accumulation_are_shown():

@@ -1,6 +1,7 @@
-"""Records of an nn.Graph as text: for terminals, for screen readers, for golden tests. About 110 columns at most.
+"""Records of an nn.Graph as text: for terminals, for screen readers, for golden tests.
 
-Pure functions: the same text for the same record. Read next: `../nn/graph/reports.py`.
+About 100 columns, so that a notebook beside its file browser need not wrap them. Pure functions: the same text for
+the same record. Read next: `../nn/graph/reports.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from .text import clean
 
 WIDTH = 60  # columns of a picture made of characters
 ROWS = 12
-LINE = 108  # columns of an operation
+LINE = 98  # columns of an operation
+FLOW = 50  # columns of the shapes that pass a module
 LARGEST = 12  # values of the arena that are listed
 CONTEXT = 1  # unchanged operations shown around a change
 
@@ -58,16 +60,16 @@ def cut(text: str, width: int) -> str:
 
 
 def tree_text(record: GraphTree) -> str:
-    rows: list[tuple[str, ...]] = [("module", "input -> output", "parameters", "")]
+    rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
     for row in record.rows:
         name = row.path.rpartition(".")[2] if row.depth else row.path
         title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra else "")
         times = f"  x{row.count}" if row.count > 1 else ""
-        flow = f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}" if row.inputs or row.outputs else ""
+        flow = cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", FLOW) if row.inputs or row.outputs else ""
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
         badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
-        rows.append((title + times, cut(flow, 44), f"{row.params:,}" if row.params else "-", badges))
-    return "\n".join([clean(record.title), *table(rows, (2,))])
+        rows.append((title + times, f"{row.params:,}" if row.params else "-", f"{flow}  {badges}".strip()))
+    return "\n".join([clean(record.title), *table(rows, (1,))])
 
 
 # ---- passes ----------------------------------------------------------------------------------------------------------

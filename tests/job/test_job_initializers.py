@@ -1,0 +1,136 @@
+"""Initializers and regularizers: their numbers against the formulas, and what is said of mistakes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import JobError
+from minflow.core.random import Generator
+from minflow.job import initializers as init
+from minflow.job import regularizers
+
+SHAPE = (400, 300)
+
+
+def filled(initializer, shape=SHAPE, dtype=flow.float32, seed=3):
+    found = initializer.fill(shape, dtype, Generator(seed))
+    assert found.shape == tuple(shape) and found.dtype == dtype.np and found.flags.c_contiguous
+    return found
+
+
+@pytest.mark.parametrize("make, value", [
+    (init.zeros_initializer, 0), (init.ones_initializer, 1), (lambda: init.constant_initializer(2.5), 2.5),
+    (init.constant_initializer, 0),
+])  # fmt: skip
+def test_constants(make, value):
+    assert (filled(make()) == value).all()
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_others():
+    for make in (init.truncated_normal, init.random_normal_initializer, init.random_uniform_initializer):
+        assert np.array_equal(filled(make()), filled(make())) and not np.array_equal(filled(make()), filled(make(), seed=4))
+
+
+def test_uniform_stays_in_its_interval_and_is_even():
+    found = filled(init.random_uniform_initializer(-1, 3))
+    assert found.min() >= -1 and found.max() < 3
+    assert abs(found.mean() - 1) < 0.02 and abs(found.std() - 4 / math.sqrt(12)) < 0.02
+
+
+def test_uniform_of_integers_is_whole():
+    found = filled(init.random_uniform_initializer(-2, 3, dtype=flow.int32), dtype=flow.int32)
+    assert set(np.unique(found)) == {-2, -1, 0, 1, 2}
+
+
+def test_uniform_of_one_point():
+    assert (filled(init.random_uniform_initializer(0.5, 0.5)) == 0.5).all()
+
+
+def test_normal():
+    found = filled(init.random_normal_initializer(2.0, 0.5), dtype=flow.float64)
+    assert abs(found.mean() - 2) < 0.01 and abs(found.std() - 0.5) < 0.01 and np.abs(found - 2).max() > 1.5
+
+
+def test_truncated_normal_lies_within_two_deviations():
+    for made, mean in ((init.truncated_normal(0.1), 0), (init.truncated_normal_initializer(1.0, 0.1), 1)):
+        found = filled(made, dtype=flow.float64)
+        assert np.abs(found - mean).max() < 0.2
+        assert abs(found.std() - 0.1 * 0.8796) < 0.001  # a cut bell is narrower
+        assert abs(found.mean() - mean) < 0.001
+
+
+FILTERS, LAST = (64, 32, 3, 5), (64, 3, 5, 32)
+
+
+@pytest.mark.parametrize("shape, data_format", [(FILTERS, "NCHW"), (FILTERS, ""), (LAST, "NHWC")])
+def test_fans_count_pixels(shape, data_format):
+    assert init.fan(shape, "fan_in", data_format) == 32 * 15
+    assert init.fan(shape, "fan_out", data_format) == 64 * 15
+    assert init.fan(shape, "fan_avg", data_format) == 48 * 15
+
+
+@pytest.mark.parametrize("make", [init.xavier_uniform_initializer, init.glorot_uniform_initializer])
+def test_xavier_uniform(make):
+    limit = math.sqrt(6 / 700)
+    found = filled(make())
+    assert np.abs(found).max() <= limit and np.abs(found).max() > 0.999 * limit
+    assert abs(found.std() - limit / math.sqrt(3)) < 0.001
+
+
+@pytest.mark.parametrize("make", [init.xavier_normal_initializer, init.glorot_normal_initializer])
+def test_xavier_normal(make):
+    assert abs(filled(make()).std() - math.sqrt(2 / 700)) < 0.001
+
+
+@pytest.mark.parametrize("distribution", ["truncated_normal", "random_normal", "random_uniform"])
+@pytest.mark.parametrize("mode, n", [("fan_in", 300), ("fan_out", 400), ("fan_avg", 350)])
+def test_variance_scaling_has_its_variance(distribution, mode, n):
+    found = filled(init.variance_scaling_initializer(2.0, mode, distribution), dtype=flow.float64)
+    assert abs(found.var() * n / 2 - 1) < 0.02
+
+
+@pytest.mark.parametrize("nonlinearity, gain", [("relu", math.sqrt(2)), ("leaky_relu", math.sqrt(2 / 1.04)), ("tanh", 5 / 3), (None, 1)])
+@pytest.mark.parametrize("distribution", ["random_normal", "random_uniform"])
+def test_kaiming(nonlinearity, gain, distribution):
+    made = init.kaiming_initializer(SHAPE, distribution, nonlinearity=nonlinearity, negative_slope=0.2)
+    assert abs(filled(made, dtype=flow.float64).std() / (gain / math.sqrt(300)) - 1) < 0.01
+
+
+def test_there_are_twelve_initializers_and_truncated_normal():
+    assert len(init.INITIALIZERS) == 13
+
+
+@pytest.mark.parametrize("wrong, told", [
+    (lambda: init.random_uniform_initializer(2, 1), "minval 2 is above maxval 1"),
+    (lambda: init.truncated_normal(-0.1), r"stddev is -0\.1"),
+    (lambda: init.random_normal_initializer(seed=3), "seed=3"),
+    (lambda: init.variance_scaling_initializer(mode="fan"), "mode is 'fan'"),
+    (lambda: init.variance_scaling_initializer(distribution="normal"), "distribution is 'normal'"),
+    (lambda: init.xavier_uniform_initializer("CHW"), "data_format is 'CHW'"),
+    (lambda: init.kaiming_initializer((3,)), r"shape is \(3,\)"),
+    (lambda: init.kaiming_initializer(SHAPE, nonlinearity="gelu"), "nonlinearity is 'gelu'"),
+    (lambda: init.check_initializer("flow.layers.dense", 0.1), r"constant_initializer\(0\.1\)"),
+    (lambda: init.check_initializer("flow.layers.dense", init.zeros_initializer), r"flow\.zeros_initializer\(\.\.\.\), called"),
+    (lambda: init.check_initializer("flow.layers.dense", np.zeros(3)), "but ndarray"),
+    (lambda: regularizers.l2(-1), "l2 is -1"),
+    (lambda: regularizers.check_regularizer("flow.layers.dense", 0.1), r"l2\(0\.1\)"),
+    (lambda: regularizers.check_regularizer("flow.layers.dense", regularizers.l1), "but function"),
+])  # fmt: skip
+def test_mistakes_are_told(wrong, told):
+    with pytest.raises(JobError, match=told):
+        wrong()
+
+
+@pytest.mark.parametrize("made, expected", [
+    (regularizers.l1(0.5), [-0.5, 0, 0.5]), (regularizers.l2(0.5), [-1, 0, 1.5]), (regularizers.l1_l2(0.5, 0.25), [-1, 0, 1.25]),
+])  # fmt: skip
+def test_regularizers_give_the_slope_of_their_penalty(made, expected):
+    weight = flow.tensor([-2.0, 0.0, 3.0])
+    assert np.allclose(made.penalty_gradient(weight).numpy(), expected)
+
+
+def test_the_defaults_of_regularizers():
+    assert (regularizers.l1().l1, regularizers.l2().l2) == (0.01, 0.01)
+    assert (regularizers.l1_l2().l1, regularizers.l1_l2().l2) == (0.01, 0.01)

@@ -22,6 +22,7 @@ from ...views.graph_records import (
 from ...views.graph_text import Report
 from ...views.records import GraphRecord, PartsRecord, graph_record
 from ..module import Module
+from .key import PLAIN
 from .tree import leaves
 
 PHASES = ("forward", "backward", "recompute", "optimizer")
@@ -250,6 +251,8 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
             outermost = [p for p in sorted(paths) if p.rpartition(".")[0] not in paths]
             built_in.append((f"modules in {mode}", ", ".join(outermost[:8]) + (", ..." if len(outermost) > 8 else "")))
     built_in += [("input " + name, str(spec)) for name, spec in last.inputs_key[0]]
+    built_in += [(f"self.{name}", shown) for (owner, name), shown in last.fingerprint.shown.items()
+                 if owner == "self" and isinstance(vars(graph).get(name), PLAIN) and name != "name"]  # fmt: skip
     for i, (optimizer, _) in enumerate(graph.optimizers):
         for j, group in enumerate(optimizer.param_groups):
             label = type(optimizer).__name__ + (f" {i}" if len(graph.optimizers) > 1 else "")

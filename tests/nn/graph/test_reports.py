@@ -195,7 +195,7 @@ def test_what_is_frozen():
 
     class Frozen(TrainGraph):
         def build(self, x, y):
-            scores = self.model(x) * table + flow.tensor([0.5, 0.5, 0.5])
+            scores = self.model(x) * table * self.factor + flow.tensor([0.5, 0.5, 0.5])
             loss = self.loss_fn(scores, y)
             loss.backward()
             return loss
@@ -203,10 +203,12 @@ def test_what_is_frozen():
     model = Net()
     graph = Frozen(model, nn.CrossEntropyLoss(), flow.optim.Adam(model.parameters(), lr=0.25, weight_decay=0.125))
     model.stem.eval()
+    graph.factor = 3
     graph(X, Y)
     record = graph.frozen().record
     built_in, free = dict(record.built_in), dict(record.free)
     assert built_in["modules in eval()"] == "model.stem" and built_in["modules in train()"] == "loss_fn, model"
+    assert built_in["self.factor"] == "3" and [name for name in built_in if name.startswith("self.")] == ["self.factor"]
     assert "weight_decay=0.125" in built_in["Adam"] and "constant" in built_in["constants"]
     assert free["learning rate"] == "0.25" and "float32[3]" in free["captured tensor table"] and "random numbers" in free
     assert built_in["recording of gradients"] == "True" and "fixed in this plan" in repr(graph.frozen())

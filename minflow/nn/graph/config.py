@@ -161,10 +161,11 @@ class GraphModule:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"{name!r} belongs to the module itself, and this is the handle for its settings in a graph: "
-            f"use {type(self.origin).__name__.lower()}.{name}, or handle.origin.{name}"
-        )
+        from .mistakes import GraphAttributeError
+
+        what = f"{name!r} is asked of the handle for a module's settings in a graph, not of the module"
+        values, hint = {"handle of": type(self.origin).__name__}, f"the module's own .{name}; or handle.origin.{name}"
+        raise GraphAttributeError(what, values=values, where=here(), hint=hint)
 
     def __repr__(self) -> str:
         return f"GraphModule({type(self.origin).__name__}, activation_checkpointing={self.activation_checkpointing})"

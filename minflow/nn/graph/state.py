@@ -77,7 +77,8 @@ def load_into(graph: Any, given: Any, strict: bool) -> None:
     if strict and (missing or unexpected):
         fail(GraphError, f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
              "nothing was loaded", "strict=False loads what fits by name; model.load_state_dict for the state of a module",
-             missing=", ".join(missing) or "none", unexpected=", ".join(map(str, unexpected[:8])) or "none")  # fmt: skip
+             missing=mistakes.Text(mistakes.some(missing) or "none"),
+             unexpected=mistakes.Text(mistakes.some(list(map(str, unexpected))) or "none"))  # fmt: skip
     optimizer_states = [optimizer_state(graph, number, moments, wanted, extras) for number in range(len(graph.optimizers))]
     for (optimizer, _), told in zip(graph.optimizers, optimizer_states):
         for i, p in enumerate(optimizer.parameters() if told is not None else ()):

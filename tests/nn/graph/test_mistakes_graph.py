@@ -1,0 +1,391 @@
+"""Mistakes around a graph: in defining it, adding optimizers, calling it.
+
+Each is told with its values, the line and a hint, and leaves model, optimizer and graph as they were.
+Read next: `test_mistakes_settings.py`, and `test_mistakes_build.py` for mistakes inside build.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from graph_mistakes import Setup, noticed, told
+from graph_models import MLP, Predict, TrainGraph, bits
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import GradError, GraphError, ShapeError
+from minflow.nn.graph.mistakes import GraphAttributeError
+
+HINT_SGD = "self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))"
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+# ---- defining --------------------------------------------------------------------------------------------------------
+
+
+class Late(nn.Graph):
+    """One whose __init__ forgets super().__init__()."""
+
+    def __init__(self, first=None, value=None):
+        if first:
+            setattr(self, first, value)  # here
+
+    def build(self, x):
+        return self.model(x)
+
+
+@pytest.mark.parametrize("value", [nn.ReLU(), 3, [1]])
+def test_an_attribute_before_super_init(value):
+    with told(GraphError, "^Late is given the attribute 'model' before nn.Graph.__init__", {"graph": "Late"},
+              "super().__init__() as the first line of Late.__init__", Late.__init__):  # fmt: skip
+        Late("model", value)
+
+
+@pytest.mark.parametrize(
+    "what, use",
+    [
+        ("is called", lambda g, s: g(s.x)),
+        ("is given an optimizer", lambda g, s: g.add_optimizer(s.optimizer)),
+        ("is given the attribute 'rate'", lambda g, s: setattr(g, "rate", 3)),
+    ],
+)
+def test_use_before_super_init(what, use, setup):
+    graph = Late()
+    with told(GraphError, f"^Late {what} before", {"graph": "Late"}, "super().__init__()", use):
+        use(graph, setup)
+    nn.Graph.__init__(graph)
+    graph.model = setup.model
+    assert bits(graph(setup.x)) == bits(setup.model(setup.x))
+
+
+def test_reading_before_super_init():
+    def read():
+        return Late().model
+
+    with told(GraphAttributeError, "^Late is asked for model before", {"graph": "Late"}, "super().__init__()", read):
+        read()
+    assert not hasattr(Late(), "model") and "not initialized" in repr(Late())
+
+
+@pytest.mark.parametrize(
+    "name, what, hint",
+    [
+        ("forward", "^Net has a forward, and a graph has a build", "rename Net.forward to build"),
+        ("biuld", "^Net has no build", "rename Net.biuld to build"),
+        ("Build", "^Net has no build", "rename Net.Build to build"),
+        ("compute", "^Net has no build", "def build(self, x): return self.model(x)"),
+    ],
+)
+def test_no_build(name, what, hint, setup):
+    Net = type("Net", (nn.Graph,), {name: lambda self, x: self.model(x)})
+    graph = Net()
+    graph.model = setup.model
+
+    def call():
+        graph(setup.x)
+
+    with told(GraphError, what, {"graph": r"Net_\d+"}, hint, call):
+        call()
+    Net.build = vars(Net)[name]
+    assert bits(graph(setup.x)) == bits(setup.model(setup.x))
+
+
+@pytest.mark.parametrize(
+    "what, values, hint, value",
+    [
+        ("an optimizer is set as the attribute 'thing'", {"optimizer": "SGD"}, "self.add_optimizer(optimizer)",
+         lambda s: s.optimizer),
+        ("a tensor is set as the attribute 'thing'", {"tensor": r"float32\[4, 20\]"}, "register_buffer", lambda s: s.x),
+        ("a tensor is set as the attribute 'thing'", {"weight": r"float32\[32, 20\]"}, "a Module holds tensors",
+         lambda s: s.model.layers[0].weight),
+        (r"the graph Predict_\d+ is set as the attribute 'thing', and a graph cannot contain another",
+         {"inner": r"Predict_\d+"}, "hold the Module that both use", lambda s: Predict(s.model)),
+    ],
+)  # fmt: skip
+def test_attributes_that_a_graph_cannot_have(what, values, hint, value, setup):
+    graph, value = Predict(setup.model), value(setup)
+    before = setup.state()
+
+    def write():
+        graph.thing = value
+
+    with told(GraphError, f"^Predict: {what}", values, hint, write):
+        write()
+    assert not hasattr(graph, "thing") and setup.state() == before
+    graph.thing = 3
+    assert bits(graph(setup.x)) == bits(setup.model(setup.x))
+    setup.goes_on()
+
+
+@pytest.mark.parametrize("name", ["name", "config", "add_optimizer", "state_dict", "nodes", "_plans"])
+def test_names_that_are_taken(name, setup):
+    graph = Predict(setup.model)
+    before = getattr(graph, name)
+
+    def write():
+        setattr(graph, name, "mine")
+
+    with told(GraphError, f"^Predict: '{name}' is a name of nn.Graph itself", {"value": "'mine'"},
+              f"{name.strip('_')}_of_mine", write):  # fmt: skip
+        write()
+    assert getattr(graph, name) == before
+    assert bits(graph(setup.x)) == bits(setup.model(setup.x))
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [
+        ("forward", "graph(x): a call runs build"),
+        ("train", "model.train() or model.eval()"),
+        ("to", "model.to(...)"),
+        ("parameters", "ask the Module that the graph holds"),
+        ("zero_grad", "loss.backward() in build, self.add_optimizer(optimizer) in __init__"),
+        ("modle", "did you mean model"),
+        ("qwxzv", "it holds model"),
+    ],
+)
+def test_attributes_that_a_graph_does_not_have(name, hint, setup):
+    graph = Predict(setup.model)
+
+    def read():
+        getattr(graph, name)
+
+    with told(GraphAttributeError, f"^Predict has no attribute '{name}'", {"graph": graph.name}, hint, read):
+        read()
+    assert not hasattr(graph, name)
+
+
+def test_members_are_the_modules_themselves(setup):
+    graph = Predict(setup.model)
+    assert graph.model is setup.model and graph.model.state_dict().keys() == setup.model.state_dict().keys()
+    handle = setup.model.to(nn.graph.GraphModule)
+
+    def read():
+        handle.state_dict()
+
+    with told(GraphAttributeError, "'state_dict' is asked of the handle", {"handle of": "MLP"}, "handle.origin.state_dict", read):
+        read()
+    assert handle.to(nn.Module) is setup.model and handle.origin.state_dict().keys() == setup.model.state_dict().keys()
+
+
+# ---- add_optimizer ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "what, value, hint, make",
+    [
+        ("None", "None", HINT_SGD, lambda s: None),
+        ("the class Adam", ".*Adam'>", "flow.optim.Adam(model.parameters(), lr=0.1)", lambda s: flow.optim.Adam),
+        ("a float", "0.1", HINT_SGD, lambda s: 0.1),
+        ("an MLP", "an MLP", HINT_SGD, lambda s: s.model),
+        ("a list", "a list", "once for each", lambda s: [s.optimizer]),
+        ("a StepLR", "a StepLR", "lr_sch=scheduler", lambda s: flow.optim.lr_scheduler.StepLR(s.optimizer, 3)),
+    ],
+)
+def test_no_optimizer(what, value, hint, make, setup):
+    graph, wrong = Predict(setup.model), make(setup)
+
+    def add():
+        graph.add_optimizer(wrong)
+
+    with told(GraphError, f"^Predict.add_optimizer takes an optimizer, not {what}$", {"optimizer": value}, hint, add):
+        add()
+    assert not graph.training and not graph.optimizers and bits(graph(setup.x)) == bits(setup.model(setup.x))
+    setup.goes_on()
+
+
+@pytest.mark.parametrize(
+    "what, values, hint, make",
+    [
+        ("the scheduler sets the learning rate of another optimizer", {"lr_sch": "StepLR of an SGD", "optimizer": "SGD"},
+         "StepLR(optimizer, ...) of the optimizer that is added",
+         lambda s: flow.optim.lr_scheduler.StepLR(flow.optim.SGD(s.model.parameters(), lr=1.0), 3)),
+        ("takes a learning rate scheduler, not the class StepLR", {"lr_sch": ".*StepLR'>"}, "StepLR(optimizer, 30)",
+         lambda s: flow.optim.lr_scheduler.StepLR),
+        ("takes a learning rate scheduler, not an int", {"lr_sch": "3"}, "StepLR(optimizer, 30)", lambda s: 3),
+        ("takes a learning rate scheduler, not an SGD", {"lr_sch": "an SGD"}, "StepLR(optimizer, 30)", lambda s: s.optimizer),
+    ],
+)  # fmt: skip
+def test_no_scheduler_of_this_optimizer(what, values, hint, make, setup):
+    graph, wrong = Predict(setup.model), make(setup)
+
+    def add():
+        graph.add_optimizer(setup.optimizer, lr_sch=wrong)
+
+    with told(GraphError, what, values, hint, add):
+        add()
+    assert not graph.training
+    setup.goes_on()
+
+
+def test_an_optimizer_twice(setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+
+    def add(optimizer):
+        graph.add_optimizer(optimizer)
+
+    for optimizer, shared in ((setup.optimizer, 4), (flow.optim.Adam([setup.model.layers[0].weight]), 1)):
+        with told(GraphError, f": {shared} parameters are in an optimizer of this graph already",
+                  {"added": type(optimizer).__name__, "already": "SGD"}, "each parameter in one optimizer", add):  # fmt: skip
+            add(optimizer)
+    assert len(graph.optimizers) == 1
+    graph(setup.x, setup.y)
+    setup.goes_on()
+
+
+def test_an_optimizer_of_other_parameters(setup):
+    before = setup.state()
+    graph = TrainGraph(setup.model, setup.loss_fn, flow.optim.Adam(MLP().parameters()))
+
+    def call():
+        graph(setup.x, setup.y)
+
+    with told(GraphError, "4 of the 4 parameters of Adam are not in the graph",
+              {"not in the graph": r"weight float32\[32, 20\], bias float32\[32\], .*",
+               "in no optimizer": r"model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, model.layers.2.bias"},
+              "flow.optim.Adam(model.parameters(), ...)", call):  # fmt: skip
+        call()
+    assert setup.state() == before and not graph.is_compiled
+    setup.goes_on()
+
+
+def test_a_layer_replaced_after_the_optimizer_was_made(setup):
+    setup.model.layers[2] = nn.Linear(32, 5)
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+
+    def call():
+        graph(setup.x, setup.y)
+
+    with told(GraphError, "2 of the 4 parameters of SGD are not in the graph",
+              {"not in the graph": r"weight float32\[5, 32\], bias float32\[5\]",
+               "in no optimizer": "model.layers.2.weight, model.layers.2.bias"}, "when the model is complete", call):  # fmt: skip
+        call()
+    setup.optimizer = flow.optim.SGD(setup.model.parameters(), lr=0.1, momentum=0.9)
+    setup.goes_on()
+
+
+def test_an_optimizer_with_more_parameters_than_the_graph(setup):
+    aside = nn.Linear(2, 2)
+    before = bits(aside.weight)
+    graph = TrainGraph(setup.model, setup.loss_fn, flow.optim.SGD([*setup.model.parameters(), *aside.parameters()], lr=0.1))
+
+    def call():
+        graph(setup.x, setup.y)
+
+    with noticed(r"2 of the 6 parameters of SGD .* never trained by it\n  not in the graph  weight, bias\n", at=call):
+        call()
+    call()
+    assert bits(aside.weight) == before
+    setup.goes_on()
+
+
+# ---- calling it ------------------------------------------------------------------------------------------------------
+
+
+def test_training_where_no_gradients_are_recorded(setup):
+    before, graph = setup.state(), TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+
+    def call():
+        with flow.no_grad():
+            graph(setup.x, setup.y)  # here
+
+    with told(GraphError, "trains, and is called where no gradients are recorded", {"optimizer": "SGD"}, "flow.no_grad()", call):
+        call()
+    assert setup.state() == before
+    setup.goes_on()
+    graph(setup.x, setup.y)
+    after = setup.model.layers[0].weight.detach().clone()
+    with pytest.raises(GraphError, match="no gradients are recorded"):
+        call()
+    assert bits(setup.model.layers[0].weight) == bits(after)
+
+
+@pytest.mark.parametrize(
+    "value, name, kind, shown, hint",
+    [
+        (3, "x", "an int", "3", "flow.tensor(3) for a number that changes"),
+        (0.5, "x", "a float", "0.5", "flow.tensor(0.5)"),
+        (True, "x", "a bool", "True", "flow.tensor(True)"),
+        ("mean", "x", "a str", "'mean'", "an attribute of the graph"),
+        (np.zeros(2), "x", "an ndarray", r"array\(\[0., 0.\]\)", "flow.from_numpy(array)"),
+        (np.float32(2), "x", "a float32", r"np.float32\(2.0\)", "flow.tensor(number)"),
+        (nn.ReLU(), "x", "a ReLU", r"ReLU\(\)", "self.model = model"),
+        ({3}, "x", "a set", r"\{3\}", "a list or a tuple of tensors"),
+        ((i for i in "a"), "x", "a generator", "a generator", "a list or a tuple of tensors"),
+        (flow.float32, "x", "a DType", "minflow.float32", "an attribute of the graph"),
+        ([None, 3], "x[1]", "an int", "3", "flow.tensor(3)"),
+        ({"mask": {"size": "a"}}, "x['mask']['size']", "a str", "'a'", "an attribute of the graph"),
+        (flow.Size([4, 20]), "x[0]", "an int", "4", "flow.tensor(4)"),
+    ],
+)
+def test_an_input_that_is_no_tensor(value, name, kind, shown, hint, setup):
+    graph = Predict(setup.model)
+    calls = [lambda: graph(value), lambda: graph(x=value)]
+    what = f": the input {re.escape(name)} is {kind}; a graph takes tensors and None"
+    for call in [*calls, *calls]:
+        with told(GraphError, what, {name: shown}, hint, call):
+            call()
+        if not graph.is_compiled or call is calls[1]:
+            assert bits(graph(setup.x)) == bits(setup.model(setup.x))
+
+
+def test_too_many_and_too_few_inputs(setup):
+    graph = Predict(setup.model)
+    for call, word in ((lambda: graph(setup.x, setup.x), "positional"), (lambda: graph(), "'x'"), (lambda: graph(z=setup.x), "'z'")):
+        with pytest.raises(TypeError, match=rf"build\(\).*{word}") as caught:
+            call()
+        assert "< def build(self, x): >" in caught.value.__notes__[0]
+    assert bits(graph(setup.x)) == bits(setup.model(setup.x)) and bits(graph(x=setup.x)) == bits(graph(setup.x))
+
+
+@pytest.mark.parametrize(
+    "change, values",
+    [
+        (lambda g, s: g(s.x[:3], s.y[:3]),
+         {"x": r"float32\[4, 20\] at the first call, float32\[3, 20\] now", "y": r"int64\[4\] at the first call, int64\[3\] now"}),
+        (lambda g, s: g(s.x, s.y.int()), {"y": r"int64\[4\] at the first call, int32\[4\] now"}),
+        (lambda g, s: g(s.x, y=s.y), {"structure of the inputs": "not as at the first call"}),
+    ],
+)  # fmt: skip
+def test_static_inputs(change, values, setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+    graph.config.static_inputs(True)
+    graph(setup.x, setup.y)
+    weight = bits(setup.model.layers[0].weight)
+    with told(ShapeError, f"takes static inputs, and {len(values)} of them changed: {', '.join(values)}", values, "drop_last=True", change):
+        change(graph, setup)
+    assert bits(setup.model.layers[0].weight) == weight
+    graph(setup.x, setup.y)
+    assert len(graph._history) == 1
+    graph.config.static_inputs(False)
+    change(graph, setup)
+    assert len(graph._history) == 2
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_backward_on_what_a_graph_gave(train, setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer) if train else Predict(setup.model)
+    result = graph(setup.x, setup.y) if train else graph(setup.x)
+
+    def backward():
+        result.backward()
+
+    with told(GradError, f"this tensor is a result of {graph.name}, which has no tape", {"output": r"float32\[(4, 5)?\]"},
+              "call loss.backward() inside build", backward):  # fmt: skip
+        backward()
+    total = result.sum()
+    with pytest.raises(GradError, match=r"(?s)not computed from anything that requires grad.*result of an nn\.Graph"):
+        total.backward()
+    setup.goes_on()
+
+
+def test_a_graph_without_operations_copies_its_input(setup):
+    graph = setup.graph(lambda self, x: x)
+    given = graph(setup.x)
+    assert bits(given) == bits(setup.x) and given is not setup.x
+    given.zero_()
+    assert bits(graph(setup.x)) == bits(setup.x) != bits(given)

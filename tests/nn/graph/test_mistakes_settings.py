@@ -1,0 +1,125 @@
+"""Mistakes with the state of a graph and with its settings; and the settings that have no effect.
+
+Each is told with its values, the line and a hint, and leaves model, optimizer and graph as they were.
+Read next: `test_mistakes_build.py`.
+"""
+
+import re
+
+import pytest
+from graph_mistakes import Setup, noticed, told
+from graph_models import Predict, TrainGraph, bits
+
+import minflow as flow
+from minflow.core.errors import CheckpointError, GraphError, ModuleError
+from minflow.nn.graph.config import NO_EFFECT
+from minflow.nn.graph.mistakes import GraphAttributeError
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+@pytest.mark.parametrize(
+    "error, what, values, hint, wrong",
+    [
+        (GraphError, "takes a dict, not None", {"state_dict": "None"}, "flow.load(path)", lambda s: None),
+        (GraphError, "takes a dict, not a str", {"state_dict": "'run/1'"}, "flow.load(path)", lambda s: "run/1"),
+        (GraphError, "takes a dict, not an MLP", {"state_dict": "an MLP"}, "flow.load(path)", lambda s: s.model),
+        (GraphError, "'model' is an int, not the state of a module", {"model": "3"}, "model.state_dict()", lambda s: {"model": 3}),
+        (GraphError, "1 members missing, 1 entries unexpected", {"missing": "model", "unexpected": "modle"}, "strict=False",
+         lambda s: {"modle": {}}),
+        (GraphError, "1 members missing, 2 entries unexpected", {"missing": "model", "unexpected": "state, param_groups"},
+         "model.load_state_dict", lambda s: s.optimizer.state_dict()),
+        (ModuleError, "1 wrong of 4 entries of MLP; nothing was loaded",
+         {"wrong": r"layers.0.bias: \[1\] given, \[32\] wanted"}, "the sizes that the state was saved from",
+         lambda s: {"model": {**s.model.state_dict(), "layers.0.bias": flow.ones(1)}}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("called", [False, True])
+def test_the_state_of_something_else(called, error, what, values, hint, wrong, setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+    if called:
+        graph(setup.x, setup.y)
+    good, bad = graph.state_dict(), wrong(setup)
+
+    def load():
+        graph.load_state_dict(bad)
+
+    with told(error, what, values, hint, load):
+        load()
+    kept = graph.state_dict()
+    assert all(bits(kept["model"][name]) == bits(good["model"][name]) for name in good["model"])
+    first = bits(graph(setup.x, setup.y))
+    graph.load_state_dict(good)
+    assert bits(graph(setup.x, setup.y)) == first
+
+
+def test_a_graph_is_not_saved_as_an_object(setup, tmp_path):
+    graph = Predict(setup.model)
+
+    def save():
+        flow.save(graph, tmp_path / "graph")
+
+    with told(CheckpointError, "a Predict is not saved as an object", {}, "flow.save(model.state_dict(), path)", save):
+        save()
+    flow.save(graph.state_dict(), tmp_path / "graph")
+    graph.load_state_dict(flow.load(tmp_path / "graph"))
+
+
+@pytest.mark.parametrize(
+    "use, name, hint",
+    [
+        (lambda c: c.enable_ampp(True), "enable_ampp", "config.enable_amp(...)"),
+        (lambda c: c.gradient_accumulation_steps(2), "gradient_accumulation_steps", "config.set_gradient_accumulation_steps(...)"),
+        (lambda c: c.qwxzv, "qwxzv", "config.set_gradient_accumulation_steps(4)"),
+        (lambda c: setattr(c, "static_input", True), "static_input", "config.static_inputs(...)"),
+        (lambda c: setattr(c, "enable_amp", True), "enable_amp", "config.enable_amp(...)"),
+    ],
+)
+def test_settings_that_there_are_not(use, name, hint, setup):
+    graph = Predict(setup.model)
+    with told(GraphAttributeError, f"^GraphConfig has no setting '{name}'", {"config": "GraphConfig.*"}, hint, use):
+        use(graph.config)
+    assert repr(graph.config) == "GraphConfig(training=False, )"
+    graph.config.set_gradient_accumulation_steps(2)
+    assert graph(setup.x).shape == (4, 5)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.0, "2", True, None])
+def test_steps_that_are_no_number_of_parts(value, setup):
+    graph = Predict(setup.model)
+
+    def write():
+        graph.config.set_gradient_accumulation_steps(value)
+
+    with told(GraphError, "an int of 1 or more", {"value": repr(value)}, "set_gradient_accumulation_steps(4)", write):
+        write()
+    assert graph.config.accumulation == 1
+
+
+@pytest.mark.parametrize("name", list(NO_EFFECT))
+def test_settings_without_effect(name, setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+
+    def write():
+        getattr(graph.config, name)(True)
+
+    with noticed("^" + re.escape(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}"), at=write):
+        write()
+    assert f"{name}=(without effect), " in repr(graph.config)
+    graph(setup.x, setup.y)
+    setup.goes_on()
+
+
+def test_a_gradient_scaler_has_no_effect(setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+
+    def write():
+        graph.set_grad_scaler(flow.amp.GradScaler(init_scale=2.0**16))
+
+    with noticed("^set_grad_scaler: without effect on a CPU", at=write):
+        write()
+    graph(setup.x, setup.y)
+    setup.goes_on()

@@ -7,6 +7,7 @@ the same record. Read next: `../nn/graph/reports.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import wrap
 from typing import Any
 
 from .graph_records import Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Stages, Timeline, Why
@@ -89,7 +90,10 @@ def change_text(record: Change) -> str:
     i = 0
     while i < len(marks):
         if near[i]:
-            lines.append(f"{marks[i]} {cut(clean(record.lines[i][1]), LINE)}".rstrip())
+            text = clean(record.lines[i][1])
+            # Cut, a line before and after may look the same: what differs can stand at the end.
+            parts = wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False) if marks[i] != " " else [cut(text, LINE)]
+            lines += [f"{marks[i]} {part}".rstrip() for part in parts]
             i += 1
             continue
         end = i

@@ -242,11 +242,10 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
         except OSError as error:
             refuse(f"the folder {folder} cannot be read", "look at its permissions", error, reason=error.strerror or error)
         for entry in entries:
-            if entry.is_dir() and not temporary(entry.name):
-                inside = os.path.realpath(entry.path)
-                if entry.is_symlink() and os.path.commonpath([inside, os.path.realpath(root)]) != os.path.realpath(root):
-                    refuse(f"{entry.name!r} of the checkpoint is a link that leads out of it", "copy what it leads to in its place",
-                           folder=root, leads_to=inside)  # fmt: skip
+            if entry.is_symlink() and os.path.isdir(entry.path):  # it may lead out, or in a circle
+                refuse(f"{entry.name!r} of the checkpoint is a link to a folder", "copy what it leads to in its place",
+                       folder=folder, leads_to=os.path.realpath(entry.path))  # fmt: skip
+            if entry.is_dir(follow_symlinks=False) and not temporary(entry.name):
                 visit(Path(entry.path), f"{name}/{entry.name}" if name else entry.name, depth + 1)
 
     visit(root, "", 0)

@@ -1,0 +1,305 @@
+"""The folder of a checkpoint: its layout, all or nothing, and what a damaged or hostile one is told."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minflow.core.errors import CheckpointError
+from minflow.core.spec import as_dtype
+from minflow.io import atomic
+from minflow.job import folder
+from minflow.job.folder import FileVariable, meta_text, parse, variables_in, write
+
+ARRAYS = {
+    "fc1-weight": np.arange(6, dtype="float32").reshape(2, 3),
+    "block/conv": np.arange(4, dtype="float64")[::-1],
+    "step": np.array([7], "int64"),
+    "scalar": np.array(2.5, "float16"),
+    "none": np.zeros((0, 4), "int32"),
+    "flags": np.array([True, False]),
+    "bytes": np.array([[1], [255]], "uint8"),
+    "small": np.array([-1, 1], "int8"),
+}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    write(tmp_path / "m", ARRAYS, "save")
+    return tmp_path / "m"
+
+
+def test_layout(saved):
+    assert (saved / "fc1-weight" / "out").read_bytes() == np.arange(6, dtype="<f4").tobytes()
+    assert (saved / "fc1-weight" / "meta").read_text() == "shape {\n  dim: 2\n  dim: 3\n}\ndata_type: kFloat\n"
+    assert (saved / "block" / "conv" / "out").read_bytes() == np.array([3, 2, 1, 0], "<f8").tobytes()
+    assert (saved / "snapshot_done").read_bytes() == b""
+    assert {p.name for p in saved.iterdir()} == {"block", "snapshot_done", *ARRAYS} - {"block/conv"}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_round_trip(tmp_path, there):
+    if there:
+        (tmp_path / "m").mkdir()
+    before = (tmp_path / "m").stat().st_ino if there else None
+    write(tmp_path / "m", ARRAYS, "save")
+    found = variables_in(tmp_path / "m")
+    assert list(found) == sorted(ARRAYS)
+    for name, array in ARRAYS.items():
+        back = found[name].numpy()
+        assert np.array_equal(back, array) and back.dtype == array.dtype == found[name].dtype.np
+        assert found[name].shape == array.shape and back.flags.writeable
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+    assert before in (None, (tmp_path / "m").stat().st_ino)  # an empty folder keeps its identity
+
+
+def test_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(Path("."), {"w": ARRAYS["step"]}, "save")
+    assert sorted(os.listdir(".")) == ["snapshot_done", "w"]
+
+
+def test_read_when_asked(saved):
+    variable = FileVariable(saved / "fc1-weight")
+    (saved / "fc1-weight" / "out").write_bytes(np.ones(6, "<f4").tobytes())
+    assert variable.numpy().tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert np.asarray(variable, "float64").sum() == 6
+    assert repr(variable).startswith("<variable fc1-weight in a file: float32[2, 3]")
+    (saved / "fc1-weight" / "out").write_bytes(b"12345")
+    with pytest.raises(CheckpointError, match="(?s)fc1-weight.*truncated: 5 bytes, and float32.2, 3. has 24"):
+        variable.numpy()
+
+
+def test_without_meta(saved):
+    (saved / "fc1-weight" / "meta").unlink()
+    variable = variables_in(saved)["fc1-weight"]
+    assert variable.shape is None and variable.dtype is None and variable.ndim is None
+    with pytest.raises(CheckpointError, match="(?s)fc1-weight.*no meta.*load_variables"):
+        variable.numpy()
+    assert variable.read((3, 2), as_dtype("float32")).tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "dtype"),
+    [
+        ("shape {\n  dim: 2\n}\ndata_type: kDouble\n", (2,), "float64"),
+        ("data_type: 2 shape: { dim: [3, 4] }", (3, 4), "float32"),
+        ("# by hand\nshape { dim: 1, dim: 2; } data_type: kChar", (1, 2), "int8"),
+        ("shape {\n}\ndata_type: kInt64", (), "int64"),
+        ("data_type: kBool", (), "bool"),
+    ],
+)
+def test_meta(text, shape, dtype):
+    assert parse(text) == (shape, as_dtype(dtype))
+    assert parse(meta_text(shape, as_dtype(dtype))) == (shape, as_dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "names no data_type"),
+        ("shape { dim: 2", "ends too early"),
+        ("shape { dim: -2 } data_type: kFloat", "-2 is not the size"),
+        ("shape { dim: 99999999999999999999 } data_type: kFloat", "99999 is not the size"),
+        ("shape { size: 2 } data_type: kFloat", "'size' inside shape"),
+        ("shape dim: 2 } data_type: kFloat", "'shape' is neither"),
+        ("shape { } data_type: kTensorBuffer", "kTensorBuffer"),
+        ("shape { } data_type: 10", "10; kFloat16"),
+        ("shape { } data_type", "ends too early"),
+        ("shape { %s } data_type: kFloat" % ("dim: 1 " * 65), "65 axes"),
+        ("\x00\x01", "unexpected '.x00' in line 1"),
+        ("shape {\n@", "unexpected '@' in line 2"),
+        ("shape { dim: [1 2", "ends too early"),
+        ("[" * 60_000, "neither a shape"),
+    ],
+)
+def test_damaged_meta(saved, text, reason):
+    (saved / "fc1-weight" / "meta").write_text(text)
+    with pytest.raises(CheckpointError, match=f"(?s)'fc1-weight' of the checkpoint: the meta is damaged: .*{reason}"):
+        variables_in(saved)
+
+
+def test_hostile_sizes(saved):
+    """A meta claims 4 TB, or an empty array with a huge axis: told, before memory is taken."""
+    meta = saved / "fc1-weight" / "meta"
+    tracemalloc.start()
+    meta.write_text("shape { dim: 1000000 dim: 1000000 } data_type: kFloat")
+    with pytest.raises(CheckpointError, match="(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000"):
+        variables_in(saved)
+    meta.write_text("shape { dim: 0 dim: 100000000000000000 dim: 100000000000000000 } data_type: kFloat")
+    (saved / "fc1-weight" / "out").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        variables_in(saved)["fc1-weight"].numpy()
+    meta.write_bytes(b"#" * 70_000)
+    with pytest.raises(CheckpointError, match="65,536 bytes"):
+        variables_in(saved)
+    meta.write_bytes(b"\xff\xfe")
+    with pytest.raises(CheckpointError, match="meta cannot be read"):
+        variables_in(saved)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+def test_links_do_not_lead_out(saved, tmp_path):
+    (tmp_path / "secret").write_bytes(b"x" * 24)
+    out = saved / "fc1-weight" / "out"
+    out.unlink()
+    out.symlink_to(tmp_path / "secret")
+    with pytest.raises(CheckpointError, match="(?s)out is a link that leads out.*secret"):
+        variables_in(saved)
+    out.unlink()
+    out.symlink_to(saved / "step" / "out")  # inside: its size is judged
+    with pytest.raises(CheckpointError, match="truncated: 8 bytes"):
+        variables_in(saved)
+    out.unlink()
+    os.mkfifo(out)  # reading it would wait for ever
+    with pytest.raises(CheckpointError, match="out is not a plain file"):
+        variables_in(saved)
+    out.unlink()
+    out.symlink_to(saved / "nowhere")
+    with pytest.raises(CheckpointError, match="there is no file out"):
+        variables_in(saved)
+    out.unlink()
+    (saved / "more").symlink_to(tmp_path)
+    with pytest.raises(CheckpointError, match="(?s)'more' of the checkpoint is a link to a folder.*leads to"):
+        variables_in(saved)
+
+
+def test_link_to_itself(saved):
+    (saved / "loop").symlink_to(saved)
+    with pytest.raises(CheckpointError, match="'loop' of the checkpoint is a link to a folder"):
+        variables_in(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("../escape", "outside"), ("a/../../b", "outside"), ("/etc/x", "outside"), ("~/x", "outside"), ("C:x", "outside"),
+        ("", "empty"), ("a//b", "empty"), ("a/", "empty"), ("./a", "empty"), ("a\0b", "characters"), ("a\\b", "characters"),
+        ("a\nb", "characters"), ("\ud800", "characters"), ("snapshot_done", "marks a finished"), ("snapshot_done/a", "marks"),
+        ("a/out", "out is a file of"), ("a/meta/b", "meta is a file of"), ("x" * 256, "255 bytes"), ("ü" * 128, "255 bytes"),
+        ("/".join("a" * 65), "too deep"), (".a.tmp", "temporary"), (3, "texts"),
+    ],
+)  # fmt: skip
+def test_names_that_are_no_place(tmp_path, name, reason):
+    with pytest.raises(CheckpointError, match=f"(?s)cannot be the name of a variable.*{reason}"):
+        write(tmp_path / "m", {"ok": ARRAYS["step"], name: ARRAYS["step"]}, "save")
+    assert not any(tmp_path.iterdir())
+
+
+def test_names_that_are(tmp_path):
+    names = ["out", "meta", "dense1-weight", "a.b", "größe", "A", "a", "x" * 255, "..a", "a..", "a b"]
+    write(tmp_path / "m", dict.fromkeys(names, ARRAYS["step"]), "save")
+    assert sorted(variables_in(tmp_path / "m")) == sorted(names)
+
+
+def test_not_over_another(saved):
+    with pytest.raises(CheckpointError) as caught:
+        write(saved, {"w": ARRAYS["step"]}, "CheckPoint.save")
+    for text in ("CheckPoint.save", "not empty", "block, bytes", "shutil.rmtree", "test_job_folder.py"):
+        assert text in str(caught.value)
+    (saved / "snapshot_done").unlink()
+    with pytest.raises(CheckpointError, match="a save that did not finish"):
+        write(saved, {"w": ARRAYS["step"]}, "save")
+    with pytest.raises(CheckpointError, match="is a file"):
+        write(saved / "step" / "out", {"w": ARRAYS["step"]}, "save")
+    assert np.array_equal(variables_in(saved)["fc1-weight"].numpy(), ARRAYS["fc1-weight"])
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("after", [0, 1, 5, 16])
+def test_full_disk(tmp_path, monkeypatch, there, after):
+    calls, put = [], folder.put
+
+    def full(file, data):
+        calls.append(file)
+        if len(calls) > after:
+            file.write_bytes(bytes(data)[:1])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        put(file, data)
+
+    if there:
+        (tmp_path / "m").mkdir()
+    monkeypatch.setattr(folder, "put", full)
+    with pytest.raises(CheckpointError, match="(?s)No space left.*8 variables.*nothing.*df -h"):
+        write(tmp_path / "m", ARRAYS, "save")
+    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * there
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize(("name", "after"), [("rename", 0), ("rename", 2), ("fsync", 3), ("mkdir", 0)])
+def test_interrupted(tmp_path, monkeypatch, there, name, after):
+    """An interrupt at any of its system calls leaves nothing behind."""
+    calls, real = [], getattr(os, name)
+
+    def stop(*args, **kwargs):
+        calls.append(args)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    if there:
+        (tmp_path / "m").mkdir()
+    monkeypatch.setattr(os, name, stop)
+    if name == "rename" and after and not there:
+        return write(tmp_path / "m", ARRAYS, "save")  # one rename is all it takes
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "m", ARRAYS, "save")
+    monkeypatch.undo()
+    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * there
+
+
+def test_killed(tmp_path):
+    """A killed process leaves either the whole checkpoint or a temporary, which the next save removes."""
+    program = f"""
+import numpy as np
+from pathlib import Path
+from minflow.job.folder import write
+arrays = {{f"w{{i}}": np.ones(1000) for i in range(50)}}
+print("ready", flush=True)
+i = 0
+while True:
+    write(Path({str(tmp_path)!r}) / f"m{{i}}", arrays, "save")
+    i += 1
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    end = time.monotonic() + 60
+    while not any(p.name.endswith(".tmp") for p in tmp_path.iterdir()) and time.monotonic() < end:
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    left = [p.name for p in tmp_path.iterdir()]
+    for name in left:
+        if not name.endswith(".tmp"):
+            assert len(variables_in(tmp_path / name)) == 50 and (tmp_path / name / "snapshot_done").is_file()
+    number = next((name.split(".")[1] for name in left if name.endswith(".tmp")), f"m{len(left)}")
+    write(tmp_path / number, {"w": ARRAYS["step"]}, "save")
+    assert not any(p.name.endswith(".tmp") for p in tmp_path.iterdir())
+
+
+def test_temporary_of_the_living_stays(tmp_path):
+    mine = tmp_path / f".m.{atomic.host()}.{os.getppid()}.00000000.tmp"
+    mine.mkdir()
+    write(tmp_path / "m", {"w": ARRAYS["step"]}, "save")
+    assert mine.is_dir()
+
+
+def test_forbidden(tmp_path):
+    (tmp_path / "f").write_text("")
+    with pytest.raises(CheckpointError, match="(?s)cannot be written: (Not a directory|File exists)"):
+        write(tmp_path / "f" / "m", {"w": ARRAYS["step"]}, "save")
+
+
+@pytest.mark.parametrize("path", [3, None, "", "a\0b", b"bytes"])
+def test_no_path(path):
+    with pytest.raises(CheckpointError, match=r"(?s)save: .*save\(.*models_1"):
+        folder.checked(path, "save")

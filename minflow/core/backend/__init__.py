@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ..errors import DeviceError
+from ..op import here
 from ..spec import Device
 
 
@@ -44,6 +45,7 @@ def backend_of(device: Device) -> Backend:
         raise DeviceError(
             f"there is no device {device} here",
             values={"available": ", ".join(kind for kind in BACKENDS if is_available(kind))},
+            where=here(),
             hint='device = "cuda" if flow.cuda.is_available() else "cpu"',
         )
     return BACKENDS[device.type]

@@ -1,0 +1,330 @@
+"""Symbolic tensors that stay in modules, lists and buffers, or are used after their build; and all that build does once.
+
+After a leak everything is as before the build; a notice comes once, at the learner's line, and changes nothing.
+Read next: `minflow/nn/graph/notices.py`.
+"""
+
+import builtins
+import logging
+import random
+import sysconfig
+import time
+from time import perf_counter as clock
+
+import numpy as np
+import pytest
+from graph_mistakes import Setup, line_of, noticed, told
+from graph_models import Predict, bits
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import GraphError, TraceError
+
+
+@pytest.fixture
+def setup():
+    found = Setup()
+    yield found
+    found.goes_on()
+
+
+class Net(nn.Module):
+    """A layer with places where a forward may leave something."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.last, self.seen, self.named = nn.Linear(20, 5), None, [1], {"a": [2]}
+        self.register_buffer("hidden", flow.zeros(4, 5))
+
+
+def net_of(forward):
+    return type("Net", (Net,), {"forward": forward})()
+
+
+HINT = "return it from build; or register_buffer in __init__"
+
+
+def made(place, spec=r"float32\[4, 5\]"):
+    return rf"{spec}  \(made at {line_of(place)}\)"
+
+
+# ---- leaks -----------------------------------------------------------------------------------------------------------
+
+
+def set_last(self, x):
+    self.last = self.fc(x)  # here
+    return self.last
+
+
+def set_new(self, x):
+    self.other = self.fc(x)  # here
+    return self.other
+
+
+def to_list(self, x):
+    self.seen.append(self.fc(x))  # here
+    return self.seen[-1]
+
+
+def to_dict(self, x):
+    self.named["b"] = self.fc(x)  # here
+    return self.named["b"]
+
+
+def to_inner_list(self, x):
+    self.named["a"] += [self.fc(x)]  # here
+    return self.named["a"][-1]
+
+
+def to_tuple(self, x):
+    self.last = (self.fc(x), 3)  # here
+    return self.last[0]
+
+
+def to_set(self, x):
+    self.last = {self.fc(x)}  # here
+    return next(iter(self.last))
+
+
+@pytest.mark.parametrize(
+    "forward, name",
+    [(set_last, "last"), (set_new, "other"), (to_list, "seen"), (to_dict, "named"), (to_inner_list, "named"), (to_tuple, "last"),
+     (to_set, "last")],
+)  # fmt: skip
+def test_a_leak_into_a_module(forward, name):
+    net = net_of(forward)
+    graph = Predict(net)
+
+    def call():
+        graph(flow.ones(4, 20))
+
+    for _ in range(2):
+        with told(TraceError, rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}", {f"model.{name}": made(forward)}, HINT,
+                  forward):  # fmt: skip
+            call()
+        left = {k: v for k, v in vars(net).items() if k in ("last", "other", "seen", "named")}
+        if forward in (to_tuple, to_set, set_last):
+            assert left["last"] is None or left["last"] == set()
+        assert "other" not in left and net.seen == [1] and net.named == {"a": [2]}
+    type(net).forward = lambda self, x: self.fc(x)
+    assert bits(graph(flow.ones(4, 20))) == bits(net.fc(flow.ones(4, 20)))
+
+
+def test_a_leak_into_the_graph(setup):
+    def attribute(self, x):
+        self.last = self.model(x)  # here
+
+    def to_own_list(self, x):
+        self.seen.append(x * 2)  # here
+        return x
+
+    def to_own_dict(self, x):
+        self.named["a"] = {"c": x * 2}  # here
+        return x
+
+    lists = {"seen": [1], "named": {"b": [2]}}
+    graph = setup.graph(attribute)
+    with told(GraphError, "^Learner: a tensor is set as the attribute 'last'", {"tensor": r"float32\[4, 5\]  \(made at .*\)"},
+              "return it from build", attribute):  # fmt: skip
+        graph(setup.x)
+    assert not hasattr(graph, "last")
+    for build, name in ((to_own_list, "seen"), (to_own_dict, "named")):
+        graph = setup.graph(build, **lists)
+        values = {f"self.{name}": made(build, r"float32\[4, 20\]")}
+        for _ in range(2):
+            with told(TraceError, f"build leaves a symbolic tensor in self.{name}", values, HINT, build):
+                graph(setup.x)
+            assert lists["seen"] == [1] and lists["named"].pop("a", {}) == {} and lists["named"] == {"b": [2]}
+        type(graph).build = lambda self, x: self.model(x)
+        assert bits(graph(setup.x)) == bits(setup.model(setup.x))
+
+
+def test_a_buffer_keeps_its_spec():
+    def forward(self, x):
+        self.hidden = self.fc(x).sum(0)  # here
+        return x
+
+    net = net_of(forward)
+    before = net.hidden
+    graph = Predict(net)
+    values = {"buffer": r"float32\[4, 5\]", "given": made(forward, r"float32\[5\]")}
+    hint = "a buffer keeps its shape and dtype"
+    with told(TraceError, "^Net: the buffer 'hidden' is given another shape or dtype", values, hint, forward):
+        graph(flow.ones(4, 20))
+    assert net.hidden is before and bits(before) == bits(flow.zeros(4, 5))
+    type(net).forward = lambda self, x: setattr(self, "hidden", self.fc(x)) or x
+    graph(flow.ones(4, 20))
+    assert bits(net.hidden) == bits(net.fc(flow.ones(4, 20)))
+
+
+def test_a_buffer_made_in_forward():
+    def forward(self, x):
+        self.register_buffer("fresh", self.fc(x))
+        return x
+
+    net = net_of(forward)
+    match = r"(?s)build leaves a symbolic tensor in model\.fresh.*float32\[4, 5\].*register_buffer in __init__"
+    with pytest.raises(TraceError, match=match):
+        Predict(net)(flow.ones(4, 20))
+    assert list(net._buffers) == ["hidden"]
+
+
+@pytest.mark.parametrize("make", [lambda self, x: nn.Parameter(self.fc(x)), lambda self, x: nn.Linear(20, 5)])
+def test_a_parameter_made_in_forward(make):
+    def forward(self, x):
+        self.p = make(self, x)
+        return x
+
+    net = net_of(forward)
+    values = {"data": r"float32\[\d+, \d+\]  \(made at .*\)"}
+    with told(TraceError, "a Parameter was made of a symbolic tensor", values, "make parameters in __init__", make):
+        Predict(net)(flow.ones(4, 20))
+    assert list(net._parameters) == [] and list(net._modules) == ["fc"] and not hasattr(net, "p")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t, s: t.numpy(),
+        lambda t, s: t.sum().item(),
+        lambda t, s: t + 1,
+        lambda t, s: flow.zeros(4, 5).copy_(t),
+        lambda t, s: t.backward(),
+        lambda t, s: bool(t),
+        lambda t, s: list(t),
+        lambda t, s: nn.Linear(5, 2)(t),
+        lambda t, s: Predict(s.model)(t),
+        lambda t, s: Predict(s.model)([t]),
+    ],
+)
+def test_a_symbolic_tensor_after_its_build(use, setup):
+    kept = []
+
+    def build(self, x):
+        kept.append(self.model(x) * 2)  # here
+        return kept[0] + 1
+
+    graph = setup.graph(build)
+    given = graph(setup.x)
+    with pytest.raises(TraceError, match="^a symbolic tensor is used outside the build that made it") as caught:
+        use(kept[0], setup)
+    error = caught.value
+    assert line_of(build) in error.values["tensor"] and line_of(use) in error.where and "return it from build" in error.hint
+    assert "is_lazy='True', size=(4, 5)" in repr(kept[0]) and kept[0].shape == (4, 5)
+    assert bits(graph(setup.x)) == bits(given)
+
+
+def test_a_symbolic_tensor_of_an_earlier_build(setup):
+    kept = []
+
+    def first(self, x):
+        kept.append(self.model(x) * 2)  # here
+        return kept[0]
+
+    def reads(self, x):
+        return self.model(x) + kept[0]
+
+    def returns(self, x):
+        return kept[0]
+
+    setup.graph(first)(setup.x)
+    hint = "a tensor made in build lives until build returns"
+    with told(TraceError, r"^Learner_\d+: add reads a symbolic tensor of an earlier build", {"tensor": made(first)}, hint, reads):
+        setup.graph(reads)(setup.x)
+    with pytest.raises(TraceError, match=rf"(?s)build returns a symbolic tensor of an earlier build.*{made(first)}.*{hint}"):
+        setup.graph(returns)(setup.x)
+
+
+# ---- what will not repeat ----------------------------------------------------------------------------------------------
+
+CASES = {
+    "print": (r"print\(\) runs while the graph is built", lambda g: print("built")),
+    "random": (r"random\.randint\(\) is drawn while the graph is built", lambda g: random.randint(1, 3)),
+    "numpy": (r"np\.random\.rand\(\) is drawn while the graph is built", lambda g: np.random.rand(3)),
+    "other": (r"a number of random or np\.random is drawn", lambda g: random.betavariate(1, 2)),
+    "time": (r"time\.time\(\) is read while the graph is built", lambda g: time.time()),
+    "ns": (r"time\.monotonic_ns\(\) is read while the graph is built", lambda g: time.monotonic_ns()),
+    "import": (r"time\.perf_counter\(\) is read while the graph is built", lambda g: clock()),
+    "graph": (r"self\.count goes from 0 to 1 while the graph is built", lambda g: setattr(g, "count", g.count + 1)),
+    "module": (r"model\.rate goes from 1\.0 to 0\.5 while the graph is built", lambda g: setattr(g.model, "rate", 0.5)),
+}
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_one_notice_for_what_will_not_repeat(case, setup, capsys):
+    text, act = CASES[case]
+    if case == "module":
+        setup.model.rate = 1.0
+
+    def build(self, x):
+        act(self), act(self) if case not in ("graph", "module") else None
+        return self.model(x)
+
+    graph, done = setup.graph(build, count=0), []
+    watched = builtins.print, time.time, np.random.rand, random.randint, clock
+    with pytest.warns(flow.MinflowWarning, match=text) as records:
+        done.append(graph(setup.x))
+    assert len(records) == 1 and str(records[0].message).startswith(f"{graph.name}: ") and "\n  Try: " in str(records[0].message)
+    line = line_of(act) if case not in ("graph", "module", "other") else records[0].filename.rpartition("/")[2] + f":{records[0].lineno}"
+    assert f"at {line}" in str(records[0].message) and line.startswith("test_mistakes_leaks.py:")
+    assert (builtins.print, time.time, np.random.rand, random.randint, clock) == watched
+    done += [graph(setup.x), graph(setup.x)]  # warnings are errors here: no other one comes
+    graph(setup.x[:2])  # nor at another build
+    assert {bits(t) for t in done} == {bits(setup.model(setup.x))}
+    assert capsys.readouterr().out.count("built") == (4 if case == "print" else 0)
+
+
+def test_a_write_is_noticed_at_its_line():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1  # here
+            return x * 2
+
+    net = Counting()
+    graph = Predict(net)
+    with noticed(r"model\.calls goes from 0 to 1 .*not again at each call\n", at=Counting.forward):
+        graph(flow.ones(2))
+    graph(flow.ones(2)), graph(flow.ones(2))
+    assert net.calls == 1 and len(graph._history) == 1
+
+
+def test_a_notice_of_each_kind(setup):
+    def build(self, x):
+        self.count, _ = 5, (print(end=""), random.random(), time.time())  # here
+        return self.model(x)
+
+    graph = setup.graph(build, count=0)
+    with noticed(r"print\(\)", r"self\.count goes from 0 to 5", r"random\.random\(\)", r"time\.time\(\)", at=build):
+        graph(setup.x)
+    graph(setup.x)
+
+
+def test_no_notice_of_what_does_repeat_or_is_not_the_learners(setup):
+    space, file = {"time": time}, f"{sysconfig.get_paths()['purelib']}/library.py"
+    exec(compile("def look(): print(end=''); return time.time()", file, "exec"), space)
+
+    def build(self, x):
+        logging.getLogger("of a library").debug("reads the clock")
+        logging.LogRecord("a", 10, "b", 1, "c", (), None)  # so does this, always
+        space["look"]()
+        self.count = 0  # the value that it had
+        return self.model(x) + 0 * flow.rand(4, 5) + nn.functional.dropout(x).sum() * 0
+
+    setup.graph(build, count=0)(setup.x)  # a warning would be an error here
+
+
+def test_what_is_watched_comes_back_after_a_failure(setup):
+    watched = builtins.print, time.time, random.random
+
+    def build(self, x):
+        print(end="")
+        raise ValueError("mine")
+
+    graph = setup.graph(build)
+    with pytest.raises(ValueError, match="mine"):
+        graph(setup.x)
+    assert (builtins.print, time.time, random.random) == watched

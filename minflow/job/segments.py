@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..core import creation
 from ..core import functions as F
 from ..core.errors import DTypeError, ShapeError
 from ..core.functions.arguments import axis_of, integer, tensor_of, to
@@ -63,7 +64,7 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
     if predictions.spec.ndim != 2 or targets.spec.shape != predictions.spec.shape[:1]:
         fail(ShapeError, f"in_top_k: targets {targets.spec.shape} for predictions {predictions.spec.shape}",
              "one target for each row of predictions: (N,) and (N, classes)", targets=targets, predictions=predictions)  # fmt: skip
-    own = i.gather(predictions, s.reshape(targets, shape=(targets.spec.size, 1)), dim=1)
+    own = i.gather(predictions, F.reshape(targets, (targets.spec.size, 1)), dim=1)
     ahead = F.count_nonzero(F.gt(predictions, own), 1)
     finite = r.all(F.isfinite(own), axis=(1,), keepdims=False)
     return to(F.logical_and(F.lt(ahead, k), finite), int8)
@@ -123,7 +124,7 @@ def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, na
         fail(ShapeError, f"unsorted_segment_sum: segment_ids {ids} for axis {axis} of {shape}",
              f"one segment for each slice: ({shape[axis] if shape else 1},)", data=data, segment_ids=segment_ids)  # fmt: skip
     before, after, n = shape[:axis], shape[axis + len(ids) :], segment_ids.spec.size
-    data, segment_ids = s.reshape(data, shape=(*before, n, *after)), s.reshape(segment_ids, shape=(n,))
+    data, segment_ids = F.reshape(data, (*before, n, *after)), F.reshape(segment_ids, (n,))
     empty = s.full(shape=(*before, integer(num_segments, "num_segments"), *after), value=0, dtype=data.spec.dtype)
     return i.index_add(empty, segment_ids, data, axis=axis)
 
@@ -143,13 +144,11 @@ def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str |
              "the shape of data's first axes, at least two", data=data, segment_ids=segment_ids)  # fmt: skip
     batch = math.prod(ids[:-1])
     own = F.repeat_interleave(starts(batch, num_segments), ids[-1])
-    total = unsorted_segment_sum(s.reshape(data, shape=(batch * ids[-1], *shape[len(ids) :])),
-                                 s.reshape(segment_ids, shape=(batch * ids[-1],)) + own, batch * num_segments)  # fmt: skip
-    return s.reshape(total, shape=(*ids[:-1], num_segments, *shape[len(ids) :]))
+    total = unsorted_segment_sum(F.reshape(data, (batch * ids[-1], *shape[len(ids) :])),
+                                 F.reshape(segment_ids, (batch * ids[-1],)) + own, batch * num_segments)  # fmt: skip
+    return F.reshape(total, (*ids[:-1], num_segments, *shape[len(ids) :]))
 
 
 def starts(batch: int, num_segments: int):
     """`int64 (batch,)`: the number of the first segment of each example."""
-    import numpy as np
-
-    return tensor_of(np.arange(batch, dtype="int64") * num_segments)
+    return creation.arange(0, batch * num_segments, num_segments)

@@ -9,6 +9,7 @@ The names and their meaning are OneFlow's, and so PyTorch's. This file is the pu
 behind a name is in the module that it is imported from. Start reading at `core/op.py`.
 """
 
+import sys as _sys
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -41,6 +42,7 @@ from .core.spec import (
 from .core.tensor import Size, Tensor
 from . import amp, autograd, cuda, env, linalg
 from . import nn, optim
+from . import job as _job
 from .amp import autocast
 from .io import load, save
 from .nn.functional import log_softmax, softmax
@@ -55,9 +57,9 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.co
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, utils, vision
+    from . import data, typing, utils, vision
 
-_LATER = ("data", "utils", "vision")  # rooms that many programs do not need: imported at first use
+_LATER = ("data", "typing", "utils", "vision")  # rooms that many programs do not need: imported at first use
 
 
 def __getattr__(name: str):
@@ -65,8 +67,11 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _job.public(name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted([*globals(), *_LATER, *_job.listed()])
+
+
+_job.extend(_sys.modules[__name__])  # names of job functions, and the functions that they share with today's

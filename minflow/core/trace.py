@@ -21,7 +21,12 @@ from .tensor import Tensor
 
 
 class Trace(Mode):
-    """Records one program. symbols: the symbolic tensor of each State, by storage; leaves: the same by first Value."""
+    """Records one program. symbols: the symbolic tensor of each State, by storage; leaves: the same by first Value.
+
+    symbol: the class of symbolic tensors; a job function's are Blobs.
+    """
+
+    symbol = Tensor
 
     def __init__(self):
         self.trace, self.graph = self, Graph()
@@ -46,7 +51,7 @@ class Trace(Mode):
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
-        results = [Tensor(None, v.spec, v, bool(node.needs) and v.spec.floating) for v in outputs_of(node)]
+        results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.floating) for v in outputs_of(node)]
         if op.is_view:
             make_view(results[0], inputs[0], op, attrs)
         return results if op.many else results[0]
@@ -68,7 +73,7 @@ class Trace(Mode):
         """A new input of the graph."""
         source = Source(INPUT, spec, name=name)
         self.graph.inputs.append(source)
-        return Tensor(None, spec, Value(source, 0, spec), False)
+        return self.symbol(None, spec, Value(source, 0, spec), False)
 
     def own(self, tensor: Tensor) -> Tensor:
         """The symbolic tensor for any tensor: a concrete one is found by its storage and view path."""
@@ -92,7 +97,7 @@ class Trace(Mode):
             kind = CONSTANT if any([array is x for x in self.made]) else STATE
             source = Source(kind, spec_of(array), array=array, read=read, name=tensor.label if tensor is not None else "")
             value = Value(source, 0, source.out_specs[0])
-            symbol = Tensor(None, value.spec, value, tensor is not None and tensor.needs)
+            symbol = self.symbol(None, value.spec, value, tensor is not None and tensor.needs)
             if tensor is not None:
                 symbol.cell, symbol.label = cell_of(tensor), tensor.label
                 self.kept.append(tensor)
@@ -129,10 +134,10 @@ class Trace(Mode):
     def restore(self, node: Node, slot: int, saved) -> Tensor:
         """What a rule asked for is the value itself: in a graph nothing is overwritten."""
         value = node.inputs[slot] if slot >= 0 else Value(node, ~slot, node.out_specs[~slot])
-        return Tensor(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
+        return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
-        return entry[0] if entry[1] is None else Tensor(None, node.out_specs[entry[1]], Value(node, entry[1], node.out_specs[entry[1]]))
+        return entry[0] if entry[1] is None else self.symbol(None, node.out_specs[entry[1]], Value(node, entry[1], node.out_specs[entry[1]]))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
         """The node of a Function: forward's results pass through, its gradient is the user's."""
@@ -146,7 +151,7 @@ class Trace(Mode):
         if self.watch is not None:
             self.watch.added(node)
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
-        return [Tensor(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]
+        return [self.symbol(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]
 
     def write(self, target, root, path, new) -> None:
         """Rebind the base; only rebinding a State is an update of the graph."""

@@ -1,0 +1,81 @@
+"""Job functions: OneFlow's way of before eager code, over the same trace, passes and plans as nn.Graph.
+
+This file says which public name stands where; nothing is imported before its first use. Read next: `function.py` (what a
+job is), `build.py` (how it is traced), `stream.py` (how it runs), `names.py` (names that two generations share).
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+NAMES = {  # flow.name -> where it is, in this room
+    **{name: f"function.{name}" for name in (
+        "global_function", "get_variable", "clear_default_session", "sync_default_session", "jobs")},
+    **{name: f"run.{name}" for name in ("start", "Run")},
+    **{name: f"config.{name}" for name in ("function_config", "FunctionConfig", "config")},
+    "enable_eager_execution": "config.no_eager_switch",
+    **{name: f"watch.{name}" for name in ("watch", "watch_diff")},
+    **{name: f"checkpoint.{name}" for name in ("get_all_variables", "load_variables")},
+    **{name: f"initializers.{name}" for name in (
+        "constant_initializer", "zeros_initializer", "ones_initializer", "random_uniform_initializer",
+        "random_normal_initializer", "truncated_normal_initializer", "truncated_normal", "variance_scaling_initializer",
+        "glorot_uniform_initializer", "glorot_normal_initializer", "xavier_uniform_initializer", "xavier_normal_initializer",
+        "kaiming_initializer")},
+}  # fmt: skip
+ROOMS = ("scope", "layers", "optimizer", "math", "regularizers", "distribute", "random")  # flow.layers is the file here
+GROUPS = {
+    "train": {"CheckPoint": "checkpoint.CheckPoint", "SimpleCheckPointManager": "checkpoint.SimpleCheckPointManager"},
+    "checkpoint": {"get": "checkpoint.get", "save": "checkpoint.save"},
+}
+
+
+def found(path: str) -> Any:
+    """What "file.name" of this room is."""
+    file, _, name = path.partition(".")
+    module = importlib.import_module(f".{file}", __name__)
+    return getattr(module, name) if name else module
+
+
+def public(name: str) -> Any:
+    """The object behind `flow.name`; raises AttributeError with the modern equivalent where there is none."""
+    from .names import NEW
+
+    if name in NAMES or name in NEW:
+        return found(NAMES.get(name) or NEW[name])
+    if name in ROOMS:
+        return found(name)
+    if name in GROUPS:
+        return SimpleNamespace(**{key: found(path) for key, path in GROUPS[name].items()})
+    from .missing import of_flow
+
+    raise of_flow(name)
+
+
+def of_nn(name: str) -> Any:
+    """The function behind `flow.nn.name`, of names that modern classes do not have."""
+    if name[:2] == "__":
+        raise AttributeError(name)
+    from .nn import CAPITALS, LEGACY
+
+    if name in LEGACY or name in CAPITALS:
+        return LEGACY.get(name) or CAPITALS[name]
+    from .missing import of_nn as missing
+
+    raise missing(name)
+
+
+def extend(flow: ModuleType) -> None:
+    """Give the package the names of job functions: those that modern functions share now, the others when they are used."""
+    from .names import merge
+
+    merge(vars(flow))
+    flow.nn.__getattr__ = of_nn
+
+
+def listed() -> list[str]:
+    """All names that `public` knows."""
+    from .names import NEW
+
+    return sorted({*NAMES, *NEW, *ROOMS, *GROUPS})

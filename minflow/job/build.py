@@ -1,0 +1,375 @@
+"""One trace of a job function: its variables, what it watches, its loss; then gradients and the optimizer's part.
+
+With several virtual devices the function is traced once for each, on the same variables; gradients are averaged.
+Mistakes that need not end the trace are collected, so that a learner is told of all of them in one pass.
+Read next: `function.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ..core.autograd import grad
+from ..core.creation import full, ones
+from ..core.errors import JobError, MinflowError
+from ..core.ir import OPTIMIZER, Value, where_text
+from ..core.op import caller, here, using
+from ..core.rebind import write
+from ..core.spec import DType, Spec, float32
+from ..core.tensor import Tensor
+from ..core.trace import Trace
+from ..nn.graph.build import Part
+from . import scope
+from .blob import Blob
+from .session import Session, Variable
+from .signature import blobs_of, described, joined
+
+CURRENT: ContextVar[Any] = ContextVar("the job function that is built", default=None)
+
+
+class JobTrace(Trace):
+    """A trace whose tensors are Blobs, and whose random numbers are taken when a step is submitted, not when it runs.
+
+    drawn: generator -> its key and first counter for the step that runs next.
+    """
+
+    symbol = Blob
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: dict[Any, np.ndarray] = {}
+
+    def draw(self, generator):
+        if generator not in self.draws:
+            entry = self.draws[generator] = [0, None]
+            self.drawn[generator] = np.zeros(2, "int64")
+            entry[1] = self.state(np.zeros(2, "int64"), read=lambda: self.drawn[generator])
+        return super().draw(generator)
+
+
+class Watched:
+    """What `flow.watch` asked for. blobs: of each device.  handler: gets numpy arrays in the form of `kind`."""
+
+    def __init__(self, handler: Callable, kind: Any, prompt: str):
+        self.blobs: list[Tensor] = []
+        self.handler, self.kind, self.prompt = handler, kind, prompt
+
+
+def current() -> JobBuild | None:
+    """The build that runs now."""
+    return CURRENT.get()
+
+
+def building(what: str) -> JobBuild:
+    """The build that runs now; raises JobError outside a job function. what: "flow.layers.dense"."""
+    build = CURRENT.get()
+    if build is None:
+        raise JobError(f"{what} works only inside a job function", where=here(),
+                       hint="call it in a function under @flow.global_function(); for eager code there is flow.nn")  # fmt: skip
+    return build
+
+
+class JobBuild:
+    """Runs a job's function once for each device. shapes: of every input array, device by device."""
+
+    def __init__(self, job: Any, session: Session, inputs: list[list[Any]]):
+        self.job, self.session, self.inputs = job, session, inputs
+        self.training = job.kind == "train"
+        self.devices = len(inputs)
+        self.trace = JobTrace()
+        self.replica = 0
+        self.named: dict[str, Any] = {}  # variable name -> the line that asked for it first, in this replica
+        self.used: dict[str, tuple[Variable, Tensor]] = {}
+        self.created: list[str] = []
+        self.replaced: dict[str, Variable] = {}
+        self.kept: dict[str, Variable] = dict(session.slots)
+        self.assigned: list[tuple[Tensor, Tensor]] = []
+        self.watched: list[Watched] = []
+        self.watched_gradients: list[Watched] = []
+        self.asked = 0  # how many watches this replica has asked for
+        self.optimizer: Any = None
+        self.minimized_at: Any = None
+        self.losses: list[Tensor] = []
+        self.problems: list[MinflowError] = []
+        self.numbers: dict[Any, Tensor] = {}
+        self.outputs: list[list[Tensor]] = []
+        self.value: Any = None
+
+    # ---- what layers and optimizers ask for ------------------------------------------------------------------------------
+
+    def name(self, name: str | None, default: str) -> str:
+        """The name of a layer, with the namespaces in front."""
+        return scope.full_name(default if name is None else name)
+
+    def problem(self, error: MinflowError) -> None:
+        """A mistake after which the trace can go on, so that the next one is found too."""
+        if not any(str(error) == str(known) for known in self.problems):
+            self.problems.append(error)
+
+    def variable(self, name: str, shape: Any, dtype: DType = float32, initializer: Any = None, regularizer: Any = None,
+                 trainable: bool = True, random_seed: int | None = None, reuse: bool = True, what: str = "flow.get_variable") -> Blob:  # fmt: skip
+        """The variable of that full name, as a Blob; made and filled if the session has none. reuse=False: it is new in this job."""
+        shape, line = tuple(shape), caller(2)
+        if not reuse and name in self.named:
+            first = self.named[name]
+            self.problem(JobError(f"two layers of job {self.job.name} are named alike: {name!r} is there already",
+                                  values={"first": f"at {where_text(first)}", "again": f"at {where_text(line)}"}, where=here(),
+                                  hint='name="hidden" and name="output": by its name another job shares the numbers of a layer'))  # fmt: skip
+            number = 2
+            while f"{name}.{number}" in self.named:
+                number += 1
+            name = f"{name}.{number}"  # so that the trace can go on; the job is refused at its end
+        again = name in self.named
+        self.named.setdefault(name, line)
+        variable = self.session.variables.get(name)
+        if variable is not None and (variable.shape != shape or variable.dtype is not dtype):
+            self.replace(name, variable, shape, dtype, what, again)
+            variable = None
+        if variable is None:
+            from .initializers import zeros_initializer
+
+            fill = initializer if initializer is not None else zeros_initializer()
+            variable = self.session.add(name, shape, dtype, trainable, regularizer, lambda g: fill.fill(shape, dtype, g), random_seed)
+            self.created.append(name)
+        if regularizer is not None:
+            variable.regularizer = regularizer
+        symbol = self.trace_now().own(variable.tensor)
+        if trainable and dtype.floating:
+            variable.trainable = True
+            self.used.setdefault(name, (variable, symbol))
+            return symbol
+        return symbol.detach() if symbol.needs else symbol
+
+    def replace(self, name: str, old: Variable, shape: tuple, dtype: DType, what: str, again: bool) -> None:
+        """A redefined job may give a variable another shape, if no other job uses it."""
+        users = [job.name for job in self.session.jobs.values() if job is not self.job and job.name != self.job.name and name in job.uses]
+        if users or again or self.replica:
+            raise JobError(f"{what}: the variable {name!r} has another shape or dtype", where=here(),
+                           values={"it is": f"{old.dtype.name}{list(old.shape)}", "asked for": f"{dtype.name}{list(shape)}",
+                                   "used by": ", ".join(users) or f"{self.job.name} itself"},
+                           hint="another name; or flow.clear_default_session() to start anew")  # fmt: skip
+        self.replaced.setdefault(name, old)
+        del self.session.variables[name]
+
+    def trace_now(self) -> Any:
+        from ..core.op import MODE
+
+        return MODE.get()
+
+    def assign(self, blob: Tensor, new: Tensor) -> None:
+        """New numbers for a variable when the step has run. With several devices the first one's count."""
+        if self.replica == 0:
+            self.assigned.append((blob, new))
+
+    def slot(self, variable: Variable, suffix: str, value: float = 0.0, shape: Any = None) -> Tensor:
+        """What an optimizer keeps for a variable, under the name `<variable>-<suffix>`."""
+        name, shape = f"{variable.name}-{suffix}", variable.shape if shape is None else tuple(shape)
+        slot = self.session.slots.get(name)
+        if slot is None or slot.shape != shape or slot.dtype is not variable.dtype:
+            slot = self.session.add(name, shape, variable.dtype, False, None, lambda g: np.full(shape, value, variable.dtype.np), None, slot=True)
+        return self.trace_now().own(slot.tensor)
+
+    def at_step(self, function: Callable[[int], float]) -> Tensor:
+        """A number (float64, no axes) that is read before every step: function(t), t = training steps done by this job."""
+        if function not in self.numbers:
+            steps, name = self.session.steps, self.job.name
+            self.numbers[function] = self.trace_now().scalar(lambda: float(function(steps.get(name, 0))))
+        return self.numbers[function]
+
+    def write(self, target: Tensor, new: Tensor) -> None:
+        """New numbers of a variable or a slot, cast to its dtype."""
+        write(target, new)
+
+    def minimize(self, optimizer: Any, losses: list[Tensor]) -> None:
+        """Train on these losses: the gradients are those of the mean over all their elements."""
+        if not self.training:
+            self.problem(JobError(f"job {self.job.name} minimizes a loss, and its type is predict", where=here(),
+                                  hint='@flow.global_function(type="train")'))  # fmt: skip
+            return
+        if self.optimizer is not None and self.optimizer[1] == self.replica:
+            self.problem(JobError(f"job {self.job.name} minimizes twice", where=here(),
+                                  values={"first": f"at {where_text(self.minimized_at)}"},
+                                  hint="one optimizer, with a list of losses: minimize([loss1, loss2])"))  # fmt: skip
+            return
+        for loss in losses:
+            if not isinstance(loss, Tensor) or not loss.spec.dtype.floating:
+                raise JobError("minimize takes a loss of floating dtype", values={"got": described(loss)}, where=here(),
+                               hint="loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)")  # fmt: skip
+        if not losses or len({(loss.spec.shape, loss.spec.dtype) for loss in losses}) > 1:
+            raise JobError("losses that are minimized together have one shape and dtype", where=here(),
+                           values={f"loss {i}": described(loss) for i, loss in enumerate(losses)}, hint="reduce each to its mean first")  # fmt: skip
+        if self.optimizer is None:
+            self.optimizer, self.minimized_at = (optimizer, self.replica), caller(2)
+        else:
+            self.optimizer = (self.optimizer[0], self.replica)
+        self.losses += losses
+
+    def watch(self, blob: Tensor, handler: Callable, kind: Any, prompt: str, gradient: bool) -> None:
+        """Show the numbers of a blob, or of its gradient, at every step."""
+        known = self.watched_gradients if gradient else self.watched
+        if self.replica == 0:
+            known.append(Watched(handler, kind, prompt))
+        index = sum(len(w.blobs) > self.replica for w in known)
+        if index < len(known):
+            known[index].blobs.append(blob)
+
+    # ---- the trace ---------------------------------------------------------------------------------------------------------
+
+    def run(self) -> Part:
+        """The graph of one step. Leaves the session as it was if it fails."""
+        mode = self.trace.but(grad=self.training)
+        token = CURRENT.set(self)
+        try:
+            with using(mode):
+                for self.replica in range(self.devices):
+                    self.named, before = {}, len(self.problems)
+                    args = self.arguments()
+                    with self.collecting():
+                        self.value = self.job.function(*args)
+                        self.job.signature.check_result(self.value)
+                        self.outputs.append(blobs_of(self.value))
+                    if len(self.problems) > before:
+                        break
+                self.check()
+                part = self.finish(mode)
+            part.graph.verify()
+            return part
+        except BaseException:
+            self.undo()
+            raise
+        finally:
+            CURRENT.reset(token)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """An error that ends the trace comes last among the problems that were found before it."""
+        try:
+            yield
+        except MinflowError as error:
+            if not self.problems:
+                raise
+            self.problem(error)
+
+    def arguments(self) -> list[Any]:
+        """Symbols for the inputs of this replica, in the structure of the signature."""
+        arrays = iter(self.inputs[self.replica])
+        leaves = iter(self.job.signature.leaves())
+        many = f"@{self.replica}" if self.devices > 1 else ""
+
+        def inside(tree: Any) -> Any:
+            if isinstance(tree, tuple):
+                return tuple(inside(inner) for inner in tree)
+            argument, given = next(leaves), next(arrays)
+            if isinstance(given, list):  # a list of arrays on each device
+                symbols = [self.symbol(array, f"{argument.path}[{i}]{many}") for i, array in enumerate(given)]
+                return symbols if len(symbols) > 1 else symbols[0]
+            return self.symbol(given, argument.path + many)
+
+        return [inside(tree) for tree in self.job.signature.arguments.values()]
+
+    def symbol(self, spec: Spec, name: str) -> Tensor:
+        return self.trace.symbol_of_input(spec, name)
+
+    def check(self) -> None:
+        """Raise what was collected."""
+        if self.training and self.optimizer is None and not any("minimize" in str(p) for p in self.problems):
+            self.problem(JobError(f"the train job {self.job.name} has no optimizer", where=self.job.signature.where,
+                                  hint="flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) at its end; "
+                                       'or type="predict"'))  # fmt: skip
+        if len(self.problems) == 1:
+            raise self.problems[0]
+        if self.problems:
+            texts = [f"{i}. {problem}" for i, problem in enumerate(self.problems, 1)]
+            error = JobError(f"job {self.job.name} has {len(texts)} mistakes\n" + "\n".join(texts), where=self.job.signature.where)
+            error.problems = tuple(self.problems)
+            raise error
+
+    def finish(self, mode: Any) -> Part:
+        """Gradients and updates after everything that the function computes, so that what it returns is from before the step."""
+        outputs: list[Value] = []
+
+        def add(blobs: list[Tensor]) -> list[int]:
+            outputs.extend(mode.own(blob).value for blob in blobs)
+            return list(range(len(outputs) - len(blobs), len(outputs)))
+
+        self.positions = [add(list(column)) for column in zip(*self.outputs)]
+        self.watch_positions = [(w, add(w.blobs)) for w in self.watched]
+        if self.training:
+            gradients = self.train(mode)
+            self.watch_positions += [(w, add(g)) for w, g in zip(self.watched_gradients, gradients)]
+        elif self.watched_gradients:
+            raise JobError(f"flow.watch_diff in job {self.job.name}, which computes no gradients", where=self.job.signature.where,
+                           hint='type="train" with an optimizer')  # fmt: skip
+        with using(mode.but(grad=False)):
+            for blob, new in self.assigned:
+                write(blob, new)
+        ir = self.trace.graph
+        ir.outputs, ir.updates = outputs, self.trace.updates()
+        self.refuse_foreign_writes(ir)
+        for generator, entry in self.trace.draws.items():
+            entry[1].value.node.name = "generator"
+        return Part("step", ir, self.trace, len(outputs), {})
+
+    def train(self, mode: Any) -> list[list[Tensor]]:
+        """Backward from every element of the losses; then the optimizer. The gradients that are watched, each by device."""
+        optimizer = self.optimizer[0]
+        with using(mode):
+            used = list(self.used.values())
+            watched = [blob for w in self.watched_gradients for blob in w.blobs]
+            scale, count = optimizer.loss_scale(self), self.losses[0].spec.size * self.devices
+            seeds = [full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype) if loss.spec.shape else ones(()) / count for loss in self.losses]
+            if scale is not None:
+                seeds = [seed * scale for seed in seeds]
+            needing = [loss for loss in self.losses if loss.needs]
+            found = grad(self.losses, [symbol for _, symbol in used] + watched, seeds, allow_unused=True) if needing and used else []
+            pairs = [(variable, symbol, g) for (variable, symbol), g in zip(used, found) if g is not None]
+            if not pairs:
+                raise JobError(f"the loss of job {self.job.name} depends on no variable that can be trained",
+                               values={"loss": described(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"},
+                               where=f"at {where_text(self.minimized_at)}", hint="layers make variables: flow.layers.dense(...); trainable=True")  # fmt: skip
+            shown = [ones(blob.spec.shape) * 0 if g is None else g * count if scale is None else g * count / scale
+                     for blob, g in zip(watched, found[len(used) :])]  # fmt: skip
+        with using(mode.but(origin=OPTIMIZER, scope="", grad=False)):
+            ready = []
+            for variable, symbol, g in pairs:
+                if scale is not None:
+                    g = g / scale
+                if variable.regularizer is not None:
+                    g = g + variable.regularizer.penalty_gradient(symbol)
+                ready.append((variable, symbol, g))
+            optimizer.apply(self, ready)
+        shown_of = iter(shown)
+        return [[next(shown_of) for _ in w.blobs] for w in self.watched_gradients]
+
+    def refuse_foreign_writes(self, ir: Any) -> None:
+        """A job updates variables and slots; a tensor from outside would change behind the back of the code that owns it."""
+        owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
+        for source in ir.updates:
+            if id(source.array) not in owned:
+                raise JobError(f"job {self.job.name} writes a tensor that is no variable of the session",
+                               values={"tensor": f"{source.name or 'captured'}: {source.out_specs[0]}"}, where=self.job.signature.where,
+                               hint="flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph")  # fmt: skip
+
+    def undo(self) -> None:
+        """After a trace that failed: no variable of it stays."""
+        for name in self.created:
+            self.session.variables.pop(name, None)
+        self.session.variables.update(self.replaced)
+        self.session.slots.clear()
+        self.session.slots.update(self.kept)
+
+
+def whole(arrays: list[np.ndarray], kind: Any) -> Any:
+    """What a handler of that kind gets. arrays: of each device."""
+    from .typing import ListListNumpy, ListNumpy
+
+    if kind is ListNumpy:
+        return arrays
+    if kind is ListListNumpy:
+        return [[array] for array in arrays]
+    return arrays[0] if len(arrays) == 1 else joined(arrays)

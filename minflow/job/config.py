@@ -1,0 +1,194 @@
+"""Settings: of one job function (`flow.function_config()`), and of the session (`flow.config`).
+
+Every name of the generation is accepted; what has no effect on one machine is recorded and shown. An unknown name is an
+error with the nearest match. Read next: `function.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import JobError
+from ..core.op import here, warn
+from ..core.spec import DType, as_dtype, float32
+from .scope import Place, View, tell_of_gpu
+from .session import SESSION
+
+# Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, and not what.
+WITHOUT_EFFECT = """
+    all_reduce_fp16 all_reduce_group_min_mbyte all_reduce_group_num all_reduce_group_size_warmup all_reduce_lazy_ratio allow_cpu_return_op
+    cudnn_buf_limit_mbyte cudnn_conv_enable_pseudo_half cudnn_conv_force_bwd_data_algo cudnn_conv_force_bwd_filter_algo
+    cudnn_conv_force_fwd_algo cudnn_conv_heuristic_search_algo cudnn_conv_use_deterministic_algo_only default_distribute_strategy
+    default_initializer_conf disable_all_reduce_sequence enable_all_reduce_group enable_auto_mixed_precision enable_cudnn
+    enable_cudnn_conv_pseudo_half enable_cudnn_fused_normalization_add_relu enable_float_compute_for_half_gemm enable_fuse_add_to_output
+    enable_fuse_cast_scale enable_fuse_model_update_ops enable_inplace enable_inplace_in_reduce_struct enable_keep_header_only enable_nccl
+    enable_non_distributed_optimizer enable_qat enable_quantization_aware_training enable_reuse_mem enable_ssp enable_true_half_config_when_conv
+    enable_true_half_config_when_matmul exp_run_conf indexed_slices_optimizer_conf non_distributed_optimizer_group_size_mbyte
+    num_gradient_accumulation_steps optimizer_placement_optimization_mode optimizer_placement_optimization_threshold prune_cast_to_static_shape_ops
+    prune_parallel_cast_ops static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
+    use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
+""".split()  # noqa: SIM905: sixty names read better as one text
+GROUPS = {
+    "static_mem_alloc_policy_white_list": ("add", "remove", "has", "policy_mem_size_first", "policy_mutual_exclusion_first", "policy_time_line"),
+    "qat": ("per_channel_weight_quantization", "symmetric", "moving_min_max_momentum", "moving_min_max_stop_update_after_iters", "target_backend"),
+    "tensorrt": ("use_fp16", "use_int8", "int8_calibration"),
+    "train": ("primary_lr", "model_update_conf", "loss_scale_factor", "secondary_lr", "weight_l1", "bias_l1", "weight_l2", "bias_l2"),
+}
+INSTEAD = {"train": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) inside the job"}
+
+
+class Group:
+    """`config.qat.symmetric(True)`: a name with names behind it."""
+
+    def __init__(self, config: FunctionConfig, name: str):
+        self.config, self.name = config, name
+
+    def __call__(self, *args: Any) -> None:
+        self.config.record(self.name, *args)
+
+    def __getattr__(self, name: str) -> Callable:
+        if name[:2] == "__":
+            raise AttributeError(name)
+        if name not in GROUPS[self.name]:
+            raise unknown(f"function_config().{self.name}", name, GROUPS[self.name])
+        if self.name in INSTEAD:
+            raise JobError(f"function_config().{self.name}.{name} is of a generation before job functions with optimizers",
+                           where=here(), hint=INSTEAD[self.name])  # fmt: skip
+        return lambda *args: self.config.record(f"{self.name}.{name}", *args)
+
+
+class FunctionConfig:
+    """Settings of a job function; each is a call: `config.default_data_type(flow.float)`.
+
+    without_effect: name -> what was given, for what does nothing on one machine with a CPU.
+    """
+
+    def __init__(self) -> None:
+        self.data_type: DType = float32
+        self.logical_view = View("consistent")
+        self.place: Place | None = None
+        self.depth: int | None = None
+        self.without_effect: dict[str, tuple] = {}
+
+    view = property(lambda self: self.logical_view.kind, doc='"consistent" or "mirrored".')
+    function_desc = property(lambda self: self, doc="Reads settings back by the name they were set by.")
+
+    def default_data_type(self, dtype: DType) -> None:
+        """The dtype of variables whose layer names none."""
+        self.data_type = as_dtype(dtype)
+
+    def default_logical_view(self, view: View) -> None:
+        """flow.scope.mirrored_view(): the job runs once on each device; consistent_view() (as it is): one logical tensor."""
+        if not isinstance(view, View):
+            raise JobError("default_logical_view takes a view", values={"got": repr(view)[:60]}, where=here(),
+                           hint="flow.scope.mirrored_view() or flow.scope.consistent_view()")  # fmt: skip
+        self.logical_view = view
+
+    def default_placement_scope(self, place: Place) -> None:
+        """flow.scope.placement("cpu", "0:0"): recorded; there is one machine."""
+        if not isinstance(place, Place):
+            raise JobError("default_placement_scope takes a placement", values={"got": repr(place)[:60]}, where=here(),
+                           hint='flow.scope.placement("cpu", "0:0")')  # fmt: skip
+        self.place = place
+
+    def concurrency_width(self, width: int) -> None:
+        """How many steps of this job may be in flight, instead of 2."""
+        if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+            raise JobError("concurrency_width is an integer above 0", values={"got": repr(width)}, where=here(), hint="2 as it is")
+        self.depth = width
+
+    def record(self, name: str, *args: Any) -> None:
+        self.without_effect[name] = args
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(name)
+        if name in GROUPS:
+            return Group(self, name)
+        if name in WITHOUT_EFFECT:
+            return lambda *args: self.record(name, *(args or (True,)))
+        known = [*WITHOUT_EFFECT, *GROUPS, "default_data_type", "default_logical_view", "default_placement_scope", "concurrency_width"]
+        raise unknown("function_config()", name, known)
+
+    def __repr__(self) -> str:
+        parts = [f"default_data_type={self.data_type.name}", f"default_logical_view={self.logical_view}"]
+        parts += [f"default_placement_scope={self.place}"] * (self.place is not None)
+        parts += [f"concurrency_width={self.depth}"] * (self.depth is not None)
+        parts += [f"{name}{given} (no effect here)" for name, given in self.without_effect.items()]
+        return f"FunctionConfig({', '.join(parts)})"
+
+
+function_config = FunctionConfig
+
+
+class JobAttributeError(JobError, AttributeError):
+    """A name that is not there."""
+
+
+def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
+    near = difflib.get_close_matches(name, list(known), 3, 0.5)
+    return JobAttributeError(f"{owner} has no setting {name!r}", where=here(), hint=f"did you mean {' or '.join(near)}?" if near else "dir(...) lists them")
+
+
+# ---- flow.config -----------------------------------------------------------------------------------------------------
+
+RECORDED = """
+    collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size ctrl_port data_port disable_group_boxing_by_dst_parallel
+    enable_debug_mode enable_fusion enable_legacy_model_io enable_legacy_model_io_enabled enable_model_io_v2 enable_tensor_float_32_compute
+    enable_mem_chain_merge enable_numa_aware_cuda_malloc_host grpc_use_no_signal legacy_model_io_enabled machine_num max_data_id_length
+    max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream num_callback_threads persistence_buf_byte rdma_mem_block_mbyte
+    rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte reserved_host_mem_mbyte save_downloaded_file_to_local_fs thread_enable_local_message_queue
+    use_rdma
+""".split()  # noqa: SIM905
+
+
+class Config:
+    """Settings of the session: `flow.config.gpu_device_num(2)`. They may be set at any time.
+
+    Devices are virtual here: a mirrored job runs on each in turn, with its part of the batch.
+    """
+
+    def gpu_device_num(self, n: int) -> None:
+        """How many devices there are; without a GPU they are CPU devices."""
+        tell_of_gpu()
+        self.devices("gpu_device_num", n)
+
+    def cpu_device_num(self, n: int) -> None:
+        """How many devices there are."""
+        self.devices("cpu_device_num", n)
+
+    def devices(self, name: str, n: int) -> None:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+            raise JobError(f"flow.config.{name} takes how many devices there are", values={"got": repr(n)}, where=here(), hint=f"flow.config.{name}(2)")
+        SESSION.settings.pop("gpu_device_num", None)
+        SESSION.settings.pop("cpu_device_num", None)
+        SESSION.settings[name] = n
+
+    def __getattr__(self, name: str) -> Callable:
+        if name[:2] == "__":
+            raise AttributeError(name)
+        if name not in RECORDED:
+            raise unknown("flow.config", name, [*RECORDED, "gpu_device_num", "cpu_device_num"])
+
+        def recorded(*args: Any) -> None:
+            SESSION.settings[name] = args[0] if len(args) == 1 else args
+
+        return recorded
+
+    def __dir__(self) -> list[str]:
+        return sorted([*RECORDED, "gpu_device_num", "cpu_device_num"])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in SESSION.settings.items())
+        return f"flow.config({shown or 'as it is'}; {SESSION.devices} virtual CPU device{'s' if SESSION.devices > 1 else ''})"
+
+
+config = Config()
+
+
+def no_eager_switch(enable: bool = True) -> None:
+    """Accepted: eager code runs outside job functions, and job functions are compiled, at the same time."""
+    if enable:
+        warn("enable_eager_execution: without effect; what is not in a job function is eager anyway")

@@ -1,0 +1,236 @@
+"""flow.global_function: a Python function becomes a job, compiled at its first call and run by the stream.
+
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy: ...
+
+The function runs once for each kind of input, to record what it computes. Read next: `stream.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..compiler.executor import LOCK, guarded, run
+from ..compiler.passes import PASSES
+from ..core.display import Display
+from ..core.errors import JobError
+from ..core.op import here, warn
+from ..core.spec import spec_of
+from ..nn.graph.compiled import CompiledPart
+from . import scope
+from .build import JobBuild, whole
+from .config import FunctionConfig
+from .session import SESSION, Session
+from .signature import Signature, described, place
+from .stream import STREAM, Step
+from .typing import ListListNumpy, ListNumpy, text
+
+PLANS = 16  # of one job; lists of arrays may come in many shapes
+TYPES = ("train", "predict")
+
+
+class CompiledJob:
+    """A job for one kind of input, ready to run. seconds: of trace, passes and plan.  part: passes and plan, to look at."""
+
+    def __init__(self, build: JobBuild):
+        start = time.perf_counter()
+        part = build.run()
+        middle = time.perf_counter()
+        self.part = CompiledPart(part, list(PASSES))
+        self.seconds = {"trace": middle - start, "passes": self.part.pass_seconds, "plan": self.part.plan_seconds}
+        self.plan, self.graph = self.part.plan, self.part.graph
+        self.job, self.session, self.training = build.job, build.session, build.training
+        self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
+        self.drawn = build.trace.drawn
+        self.draws = [(generator, entry[0]) for generator, entry in build.trace.draws.items()]
+        self.uses = frozenset((*build.used, *build.named))
+
+    def submitted(self) -> list[tuple[Any, np.ndarray]]:
+        """The random numbers of a step are numbered where it is submitted, on the caller's thread."""
+        return [(generator, generator.draw(count)) for generator, count in self.draws]
+
+    def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
+        """One step, on the worker: what the call gives, and what is watched."""
+        with guarded(False):
+            self.drawn.update(draws)
+            results = run(self.plan, arrays)
+            for cell in self.plan.cells:
+                cell.version += 1
+            if self.training:
+                steps = self.session.steps
+                steps[self.job.name] = steps.get(self.job.name, 0) + 1
+        given = self.job.signature.given_out(self.value, iter([[results[i] for i in column] for column in self.positions]))
+        return given, [[results[i] for i in positions] for _, positions in self.watches]
+
+
+class Job(Display):
+    """A job function. name: of the Python function.  kind: "train" or "predict".  config: a FunctionConfig.
+
+    Jobs of one session share variables by name. To define a job again, also while the old one runs, replaces the one of
+    that name; variables whose shape stays keep their numbers.
+    """
+
+    def __init__(self, function: Callable, kind: str, config: FunctionConfig, session: Session):
+        functools.update_wrapper(self, function)
+        self.function, self.kind, self.config, self.session = function, kind, config, session
+        self.name = function.__name__
+        self.signature = Signature(function, self.name)
+        self.plans: OrderedDict[Any, CompiledJob] = OrderedDict()
+        self.leaves = list(self.signature.leaves())
+        lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
+        self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
+        session.jobs[self.name] = self
+
+    training = property(lambda self: self.kind == "train")
+    compiled = property(lambda self: next(reversed(self.plans.values()), None), doc="The plan of the last new kind of input, or None.")
+    steps = property(lambda self: self.session.steps.get(self.name, 0), doc="Training steps done.")
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Names of the variables of its plans."""
+        return frozenset().union(*[plan.uses for plan in self.plans.values()])
+
+    @property
+    def devices(self) -> int:
+        return self.session.devices if self.mirrored else 1
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        """As an attribute of a class it stays what it is: a job takes no self."""
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Submit one step. Gives arrays, or a handle where the job is annotated with Callback or not at all.
+
+        Arguments are checked and copied here, so the caller may use its arrays again at once.
+        """
+        step = self.submit(args, kwargs)
+        if self.signature.style == "sync":
+            return step.get()
+        return None if self.signature.style == "none" else step
+
+    def submit(self, args: tuple, kwargs: dict, callback: Callable | None = None, owner: Any = None) -> Step:
+        STREAM.refuse_inside(f"calling {self.name}")
+        bound = self.signature.bound(args, kwargs)
+        devices = self.devices
+        given = [self.signature.copied(argument, value, devices) for argument, value in bound]
+        by_device = [list(column) for column in zip(*given)] if given else [[] for _ in range(devices)]
+        plan = self.plan_for(by_device)
+        arrays = [array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])]
+        draws = plan.submitted()
+        watched: list = []
+
+        def work() -> Any:
+            result, values = plan.run(arrays, draws)
+            watched.extend(values)
+            return result
+
+        def handlers(result: Any) -> None:
+            for (watch, _), values in zip(plan.watches, watched):
+                watch.handler(whole(values, watch.kind))
+
+        return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth)
+
+    def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
+        key = tuple([tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column]) for column in by_device])
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.compile_for(key, by_device)
+        return plan
+
+    def compile_for(self, key: Any, by_device: list[list[Any]]) -> CompiledJob:
+        inputs = [[[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column] for column in by_device]
+        with LOCK:  # between two steps
+            build = JobBuild(self, self.session, inputs)
+            plan = CompiledJob(build)
+            for name in build.replaced:
+                for job in self.session.jobs.values():
+                    job.plans = OrderedDict((k, p) for k, p in job.plans.items() if name not in p.uses)
+            self.plans[key] = plan
+            if len(self.plans) > PLANS:
+                self.plans.popitem(last=False)
+        if self.session.loading is not None:  # a checkpoint was loaded: tell what of it was not used
+            self.session.loading.settle(self)
+        return plan
+
+    def compile(self) -> CompiledJob:
+        """Compile for inputs of the placeholders' shapes, without a step: so its variables exist."""
+        columns = []
+        for leaf in self.leaves:
+            empty = np.empty(leaf.kind.shape, leaf.kind.dtype.np)
+            if issubclass(leaf.kind, ListListNumpy):
+                columns.append([[empty]] * self.devices)
+            elif issubclass(leaf.kind, ListNumpy) or self.devices == 1:
+                columns.append([empty] * self.devices)
+            else:
+                columns.append(self.signature.copied(leaf, empty, self.devices))
+        return self.plan_for([list(column) for column in zip(*columns)] if columns else [[] for _ in range(self.devices)])
+
+    def forget(self) -> None:
+        """The session was cleared: nothing of the old variables stays."""
+        self.plans.clear()
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{leaf.path}: {text(leaf.kind)}" for leaf in self.leaves)
+        state = f"{self.steps} steps done" if self.training and self.plans else "compiled" if self.plans else "not compiled yet"
+        return f"<{self.kind} job {self.name}({arguments}): {state}>"
+
+
+def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable[[Callable], Job]:
+    """Make the decorated function a job: "train" (it minimizes a loss) or "predict"."""
+    if isinstance(type, FunctionConfig):
+        warn("global_function(config): the config is the second argument", 'global_function(type="predict", function_config=config)')
+        type, function_config = "predict", type
+    if callable(type):
+        raise JobError("global_function is called before it decorates", values={"got": described(type)}, where=here(),
+                       hint='@flow.global_function(type="predict"), with brackets')  # fmt: skip
+    if type not in TYPES:
+        raise JobError("a job is of type train or predict", values={"got": repr(type)}, where=here(), hint='@flow.global_function(type="train")')
+    if function_config is not None and not isinstance(function_config, FunctionConfig):
+        hint = "get_config(), with brackets" if callable(function_config) else "config = flow.function_config()"
+        raise JobError("function_config is no FunctionConfig", values={"got": described(function_config)}, where=here(), hint=hint)
+    config = function_config or FunctionConfig()
+
+    def decorate(function: Callable) -> Job:
+        if isinstance(function, Job):
+            function = function.function
+        if isinstance(function, staticmethod | classmethod):
+            raise JobError(f"a {function.__class__.__name__} cannot be a job function", where=place(function.__func__),
+                           hint="define the job in a function, or at the top of the file")  # fmt: skip
+        return Job(function, kind, config, SESSION)
+
+    kind = type
+    return decorate
+
+
+def clear_default_session() -> None:
+    """Wait for every step; then forget all jobs' plans, all variables and optimizer states."""
+    STREAM.sync()
+    SESSION.clear()
+
+
+def sync_default_session(timeout: float | None = None) -> None:
+    """Wait until every step that was submitted, and its callback, has ended; raises what went wrong in one of them."""
+    STREAM.sync(timeout)
+
+
+def get_variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool | None = None,
+                 model_name: str | None = None, random_seed: int | None = None, distribute: Any = None, reuse: bool = True) -> Any:  # fmt: skip
+    """The variable of that name, as a Blob: made at the first time, then shared by all jobs of the session."""
+    from .build import building
+
+    build = building("flow.get_variable")
+    if not isinstance(shape, tuple | list):
+        raise JobError(f"flow.get_variable: the shape of {name!r} is a tuple", values={"got": repr(shape)}, where=here(), hint="shape=(512, 784)")
+    return build.variable(scope.full_name(name), tuple(shape), dtype or build.job.config.data_type, initializer, regularizer,
+                          trainable is not False, random_seed, reuse)  # fmt: skip
+
+
+def jobs() -> list[Any]:
+    """What is in flight: the steps in the queue, then the runs."""
+    return STREAM.list()

@@ -1,0 +1,115 @@
+"""Placement, views and namespaces: `flow.scope`.
+
+On one machine without a GPU a placement changes nothing but what is shown; "gpu" means cpu, as in OneFlow's builds
+without CUDA. Read next: `config.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ..core.errors import JobError
+from ..core.op import here, warn
+
+NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
+VIEW: ContextVar[str] = ContextVar("view", default="consistent")
+PLACES: ContextVar[tuple] = ContextVar("placements", default=())
+
+
+class Place:
+    """A device and which of them. As a context manager: what is computed inside is placed there."""
+
+    def __init__(self, device_tag: str, machine_device_ids: Any = "0:0"):
+        if device_tag not in ("cpu", "gpu"):
+            raise JobError("a placement is on cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint='flow.scope.placement("cpu", "0:0")')
+        self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
+        if device_tag == "gpu":
+            tell_of_gpu()
+
+    def __enter__(self) -> Place:
+        PLACES.set((*PLACES.get(), self))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        PLACES.set(PLACES.get()[:-1])
+
+    def __repr__(self) -> str:
+        return f"placement({self.device_tag!r}, {self.machine_device_ids!r})"
+
+
+class View:
+    """`consistent_view()` or `mirrored_view()`: a value for function_config.default_logical_view, or a context manager."""
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self.tokens: list = []
+
+    def __enter__(self) -> View:
+        self.tokens.append(VIEW.set(self.kind))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        VIEW.reset(self.tokens.pop())
+
+    def __repr__(self) -> str:
+        return f"{self.kind}_view()"
+
+
+def tell_of_gpu() -> None:
+    warn("there is no GPU here: gpu means cpu")
+
+
+def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Place:
+    """Where what is computed inside is placed: "cpu" or "gpu", and "machine:device", "0:0-3", or a list of such."""
+    return Place(device_tag, machine_device_ids)
+
+
+def consistent_view() -> View:
+    """One logical tensor over all devices."""
+    return View("consistent")
+
+
+def mirrored_view() -> View:
+    """A copy of the model on each device, each with its part of the batch; gradients are averaged."""
+    return View("mirrored")
+
+
+def consistent_view_enabled() -> bool:
+    return view_now() == "consistent"
+
+
+def mirrored_view_enabled() -> bool:
+    return view_now() == "mirrored"
+
+
+def view_now() -> str:
+    from .build import current
+
+    build = current()
+    if VIEW.get() == "consistent" and build is not None:
+        return build.job.config.view
+    return VIEW.get()
+
+
+@contextmanager
+def namespace(name: str) -> Iterator[None]:
+    """Names of layers and variables made inside start with `name-`."""
+    if not isinstance(name, str) or not name:
+        raise JobError("a namespace is a name", values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")')
+    token = NAMES.set((*NAMES.get(), name))
+    try:
+        yield
+    finally:
+        NAMES.reset(token)
+
+
+def full_name(name: str) -> str:
+    """With the namespaces that we are in."""
+    return "-".join((*NAMES.get(), name))
+
+
+def current_scope() -> str:
+    return "-".join(NAMES.get())

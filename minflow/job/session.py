@@ -1,0 +1,119 @@
+"""The session: the variables that jobs share by name, the jobs, how many steps each has done, and the settings.
+
+There is one, the default session; `flow.clear_default_session()` empties it. Read next: `build.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import JobError
+from ..core.op import here
+from ..core.random import Generator, default_generator, derive_key
+from ..core.spec import DType, spec_of
+from ..core.tensor import Tensor
+from .stream import STREAM
+
+
+class Variable:
+    """Numbers that a job function trains or keeps, known by name to every job of the session.
+
+    tensor: the eager Tensor that owns them; plans write into its storage.  trainable: as in the job that made it.
+    """
+
+    def __init__(self, name: str, tensor: Tensor, trainable: bool, regularizer: Any = None):
+        self.name, self.tensor, self.trainable, self.regularizer = name, tensor, trainable, regularizer
+
+    shape = property(lambda self: tuple(self.tensor.spec.shape))
+    dtype = property(lambda self: self.tensor.spec.dtype)
+
+    def numpy(self) -> np.ndarray:
+        """Its numbers now, copied: waits for every step that was submitted."""
+        STREAM.sync()
+        return self.tensor.array.copy()
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def set(self, array: np.ndarray) -> None:
+        """New numbers, of the same shape, in place; waits for every step that was submitted."""
+        STREAM.sync()
+        self.tensor.array[...] = array
+        if self.tensor.cell is not None:
+            self.tensor.cell.version += 1
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})"
+
+
+class Session:
+    """variables, slots: by name; slots are what optimizers keep.  jobs: by name, the last one of that name.
+    steps: job name -> training steps done.  waiting: numbers that were loaded before their variable was made.
+    loading: what became of the last load; it is asked whenever a job has compiled.
+    """
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+        self.jobs: dict[str, Any] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        self.variables: dict[str, Variable] = {}
+        self.slots: dict[str, Variable] = {}
+        self.steps: dict[str, int] = {}
+        self.waiting: dict[str, Callable[[tuple, DType], np.ndarray]] = {}
+        self.loading: Any = None
+        for job in self.jobs.values():
+            job.forget()
+        self.jobs = {}
+
+    @property
+    def devices(self) -> int:
+        """How many virtual devices there are: flow.config.gpu_device_num or cpu_device_num."""
+        return max(self.settings.get("gpu_device_num", 0), self.settings.get("cpu_device_num", 0), 1)
+
+    def sync(self) -> None:
+        """Wait until every step and callback has ended."""
+        STREAM.sync()
+
+    def add(self, name: str, shape: tuple[int, ...], dtype: DType, trainable: bool, regularizer: Any,
+            fill: Callable[[Generator], np.ndarray], seed: int | None, slot: bool = False) -> Variable:  # fmt: skip
+        """Make a variable. Its numbers depend on the seed and its name alone, so the order of jobs does not matter."""
+        check_name(name)
+        loaded = self.waiting.get(name)  # it goes when the job has compiled: this trace may yet fail
+        if loaded is not None:
+            array = np.asarray(loaded(shape, dtype))
+            if array.shape != shape or array.dtype != dtype.np:
+                raise JobError(f"the loaded numbers of variable {name} do not fit the job", where=here(),
+                               values={"loaded": f"{array.dtype}{list(array.shape)}", "wanted": f"{dtype.name}{list(shape)}"},
+                               hint="load the checkpoint of this model, or give the layer another name")  # fmt: skip
+        else:
+            generator = Generator(derive_key(default_generator.initial_seed() if seed is None else seed, "init", name))
+            array = np.asarray(fill(generator))
+        array = np.array(array, dtype.np, order="C").reshape(shape)
+        tensor = Tensor(array, spec_of(array))
+        tensor.label = name
+        if dtype.floating and not slot:
+            tensor.requires_grad_()
+        variable = Variable(name, tensor, trainable, regularizer)
+        (self.slots if slot else self.variables)[name] = variable
+        return variable
+
+
+def check_name(name: Any) -> None:
+    """A name becomes a folder of a checkpoint."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.+\-]+(/[\w.+\-]+)*", name) or ".." in name:
+        raise JobError("a variable has a name of letters, digits and - _ . /", values={"name": repr(name)[:80]}, where=here(),
+                       hint='name="dense1"')  # fmt: skip
+
+
+SESSION = Session()
+
+
+def default_session() -> Session:
+    return SESSION

@@ -1,0 +1,354 @@
+"""The signature of a job function, read when it is defined: placeholders of its arguments, the kind of its result.
+
+Also what is checked and copied at each call, and how results are handed out. Read next: `build.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import JobError
+from ..core.tensor import Tensor
+from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
+
+ALLOWED = "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] around that"
+
+
+class Missing:
+    """There is no return annotation: a call gives a future."""
+
+
+class Argument(NamedTuple):
+    """path: "images", or "pair[1]" inside a tuple.  kind: its placeholder."""
+
+    path: str
+    kind: type[Leaf]
+
+
+class LocalTensor(np.ndarray):
+    """What a future gives: an array, with the names by which a result of several devices is asked."""
+
+    parts: list[np.ndarray]
+
+    @classmethod
+    def of(cls, parts: list[np.ndarray]) -> LocalTensor:
+        whole = parts[0] if len(parts) == 1 else joined(parts)
+        result = whole.view(cls)
+        result.parts = parts
+        return result
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.parts = getattr(other, "parts", [])
+
+    def numpy(self, parallel_id: int | None = None) -> np.ndarray:
+        """The whole; or the part of one device."""
+        return np.asarray(self) if parallel_id is None else self.parts[parallel_id]
+
+    def numpy_list(self) -> list[np.ndarray]:
+        return list(self.parts)
+
+    def parallel_num(self) -> int:
+        return max(len(self.parts), 1)
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Parts of a batch as one array; numbers without a batch axis stand in a row."""
+    return np.concatenate(parts) if parts[0].ndim else np.stack(parts)
+
+
+class Signature:
+    """arguments: name -> a placeholder, or a tuple of them (nested).  result: what is after `->`, without Callback.
+
+    style: "sync", "callback", "future" (no annotation) or "none" (`-> None`).
+    """
+
+    def __init__(self, function: Callable, name: str):
+        self.name, self.function = name, function
+        self.where = place(function)
+        self.parameters = inspect.signature(function).parameters
+        hints = evaluated(function)
+        self.arguments: dict[str, Any] = {}
+        for key, parameter in self.parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                self.fail(f"the argument {parameter} of job {name} has no fixed number", {}, "one placeholder for each argument")
+            if key not in hints:
+                others = [k for k in self.parameters if k in hints]
+                hint = f"{key}: tp.Numpy.Placeholder((100, 28, 28)), with the shape of one batch"
+                if key == "self":
+                    hint = "define the job inside a method, where self is seen: def make(self): @flow.global_function() def job(x: ...): ..."
+                self.fail(f"the argument {key} of job {name} has no annotation", {"annotated": ", ".join(others) or "none"}, hint)
+            self.arguments[key] = self.argument(key, hints[key])
+        given = hints.get("return", Missing)
+        self.style = "sync"
+        if given is Missing:
+            self.style, given = "future", Missing
+        elif given is None or given is type(None):
+            self.style, given = "none", Missing
+        elif typing.get_origin(given) is Callback or given is Callback:
+            arguments = typing.get_args(given)
+            if not arguments:
+                self.fail(f"job {name} returns a Callback of nothing", {"annotation": "tp.Callback"}, "-> tp.Callback[tp.Numpy]")
+            self.style, given = "callback", arguments[0]
+        self.result = given if given is Missing else self.returned(given)
+
+    def fail(self, what: str, values: dict, hint: str) -> typing.NoReturn:
+        raise JobError(what, values=values, where=self.where, hint=hint)
+
+    def argument(self, path: str, given: Any) -> Any:
+        if isinstance(given, type) and issubclass(given, Leaf):
+            if given.shape is None:
+                self.fail(f"the argument {path} of job {self.name} has no shape", {"annotation": text(given)},
+                          f"{path}: tp.{given.__name__}.Placeholder((100, 28, 28), dtype=flow.float)")  # fmt: skip
+            return given
+        if typing.get_origin(given) is tuple and Ellipsis not in typing.get_args(given):
+            return tuple(self.argument(f"{path}[{i}]", inner) for i, inner in enumerate(typing.get_args(given)))
+        self.fail(f"the annotation of argument {path} of job {self.name} is no placeholder", {"annotation": text(given)},
+                  f"{path}: tp.Numpy.Placeholder((100, 28, 28), dtype=flow.float), or a Tuple of placeholders")  # fmt: skip
+
+    def returned(self, given: Any, inside: bool = False) -> Any:
+        """Check an annotation of a result."""
+        if given in KINDS:
+            return given
+        origin, arguments = typing.get_origin(given), typing.get_args(given)
+        if origin is Bundle and not inside and len(arguments) == 1 and arguments[0] in KINDS:
+            return given
+        if origin in (tuple, list, dict) and arguments and Ellipsis not in arguments:
+            for inner in arguments[origin is dict :]:
+                self.returned(inner, True)
+            return given
+        self.fail(f"the return annotation of job {self.name} is not one of the known", {"annotation": text(given)}, f"-> {ALLOWED}")
+
+    # ---- a call ----------------------------------------------------------------------------------------------------------
+
+    def leaves(self) -> Iterator[Argument]:
+        def inside(path: str, tree: Any) -> Iterator[Argument]:
+            if isinstance(tree, tuple):
+                for i, inner in enumerate(tree):
+                    yield from inside(f"{path}[{i}]", inner)
+            else:
+                yield Argument(path, tree)
+
+        for key, tree in self.arguments.items():
+            yield from inside(key, tree)
+
+    def bound(self, args: tuple, kwargs: dict) -> list[tuple[Argument, Any]]:
+        """Each placeholder with what was given for it; raises JobError for a wrong count or name."""
+        from ..core.op import here
+
+        try:
+            given = inspect.signature(self.function).bind(*args, **kwargs)
+        except TypeError as error:
+            wanted = ", ".join(f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}" for key, tree in self.arguments.items())
+            raise JobError(f"job {self.name} was called with other arguments than it has: {error}", values={"it takes": wanted or "nothing",
+                           "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else "")}, where=here(),
+                           hint=f"{self.name}({', '.join(self.arguments)})") from None  # fmt: skip
+        given.apply_defaults()
+        found: list[tuple[Argument, Any]] = []
+
+        def inside(path: str, tree: Any, value: Any) -> None:
+            if not isinstance(tree, tuple):
+                found.append((Argument(path, tree), value))
+                return
+            if not isinstance(value, tuple | list) or len(value) != len(tree):
+                got = f"{type(value).__name__} of {len(value)}" if isinstance(value, tuple | list) else type(value).__name__
+                raise JobError(f"the argument {path} of job {self.name} is a tuple of {len(tree)} arrays", values={"got": got}, where=here(),
+                               hint=f"{self.name}(..., ({', '.join(['array'] * len(tree))}))")  # fmt: skip
+            for i, (inner, part) in enumerate(zip(tree, value)):
+                inside(f"{path}[{i}]", inner, part)
+
+        for key, tree in self.arguments.items():
+            inside(key, tree, given.arguments[key])
+        return found
+
+    def copied(self, argument: Argument, value: Any, devices: int) -> list[Any]:
+        """The arrays for each device, checked and copied: the caller may use its own again at once."""
+        kind = argument.kind
+        if issubclass(kind, Numpy):
+            array = self.checked(argument, value, kind.shape)
+            if devices == 1:
+                return [np.array(array, order="C")]
+            axis = kind.batch_axis
+            if axis is None or array.shape[axis] % devices:
+                self.refuse(argument, "does not split into one part for each device", {"shape": array.shape, "devices": devices},
+                            "a batch that the number of devices divides, or tp.ListNumpy with a list")  # fmt: skip
+            return [np.array(part, order="C") for part in np.split(array, devices, axis)]
+        if not isinstance(value, list | tuple) or len(value) != devices:
+            got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else described(value)
+            self.refuse(argument, f"is a list with one {'array' if issubclass(kind, ListNumpy) else 'list of arrays'} for each device",
+                        {"devices": devices, "got": got}, f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n) sets how many")  # fmt: skip
+        if issubclass(kind, ListNumpy):
+            return [np.array(self.checked(argument, part, None, f"[{i}]"), order="C") for i, part in enumerate(value)]
+        result = []
+        for i, inner in enumerate(value):
+            if not isinstance(inner, list | tuple) or not inner:
+                self.refuse(argument, f"has for device {i} no list of arrays", {"got": described(inner)}, "[[array, array], ...]")
+            result.append([np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)])
+        return result
+
+    def checked(self, argument: Argument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
+        """shape: exactly this; None: of the placeholder's rank and at most its number of elements."""
+        kind = argument.kind
+        if not isinstance(array, np.ndarray):
+            hint = ".numpy() gives the array of a tensor" if isinstance(array, Tensor) else "np.asarray(..., dtype=...) makes an array of numbers"
+            self.refuse(argument, "is a numpy array", {"expected": text(kind), f"got {argument.path}{at}": described(array)}, hint)
+        if shape is not None and array.shape != shape:
+            hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it" if array.shape[1:] == shape[1:] \
+                else f"reshape it to {list(shape)}, or change the placeholder"  # fmt: skip
+            self.refuse(argument, "has another shape than its placeholder",
+                        {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}, hint)  # fmt: skip
+        if shape is None and (array.ndim != len(kind.shape) or array.size > np.prod(kind.shape, dtype=int) or not array.size):
+            self.refuse(argument, "does not fit into its placeholder",
+                        {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
+                        "as many axes as the placeholder, and at most as many numbers")  # fmt: skip
+        if array.dtype != kind.dtype.np:
+            self.refuse(argument, "has another dtype than its placeholder",
+                        {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
+                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}"), or dtype=flow.{array.dtype} in the placeholder')  # fmt: skip
+        return array
+
+    def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
+        from ..core.op import here
+
+        raise JobError(f"the argument {argument.path} of job {self.name} {what}", values=values, where=here(), hint=hint)
+
+    # ---- results ---------------------------------------------------------------------------------------------------------
+
+    def check_result(self, value: Any) -> None:
+        """Raises JobError where what the function returned is not what it is annotated with."""
+        if self.style == "none":
+            if value is not None:
+                self.fail(f"job {self.name} is annotated `-> None` and returns something", {"returned": described(value)}, "-> tp.Numpy")
+            return
+        if self.result is Missing:
+            if value is not None:
+                self.check_bundle(value, "what it returns")
+            return
+        self.check(self.result, value, "what it returns")
+
+    def check(self, wanted: Any, value: Any, path: str) -> None:
+        origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+        if origin is Bundle:
+            self.check_bundle(value, path)
+        elif origin is tuple:
+            if not isinstance(value, tuple) or len(value) != len(arguments):
+                self.wrong(path, wanted, value)
+            for i, (inner, part) in enumerate(zip(arguments, value)):
+                self.check(inner, part, f"{path}[{i}]")
+        elif origin is list:
+            if not isinstance(value, list):
+                self.wrong(path, wanted, value)
+            for i, part in enumerate(value):
+                self.check(arguments[0], part, f"{path}[{i}]")
+        elif origin is dict:
+            if not isinstance(value, dict) or any(type(key) is not arguments[0] for key in value):
+                self.wrong(path, wanted, value)
+            for key, part in value.items():
+                self.check(arguments[1], part, f"{path}[{key!r}]")
+        elif not isinstance(value, Tensor) and not (wanted is ListListNumpy and is_tensor_list(value)):
+            self.wrong(path, wanted, value)
+
+    def check_bundle(self, value: Any, path: str) -> None:
+        if isinstance(value, tuple | list):
+            for i, part in enumerate(value):
+                self.check_bundle(part, f"{path}[{i}]")
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                self.check_bundle(part, f"{path}[{key!r}]")
+        elif not isinstance(value, Tensor):
+            self.wrong(path, Numpy, value)
+
+    def wrong(self, path: str, wanted: Any, value: Any) -> typing.NoReturn:
+        hint = "return Blobs only: what is known without a run needs no job"
+        if value is None:
+            hint = "end the function with `return loss`; or annotate it `-> None`"
+        elif isinstance(value, Tensor | tuple | list | dict):
+            hint = f"-> {annotation_of(value)}"
+        self.fail(f"job {self.name}: {path} is not what its annotation says", {"annotation": text(wanted), "returned": described(value)}, hint)
+
+    def given_out(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
+        """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each device."""
+        wanted = self.result if wanted is None else wanted
+        origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
+        if origin is Bundle:
+            wanted, origin, inner = inner[0], None, ()
+        if wanted is ListListNumpy and is_tensor_list(value):
+            return [list(column) for column in zip(*[next(arrays) for _ in value])]
+        if isinstance(value, tuple):
+            return tuple(self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value))
+        if isinstance(value, list):
+            return [self.given_out(part, arrays, inner[0] if origin is list else wanted) for part in value]
+        if isinstance(value, dict):
+            return {key: self.given_out(part, arrays, inner[1] if origin is dict else wanted) for key, part in value.items()}
+        if value is None:
+            return None
+        parts = next(arrays)
+        if wanted is ListNumpy:
+            return parts
+        if wanted is ListListNumpy:
+            return [[part] for part in parts]
+        if wanted is Missing:
+            return LocalTensor.of(parts)
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+
+def blobs_of(value: Any) -> list[Tensor]:
+    """The Blobs of a result, in the order in which `given_out` asks for them."""
+    if isinstance(value, tuple | list):
+        return [blob for part in value for blob in blobs_of(part)]
+    if isinstance(value, dict):
+        return [blob for part in value.values() for blob in blobs_of(part)]
+    return [] if value is None else [value]
+
+
+def is_tensor_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(part, Tensor) for part in value)
+
+
+def annotation_of(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"Tuple[{', '.join(annotation_of(part) for part in value)}]"
+    if isinstance(value, list):
+        return f"List[{annotation_of(value[0]) if value else 'tp.Numpy'}]"
+    if isinstance(value, dict):
+        key, part = next(iter(value.items()), ("", None))
+        return f"Dict[{type(key).__name__}, {annotation_of(part)}]"
+    return "tp.Numpy"
+
+
+def described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, Tensor):
+        return f"{type(value).__name__} {value.spec.dtype.name}{list(value.spec.shape)}"
+    if isinstance(value, tuple | list | dict):
+        return f"{type(value).__name__} of {len(value)}"
+    return f"{type(value).__name__} {value!r}"[:60]
+
+
+def place(function: Callable) -> str:
+    """ "at In[3]:1": where a function is defined."""
+    from ..core.ir import where_text
+
+    code = getattr(function, "__code__", None)
+    return f"at {where_text((code, 0))}" if code is not None else ""
+
+
+def evaluated(function: Callable) -> dict[str, Any]:
+    """The annotations; those that `from __future__ import annotations` left as text are read where the function stands."""
+    found = dict(getattr(function, "__annotations__", {}))
+    if any(isinstance(value, str) for value in found.values()):
+        names = inspect.getclosurevars(function).nonlocals if hasattr(function, "__closure__") else {}
+        for key, value in found.items():
+            if isinstance(value, str):
+                try:
+                    found[key] = eval(value, function.__globals__, dict(names))
+                except NameError as error:
+                    raise JobError(f"the annotation of {key} in job {function.__name__} cannot be read: {error}", values={"annotation": value},
+                                   where=place(function), hint="define its names at the top of the file, or leave out "
+                                   "`from __future__ import annotations`") from None  # fmt: skip
+    return found

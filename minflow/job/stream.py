@@ -1,0 +1,493 @@
+"""The one queue that all job functions run through, and the only threads of the package.
+
+A step is submitted by the caller's thread, runs on the worker, and is followed there by its callback; then the next one
+starts. At most `depth` steps are in flight, counted until their callback has ended, so a caller that is faster waits.
+The caller may be interrupted at any instruction: what is submitted changes by one atomic `deque.append`, and every wait
+is a `SimpleQueue.get`, which holds no lock of ours. Knows nothing of graphs: a step's work is a function.
+Read next: `function.py`, which submits; `run.py`, whose loops submit from a thread of their own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from ..compiler.executor import LOCK
+from ..core.errors import JobError
+
+DEPTH = 2  # steps in flight: one runs, one waits
+SLICE = 0.1  # seconds between two looks at the clock while waiting
+SWITCH = 0.001  # seconds between two switches of threads while steps are in flight; Python's 5 ms costs overlap
+EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
+RECORDS = 10_000  # steps that the timeline remembers
+clock = time.perf_counter
+
+
+class Gate:
+    """Closed until `open()`. Waiting at it holds no lock, so that an interrupt leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self.opened = False
+        self.waiters: deque[SimpleQueue] = deque()
+
+    def open(self) -> None:
+        self.opened = True
+        for waiter in tuple(self.waiters):
+            waiter.put(None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """True once it is open, False after `timeout` seconds."""
+        if self.opened:
+            return True
+        waiter: SimpleQueue = SimpleQueue()
+        self.waiters.append(waiter)
+        end = None if timeout is None else clock() + timeout
+        try:
+            while not self.opened:
+                left = SLICE if end is None else min(SLICE, end - clock())
+                if left <= 0:
+                    return False
+                try:
+                    waiter.get(timeout=left)
+                except Empty:
+                    pass
+            return True
+        finally:
+            self.waiters.remove(waiter)
+
+
+class Claim:
+    """What exactly one of several threads gets."""
+
+    def __init__(self) -> None:
+        self.taken = threading.Lock()
+
+    def take(self) -> bool:
+        return self.taken.acquire(blocking=False)
+
+
+@dataclass(slots=True)
+class Record:
+    """What the timeline knows of a step.
+
+    name: of the job.  number: the how manyeth call of that job, from 1.  state: "queued", "running", "done", "failed" or
+    "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its work starts and
+    ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the caller waited for room.
+    """
+
+    name: str
+    number: int
+    submitted: float = 0.0
+    blocked: float = 0.0
+    state: str = "queued"
+    started: float | None = None
+    ended: float | None = None
+    called: float | None = None
+    finished: float | None = None
+
+
+class Step:
+    """One call of a job function: a handle on its result. record: its times.
+
+    `step(callback)` hands the result to `callback(result)` on the worker, in the order of the calls.
+    """
+
+    def __init__(self, stream: Stream, name: str, number: int, work: Callable[[], Any], owner: Any = None):
+        self.stream, self.work, self.owner = stream, work, owner
+        self.record = Record(name, number)
+        self.cell = None  # the notebook cell that submitted it
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.callback: Callable | None = None
+        self.before_callback: Callable[[Any], None] | None = None  # what watches: runs before the callback
+        self.looked = False  # the worker has looked for a callback
+        self.start_claim, self.call_claim, self.error_claim = Claim(), Claim(), Claim()
+        self.computed, self.over = Gate(), Gate()  # its work has ended; its callback too
+
+    name = property(lambda self: self.record.name)
+    number = property(lambda self: self.record.number)
+    state = property(lambda self: self.record.state)
+
+    # ---- what a caller does with it --------------------------------------------------------------------------------------
+
+    def __call__(self, callback: Callable[[Any], Any]) -> None:
+        """Hand the result to `callback(result)`: on the worker, once, after all earlier callbacks."""
+        if not callable(callback):
+            raise JobError(f"the callback of {self.name} is not callable", values={"got": repr(callback)[:60]},
+                           hint=f"{self.name}(...)(callback) with a function of one argument")  # fmt: skip
+        check_arity(self.name, callback)
+        if self.callback is not None:
+            raise JobError(f"step {self.number} of {self.name} has a callback already", values={"its callback": name_of(self.callback)},
+                           hint="one callback for each call; it may call several functions")  # fmt: skip
+        self.callback = callback
+        if self.looked and self.call_claim.take():
+            self.stream.call_late(self)
+
+    async_get = __call__
+
+    def get(self, timeout: float | None = None) -> Any:
+        """The result; waits for it. Raises JobError if the step failed or was cancelled, TimeoutError after `timeout` s."""
+        self.stream.refuse_inside(f"waiting for a step of {self.name}")
+        if not self.stream.waiting(self.computed, timeout):
+            raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
+        if self.error is not None:
+            if self.error_claim.take():
+                self.stream.forget(self)
+            raise self.error
+        if self.state == "cancelled":
+            raise cancelled(self)
+        return self.result
+
+    def done(self) -> bool:
+        """Has its work ended, well or badly?"""
+        return self.computed.opened
+
+    def cancel(self) -> bool:
+        """Take it out of the queue. True if it will not run; False if it runs or has run."""
+        if not self.start_claim.take():
+            return self.state == "cancelled"
+        self.record.state, self.work = "cancelled", _nothing
+        self.computed.open()
+        return True
+
+    def __repr__(self) -> str:
+        return f"<step {self.number} of {self.name}: {self.state}>"
+
+
+class Late:
+    """A callback that was registered after its step had ended: a place in the queue of its own."""
+
+    def __init__(self, step: Step):
+        self.step, self.over = step, Gate()
+
+
+class Stream:
+    """The queue and its worker. records: the last steps, oldest first."""
+
+    def __init__(self, depth: int = DEPTH):
+        self.depth = depth
+        self.queue: deque[Any] = deque()  # the head runs; it leaves when its callback has ended
+        self.wake: SimpleQueue = SimpleQueue()
+        self.errors: deque[tuple[Step, BaseException]] = deque()
+        self.records: deque[Record] = deque(maxlen=RECORDS)
+        self.runs: list[Any] = []
+        self.thread: threading.Thread | None = None
+        self.starting, self.submitting = threading.Lock(), threading.Lock()
+        self.interval: float | None = None
+        self.cell = None
+        self.hooked = False
+        self.counts: dict[str, itertools.count] = {}
+        self.failed_at_exit = False
+
+    # ---- the caller's side -----------------------------------------------------------------------------------------------
+
+    def submit(self, name: str, work: Callable[[], Any], callback: Callable | None = None, before_callback: Callable | None = None,
+               owner: Any = None, depth: int | None = None) -> Step:  # fmt: skip
+        """Put one step into the queue; waits while it is full. Raises what an earlier step has left to be told."""
+        self.refuse_inside(f"calling {name}")
+        self.notebook()
+        start, depth = clock(), depth or self.depth
+        with self.submitting:  # two callers at once: one after the other
+            while True:
+                if owner is None:
+                    self.tell()
+                elif owner.ending():
+                    raise Stopped
+                if len(self.queue) < depth:
+                    break
+                try:
+                    self.waiting(self.queue[0].over)
+                except IndexError:  # it has ended meanwhile
+                    pass
+            number = next(self.counts.setdefault(name, itertools.count(1)))
+            step = Step(self, name, number, work, owner)
+            step.callback, step.before_callback, step.cell = callback, before_callback, None if owner is not None else self.cell
+            now = clock()
+            step.record.submitted, step.record.blocked = now, now - start
+            self.ready()
+            try:
+                self.queue.append(step)
+            finally:  # an interrupt after the append must not leave the worker asleep
+                self.wake.put(None)
+        return step
+
+    def waiting(self, gate: Gate, timeout: float | None = None) -> bool:
+        """Wait at a gate. After an interrupt what is queued is cancelled, what runs ends, and then KeyboardInterrupt goes on."""
+        try:
+            return gate.wait(timeout)
+        except KeyboardInterrupt:
+            self.cancel_queued()
+            self.idle(EXIT)
+            raise
+
+    def sync(self, timeout: float | None = None) -> None:
+        """Wait until every step and callback has ended, then raise what is left to be told."""
+        self.refuse_inside("waiting for the queue")
+        try:
+            ended = self.idle(timeout)
+        except KeyboardInterrupt:
+            self.cancel_queued()
+            self.idle(EXIT)
+            raise
+        if not ended:
+            raise JobError("the queue did not end in time", values={"seconds": timeout, "in flight": self.list() or "callbacks"},
+                           where=self.where_threads_stand(), hint="does a callback wait for a lock that the caller holds?")  # fmt: skip
+        self.tell()
+
+    def idle(self, timeout: float | None = None) -> bool:
+        end = None if timeout is None else clock() + timeout
+        while self.queue:
+            try:
+                tail = self.queue[-1]
+            except IndexError:
+                return True
+            if not tail.over.wait(None if end is None else end - clock()):
+                return False
+        return True
+
+    def tell(self) -> None:
+        """Raise the first error that nobody has been told of; once."""
+        while self.errors:
+            step, error = self.errors.popleft()
+            if step.error_claim.take():
+                self.errors.clear()
+                raise error
+
+    def forget(self, step: Step) -> None:
+        """The error of this step has been told."""
+        for entry in tuple(self.errors):
+            if entry[0] is step:
+                self.errors.remove(entry)
+
+    def cancel_queued(self) -> int:
+        """Cancel every step that has not started. How many there were."""
+        return sum([step.cancel() for step in tuple(self.queue) if isinstance(step, Step) and step.state == "queued"])
+
+    def refuse_inside(self, what: str) -> None:
+        if self.thread is not None and threading.get_ident() == self.thread.ident:
+            raise JobError(f"{what} inside a callback: the queue would wait for itself",
+                           hint="append to a list in the callback, and go on after flow.sync_default_session()")  # fmt: skip
+
+    def list(self) -> list[Any]:
+        """Handles of what is in flight: steps, then runs."""
+        return [s for s in tuple(self.queue) if isinstance(s, Step)] + [run for run in self.runs if not run.done()]
+
+    def call_late(self, step: Step) -> None:
+        self.ready()
+        try:
+            self.queue.append(Late(step))
+        finally:
+            self.wake.put(None)
+
+    # ---- the worker ------------------------------------------------------------------------------------------------------
+
+    def ready(self) -> None:
+        """There is a worker. It is a daemon: `drain` waits for it at the end of the program."""
+        if self.thread is not None and self.thread.is_alive():
+            return
+        with self.starting:
+            if self.thread is None or not self.thread.is_alive():
+                self.thread = threading.Thread(target=self.loop, name="minflow jobs", daemon=True)
+                self.thread.start()
+
+    def loop(self) -> None:
+        while True:
+            self.wake.get()
+            if self.queue:
+                self.hurry(True)
+            while self.queue:
+                head = self.queue[0]
+                try:
+                    if isinstance(head, Late):
+                        self.call(head.step)
+                    else:
+                        self.work(head)
+                finally:
+                    self.queue.popleft()
+                    head.over.open()
+            self.hurry(False)
+
+    def work(self, step: Step) -> None:
+        if not step.start_claim.take():
+            step.looked = True
+            return
+        record = step.record
+        record.state, record.started = "running", clock()
+        self.records.append(record)
+        try:
+            step.result = step.work()
+        except BaseException as error:
+            record.ended = clock()
+            self.fail(step, error if isinstance(error, JobError) else told(step, error))
+            return
+        finally:
+            step.work = _nothing  # it holds the inputs
+        record.state, record.ended = "done", clock()
+        step.computed.open()
+        if step.before_callback is not None:
+            try:
+                step.before_callback(step.result)
+            except BaseException as error:
+                self.fail(step, told(step, error, "a watch handler"))
+                return
+        step.looked = True
+        if step.callback is not None and step.call_claim.take():
+            self.call(step)
+
+    def call(self, step: Step) -> None:
+        """Run the callback of a step."""
+        if step.state != "done":
+            return
+        step.record.called = clock()
+        try:
+            step.callback(step.result)
+        except BaseException as error:
+            self.fail(step, told(step, error, f"the callback {name_of(step.callback)}"))
+        finally:
+            step.record.finished = clock()
+
+    def fail(self, step: Step, error: BaseException) -> None:
+        """Keep the error, cancel what waits: the parameters stay at the last finished step."""
+        if step.state == "running":
+            step.record.state = "failed"
+        step.error = error
+        if step.owner is not None:
+            step.owner.failed(error)
+        else:
+            self.errors.append((step, error))
+        for queued in tuple(self.queue):
+            if isinstance(queued, Step) and queued.state == "queued" and queued.cancel():
+                queued.error = cancelled(queued, step)
+        step.computed.open()
+
+    def hurry(self, active: bool) -> None:
+        """Switch threads more often while steps are in flight; afterwards as it was."""
+        if active and self.interval is None and sys.getswitchinterval() > SWITCH:
+            self.interval = sys.getswitchinterval()
+            sys.setswitchinterval(SWITCH)
+        elif not active and self.interval is not None:
+            if abs(sys.getswitchinterval() - SWITCH) < SWITCH / 10:  # nobody else has set it meanwhile
+                sys.setswitchinterval(self.interval)
+            self.interval = None
+
+    # ---- notebooks, forks and the end --------------------------------------------------------------------------------------
+
+    def notebook(self) -> None:
+        """In IPython the end of a cell waits for the steps of that cell, so that what they print lands there."""
+        if self.hooked or "IPython" not in sys.modules:
+            return
+        shell = sys.modules["IPython"].get_ipython()
+        if shell is not None:
+            self.hooked, self.cell = True, object()
+            shell.events.register("pre_run_cell", self.cell_starts)
+            shell.events.register("post_run_cell", self.cell_ends)
+
+    def cell_starts(self, *info: Any) -> None:
+        self.cell = object()
+
+    def cell_ends(self, *info: Any) -> None:
+        try:
+            for step in tuple(self.queue):
+                if isinstance(step, Late) or step.cell is self.cell:
+                    self.waiting(step.over)
+            self.tell()
+        except JobError as error:
+            sys.modules["IPython"].get_ipython().showtraceback((type(error), error, None))
+
+    def drain(self) -> None:
+        """The end of the program: runs are stopped, steps end, errors are printed. Never hangs on a step that does not end."""
+        for run in self.runs:
+            run.stop()
+        try:
+            if not self.idle(EXIT):
+                print(f"minflow: {self.list()} did not end within {EXIT:.0f} s of the program's end", file=sys.stderr)
+            self.tell()
+        except KeyboardInterrupt:
+            self.cancel_queued()
+        except BaseException as error:
+            self.failed_at_exit = True
+            traceback.print_exception(error)
+
+    def where_threads_stand(self) -> str:
+        frames = sys._current_frames()
+        names = {t.ident: t.name for t in threading.enumerate()}
+        ours = [i for i in (threading.main_thread().ident, self.thread and self.thread.ident) if i in frames]
+        return "\n".join(f"{names[i]}:\n" + "".join(traceback.format_stack(frames[i])[-4:]) for i in ours)
+
+    def forked(self) -> None:
+        """In a child process there is no worker, and what was queued belongs to the parent."""
+        for step in tuple(self.queue):
+            if isinstance(step, Step):
+                step.cancel()
+        self.queue.clear()
+        self.errors.clear()
+        self.runs.clear()
+        self.wake, self.thread, self.interval = SimpleQueue(), None, None
+        self.starting, self.submitting = threading.Lock(), threading.Lock()
+
+
+class Stopped(Exception):
+    """Tells the loop of a run that it was stopped while it waited for room."""
+
+
+def _nothing() -> None:
+    return None
+
+
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def told(step: Step, error: BaseException, what: str = "") -> JobError:
+    """The error of a step, from the original one."""
+    result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {error}",
+                      hint="the steps that were queued behind it are cancelled; the parameters are those after the last step that ended")  # fmt: skip
+    result.__cause__ = error
+    result.step = step.number
+    return result
+
+
+def cancelled(step: Step, by: Step | None = None) -> JobError:
+    why = f"step {by.number} of {by.name} failed before it" if by is not None else "it was taken out of the queue"
+    return JobError(f"step {step.number} of {step.name} was cancelled", values={"why": why}, hint="call the job again")
+
+
+def check_arity(name: str, callback: Callable) -> None:
+    """A callback takes one argument; say so here and not on the worker, many steps later."""
+    import inspect
+
+    try:
+        inspect.signature(callback).bind(None)
+    except ValueError:  # a builtin without a signature
+        return
+    except TypeError:
+        takes = str(inspect.signature(callback))
+        raise JobError(f"the callback {name_of(callback)} of {name} cannot be called with one argument", values={"it takes": takes},
+                       hint=f"def {name_of(callback)}(result): a tuple comes as one tuple") from None  # fmt: skip
+
+
+STREAM = Stream()
+
+
+@atexit.register
+def end_with_the_right_code() -> None:
+    """Registered first, so run last: a program whose last steps failed ends with code 1, as one that raised does."""
+    if STREAM.failed_at_exit:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+atexit.register(STREAM.drain)
+# A fork waits for the end of the plan that runs: the child would inherit a lock that nobody opens.
+os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=lambda: (LOCK.release(), STREAM.forked()))

@@ -1,0 +1,82 @@
+"""What a job function takes and gives: `flow.typing`.
+
+    def train_job(images: tp.Numpy.Placeholder((100, 1, 28, 28)),
+                  labels: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy: ...
+
+A placeholder is a class made for an annotation: it holds a shape and a dtype, no data. Read next: `signature.py`.
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import Any, Generic, TypeVar
+
+from ..core.errors import JobError
+from ..core.op import here
+from ..core.spec import DType, as_dtype, float32
+
+T = TypeVar("T")
+Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006: the names that programs annotate with
+
+
+class Leaf:
+    """Base of the kinds of a result; with `shape` set, a placeholder for an argument.
+
+    shape: of one device's array.  dtype: of its numbers.  batch_axis: which axis counts samples; None where none does.
+    """
+
+    shape: tuple[int, ...] | None = None
+    dtype: DType
+    batch_axis: int | None
+
+    @classmethod
+    def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[Leaf]:
+        """An annotation for an argument of this kind: an array of `shape` and `dtype`."""
+        kind = cls.__name__
+        if not isinstance(shape, tuple | list):
+            raise JobError(f"{kind}.Placeholder: the shape is a tuple", values={"got": repr(shape)[:60]}, where=here(),
+                           hint=f"tp.{kind}.Placeholder((100, 1, 28, 28)); of one axis: (100,)")  # fmt: skip
+        if any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in shape):
+            raise JobError(f"{kind}.Placeholder: each size is an integer above 0", values={"shape": tuple(shape)}, where=here(),
+                           hint="the batch size is part of the shape: load batches of one size")  # fmt: skip
+        if batch_axis is not None and shape and not -len(shape) <= batch_axis < len(shape):
+            raise JobError(f"{kind}.Placeholder: batch_axis is no axis of the shape", where=here(),
+                           values={"shape": tuple(shape), "batch_axis": batch_axis}, hint="batch_axis=0, or None")  # fmt: skip
+        given = {"shape": tuple(shape), "dtype": as_dtype(dtype), "batch_axis": batch_axis if shape else None}
+        return type(f"{kind}.Placeholder", (cls,), given)
+
+
+class Numpy(Leaf):
+    """One numpy array: the whole of the logical tensor."""
+
+
+class ListNumpy(Leaf):
+    """A list with an array for each device. As an argument each may have fewer numbers than the placeholder."""
+
+
+class ListListNumpy(Leaf):
+    """A list with a list of arrays for each device."""
+
+
+class Callback(Generic[T]):
+    """`-> Callback[T]`: the call returns at once; `job(...)(function)` hands the result, a T, to the function."""
+
+
+class Bundle(Generic[T]):
+    """`-> Bundle[T]`: any nesting of lists, tuples and dicts, decided by what is returned; its leaves are T."""
+
+
+KINDS = (Numpy, ListNumpy, ListListNumpy)
+
+
+def text(annotation: Any) -> str:
+    """An annotation as it is written: `Tuple[Numpy, Numpy]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Leaf):
+        if annotation.shape is None:
+            return annotation.__name__
+        return f"{annotation.__name__}({annotation.shape}, dtype={annotation.dtype.name})"
+    arguments = typing.get_args(annotation)
+    if arguments:
+        origin = typing.get_origin(annotation)
+        return f"{getattr(origin, '__name__', origin).capitalize()}[{', '.join(map(text, arguments))}]"
+    return getattr(annotation, "__name__", repr(annotation))

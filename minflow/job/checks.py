@@ -1,10 +1,11 @@
-"""What optimizers and schedules of job functions ask of a number that they are given.
+"""What optimizers and schedules of job functions ask of a number that they are given, and how they print.
 
 Read next: `schedule.py`, `optimizer.py`.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from typing import Any
@@ -29,7 +30,8 @@ def number(
     except (TypeError, ValueError):
         fail(OptimError, f"{owner}: {name} is a {type(value).__name__}, where a number is wanted", f"{name}=0.1", **{name: value})
     if not low <= found <= high or math.isinf(found) or (open_low and found == low) or (open_high and found == high):
-        fail(OptimError, f"{owner}: {name} is {found:g}, and must be {between(low, high, open_low, open_high)}", "", **{name: value})
+        fail(OptimError, f"{owner}: {name} is {found:g}, and must be {between(low, high, open_low, open_high)}",
+             f"{name}={inside(low, high):g}", **{name: value})  # fmt: skip
     return found
 
 
@@ -43,6 +45,11 @@ def between(low: float, high: float, open_low: bool, open_high: bool) -> str:
     return " and ".join(ends) or "finite"
 
 
+def inside(low: float, high: float) -> float:
+    """A number of the range, to show in a hint."""
+    return (low + high) / 2 if high <= 100 and math.isfinite(low) else max(0.1, low + 1)
+
+
 def whole(owner: str, name: str, value: Any, low: int) -> int:
     """value as an int of at least low, or OptimError."""
     try:
@@ -50,5 +57,12 @@ def whole(owner: str, name: str, value: Any, low: int) -> int:
     except TypeError:
         fail(OptimError, f"{owner}: {name} is {value!r}, where a whole number is wanted", f"{name}=100", **{name: value})
     if found < low:
-        fail(OptimError, f"{owner}: {name} is {found}, and must be at least {low}", "", **{name: value})
+        fail(OptimError, f"{owner}: {name} is {found}, and must be at least {low}", f"{name}={max(low, 100)}", **{name: value})
     return found
+
+
+def said(x: Any) -> str:
+    """The call that makes x, as far as its attributes are named as the arguments: "SGD(momentum=0.9)"."""
+    given = {name: getattr(x, name, None) for name in inspect.signature(type(x)).parameters}
+    inside = ", ".join([f"{name}={value!r}" for name, value in given.items() if value is not None])
+    return f"{type(x).__name__}({inside})"

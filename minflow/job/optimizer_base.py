@@ -17,7 +17,7 @@ from ..core.op import fail
 from ..core.ops.elementwise import where
 from ..core.ops.shape import cast
 from ..core.tensor import Tensor
-from .checks import number
+from .checks import number, said
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
 from .schedule import LrScheduler
@@ -116,8 +116,7 @@ class Optimizer:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        inside = ", ".join([f"{name}={value!r}" for name, value in vars(self).items() if value is not None])
-        return f"{type(self).__name__}({inside})"
+        return said(self)
 
 
 def kept(good: Tensor, new: Tensor, old: Tensor) -> Tensor:

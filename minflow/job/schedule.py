@@ -14,7 +14,7 @@ from typing import Any
 from ..core.errors import OptimError
 from ..core.op import fail
 from ..core.tensor import Tensor
-from .checks import number, whole
+from .checks import number, said, whole
 
 
 class Warmup:
@@ -90,8 +90,7 @@ class LrScheduler:
         return build.at_step(self.rate)
 
     def __repr__(self) -> str:
-        inside = ", ".join([f"{name}={value!r}" for name, value in vars(self).items() if value is not None])
-        return f"{type(self).__name__}({inside})"
+        return said(self)
 
 
 # ---- by steps ----------------------------------------------------------------------------------------------------

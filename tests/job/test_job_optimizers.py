@@ -1,0 +1,425 @@
+"""Optimizers of job functions against formulas written here in numpy, and what they refuse.
+
+A stand-in plays the build of a job: it holds eager tensors where the job holds blobs, so that `apply` runs at once.
+"""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import OptimError
+from minflow.job import optimizer as O
+
+SHAPES = {"dense1-weight": (4, 3), "dense1-bias": (4,), "scale": ()}
+
+
+class Bench:
+    """What an optimizer sees of a job's build, run eagerly: variables, slots, the number of finished steps."""
+
+    def __init__(self, dtype="float64", shapes=SHAPES, seed=3):
+        rng = np.random.default_rng(seed)
+        self.job, self.t, self.slots, self.readers = SimpleNamespace(name="train_job"), 0, {}, 0
+        self.weights = {name: flow.tensor(rng.uniform(0.5, 2.0, shape).astype(dtype)) for name, shape in shapes.items()}
+        self.dtype = dtype
+
+    def slot(self, variable, suffix, value=0.0, shape=None):
+        name = f"{variable.name}-{suffix}"
+        if name not in self.slots:
+            dtype = variable.dtype
+            self.slots[name] = flow.full(tuple(variable.shape) if shape is None else shape, value, dtype=dtype)
+        return self.slots[name]
+
+    def at_step(self, function):
+        self.readers += 1
+        return flow.tensor(function(self.t), dtype=flow.float64)
+
+    def write(self, target, new):
+        assert tuple(target.shape) == tuple(new.shape)
+        target.copy_(new.to(target.dtype))
+
+    def step(self, optimizer, gradients):
+        pairs = [(SimpleNamespace(name=name, shape=w.shape, dtype=w.dtype), w, flow.tensor(gradients[name]).to(w.dtype))
+                 for name, w in self.weights.items() if name in gradients]
+        with flow.no_grad():
+            optimizer.apply(self, pairs)
+        self.t += 1
+
+    def numbers(self):
+        return {name: w.numpy().copy() for name, w in self.weights.items()}
+
+
+def gradients_of(step, shapes=SHAPES, size=1.0):
+    rng = np.random.default_rng(100 + step)
+    return {name: size * rng.standard_normal(shape) for name, shape in shapes.items()}
+
+
+def rate(t):
+    """The rate of CosineScheduler(0.1, 15) in step t, written anew."""
+    return 0.1 * 0.5 * (1 + math.cos(math.pi * min(t, 15) / 15))
+
+
+SCHEDULE = O.CosineScheduler(0.1, 15)
+
+
+def follow(optimizer, rule, steps=20, dtype="float64", size=1.0, tolerance=1e-12):
+    """Run `steps` steps of both: rule(w, g, state, lr, t) gives the new w, and keeps its state in a dict."""
+    bench = Bench(dtype)
+    wanted, states = bench.numbers(), {name: {} for name in SHAPES}
+    for t in range(steps):
+        gradients = gradients_of(t, size=size)
+        bench.step(optimizer, gradients)
+        for name in SHAPES:
+            wanted[name] = rule(name, wanted[name], gradients[name], states[name], rate(t), t)
+        for name, found in bench.numbers().items():
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, wanted[name], rtol=tolerance, atol=tolerance, err_msg=f"{name}, step {t}")
+    return bench, states
+
+
+# ---- the formulas ------------------------------------------------------------------------------------------------
+
+
+def test_sgd_without_momentum():
+    bench, _ = follow(O.SGD(SCHEDULE, momentum=0), lambda name, w, g, s, lr, t: w - lr * g)
+    assert not bench.slots
+
+
+def momentum(name, w, g, s, lr, t, beta=0.9, decay=0.0):
+    s["momentum"] = beta * s.get("momentum", 0) - lr * g
+    return w + s["momentum"] - lr * decay * w
+
+
+def test_sgd_has_momentum_unless_told_otherwise():
+    bench, states = follow(O.SGD(SCHEDULE), momentum)
+    assert set(bench.slots) == {f"{name}-momentum" for name in SHAPES}
+    np.testing.assert_allclose(bench.slots["dense1-bias-momentum"].numpy(), states["dense1-bias"]["momentum"])
+
+
+def test_a_change_of_rate_is_inside_the_momentum():
+    """The difference to flow.optim.SGD: after the rate fell to 0 old gradients go on moving the weight."""
+    bench = Bench(shapes={"w": (1,)})
+    optimizer = O.SGD(O.PiecewiseConstantScheduler([0], [1.0, 0.0]), momentum=0.5)
+    start = bench.numbers()["w"]
+    for _ in range(3):
+        bench.step(optimizer, {"w": np.array([1.0])})
+    np.testing.assert_allclose(bench.numbers()["w"], start - 1.0 - 0.5 - 0.25)
+
+
+@pytest.mark.parametrize("beta", [0, 0.8])
+def test_sgdw(beta):
+    def rule(name, w, g, s, lr, t):
+        return momentum(name, w, g, s, lr, t, beta, 0.3) if beta else w - lr * (g + 0.3 * w)
+
+    follow(O.SGDW(SCHEDULE, momentum=beta, weight_decay=0.3), rule)
+
+
+@pytest.mark.parametrize("which", [{"weight_decay_includes": "weight$"}, {"weight_decay_excludes": ["bias", "^sc"]}])
+def test_decay_by_name(which):
+    def rule(name, w, g, s, lr, t):
+        return momentum(name, w, g, s, lr, t, 0.9, 0.3 if name == "dense1-weight" else 0.0)
+
+    follow(O.SGDW(SCHEDULE, weight_decay=0.3, **which), rule)
+
+
+def moments(name, w, g, s, lr, t, b1=0.9, b2=0.999, eps=1e-8, corrected=False, decay=0.0):
+    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+    s["v"] = b2 * s.get("v", 0) + (1 - b2) * g * g
+    if corrected:
+        lr = lr * math.sqrt(1 - b2 ** (t + 1)) / (1 - b1 ** (t + 1))
+    return w - lr * (s["m"] / (np.sqrt(s["v"]) + eps) + decay * w)
+
+
+def test_adam_does_not_correct_unless_told():
+    bench, states = follow(O.Adam(SCHEDULE), moments)
+    assert set(bench.slots) == {f"{name}-{slot}" for name in SHAPES for slot in "mv"}
+    np.testing.assert_allclose(bench.slots["dense1-weight-v"].numpy(), states["dense1-weight"]["v"])
+
+
+def test_adam_corrected_leaves_epsilon_alone():
+    follow(O.Adam(SCHEDULE, 0.8, 0.9, 0.01, do_bias_correction=True), lambda *a: moments(*a, 0.8, 0.9, 0.01, True))
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_adamw(corrected):
+    optimizer = O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, do_bias_correction=corrected, weight_decay=0.2)
+    follow(optimizer, lambda *a: moments(*a, b2=0.99, eps=1e-3, corrected=corrected, decay=0.2))
+
+
+def test_adamw_decay_by_name():
+    optimizer = O.AdamW(SCHEDULE, weight_decay=0.2, weight_decay_excludes="bias$")
+    follow(optimizer, lambda name, *a: moments(name, *a, decay=0.0 if name == "dense1-bias" else 0.2))
+
+
+def test_lazy_adam_is_corrected_adam_where_every_number_has_a_gradient():
+    follow(O.LazyAdam(SCHEDULE), lambda *a: moments(*a, corrected=True))
+
+
+def test_lazy_adam_leaves_alone_what_has_no_gradient():
+    shapes = {"table": (5, 2)}
+    bench, optimizer = Bench(shapes=shapes), O.LazyAdam(SCHEDULE)
+    w, m, v = bench.numbers()["table"], np.zeros((5, 2)), np.zeros((5, 2))
+    for t, rows in enumerate([[0, 3], [3], [], [1, 3], [0]]):
+        g = np.zeros((5, 2))
+        g[rows] = gradients_of(t, shapes)["table"][rows]
+        bench.step(optimizer, {"table": g})
+        m[rows] = 0.9 * m[rows] + 0.1 * g[rows]
+        v[rows] = 0.999 * v[rows] + 0.001 * g[rows] ** 2
+        lr = rate(t) * math.sqrt(1 - 0.999 ** (t + 1)) / (1 - 0.9 ** (t + 1))
+        w[rows] -= lr * m[rows] / (np.sqrt(v[rows]) + 1e-8)
+    np.testing.assert_allclose(bench.numbers()["table"], w, rtol=1e-12)
+    np.testing.assert_allclose(bench.slots["table-m"].numpy(), m, rtol=1e-12)
+    assert not bench.slots["table-v"].numpy()[[2, 4]].any()
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_rmsprop(centered):
+    def rule(name, w, g, s, lr, t):
+        s["ms"] = 0.9 * s.get("ms", 0) + 0.1 * g * g
+        s["mg"] = 0.9 * s.get("mg", 0) + 0.1 * g
+        return w - lr * g / np.sqrt(s["ms"] - (s["mg"] ** 2 if centered else 0) + 1e-3)
+
+    bench, states = follow(O.RMSProp(SCHEDULE, 0.9, 1e-3, centered), rule, tolerance=1e-10)
+    kept = ["mean_square", "mean_gradient"] if centered else ["mean_square"]
+    assert set(bench.slots) == {f"{name}-{slot}" for name in SHAPES for slot in kept}
+    np.testing.assert_allclose(bench.slots["scale-mean_square"].numpy(), states["scale"]["ms"])
+
+
+def test_rmsprop_centered_never_takes_the_root_of_a_negative_number():
+    bench, optimizer = Bench("float32"), O.RMSProp(SCHEDULE, 0.9, 1e-8, centered=True)
+    for _ in range(300):
+        bench.step(optimizer, {name: np.full(shape, 123.456) for name, shape in SHAPES.items()})
+    assert all(np.isfinite(w).all() for w in bench.numbers().values())
+
+
+def test_lars():
+    def rule(name, w, g, s, lr, t):
+        local = lr * 0.5 * np.sqrt(np.mean(w * w)) / (1e-3 + np.sqrt(np.mean(g * g)))
+        s["momentum"] = 0.8 * s.get("momentum", 0) - local * g
+        return w + s["momentum"]
+
+    follow(O.LARS(SCHEDULE, 0.8, 1e-3, 0.5), rule)
+
+
+def test_lars_defaults():
+    lars = O.LARS(SCHEDULE)
+    assert (lars.momentum_beta, lars.epsilon, lars.lars_coefficient) == (0.9, 1e-9, 0.0001)
+
+
+def lamb(name, w, g, s, lr, t, decay=0.0, eps=1e-6):
+    s["m"] = 0.9 * s.get("m", 0) + 0.1 * g
+    s["v"] = 0.999 * s.get("v", 0) + 0.001 * g * g
+    a = s["m"] / (1 - 0.9 ** (t + 1)) / np.sqrt(s["v"] / (1 - 0.999 ** (t + 1)) + eps)
+    ours, its = np.linalg.norm(w), np.linalg.norm(a)
+    trust = ours / its if ours > 0 and its > 0 else 1.0
+    return w - lr * trust * (a + decay * w)
+
+
+@pytest.mark.parametrize("decay", [None, 0.1])
+def test_lamb(decay):
+    follow(O.LAMB(SCHEDULE, weight_decay=decay), lambda *a: lamb(*a, decay=decay or 0.0))
+
+
+def test_lamb_of_zeros():
+    """A weight of zeros, or one without gradient, takes the plain step."""
+    bench, optimizer = Bench(shapes={"zeros": (3,), "still": (3,)}), O.LAMB(SCHEDULE)
+    bench.weights["zeros"].zero_()
+    still = bench.numbers()["still"]
+    bench.step(optimizer, {"zeros": np.full(3, 2.0), "still": np.zeros(3)})
+    np.testing.assert_allclose(bench.numbers()["zeros"], -0.1 / np.sqrt(1 + 1e-6 / 4), rtol=1e-9)
+    np.testing.assert_array_equal(bench.numbers()["still"], still)
+
+
+ALL = [O.SGD(SCHEDULE, momentum=0), O.SGD(SCHEDULE), O.SGDW(SCHEDULE, weight_decay=0.1), O.Adam(SCHEDULE), O.LARS(SCHEDULE),
+       O.AdamW(SCHEDULE, do_bias_correction=True, weight_decay=0.1), O.LazyAdam(SCHEDULE), O.RMSProp(SCHEDULE), O.LAMB(SCHEDULE)]
+
+
+@pytest.mark.parametrize("optimizer", ALL, ids=lambda o: type(o).__name__)
+def test_float32_stays_float32(optimizer):
+    """And is near what float64 gives."""
+    small, large = Bench("float32"), Bench("float64")
+    for name, w in large.weights.items():
+        w.copy_(small.weights[name].double())
+    for t in range(20):
+        for bench in (small, large):
+            bench.step(optimizer, gradients_of(t))
+    for name, found in small.numbers().items():
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, large.numbers()[name], rtol=2e-4, atol=2e-4)
+
+
+# ---- clipping, loss scales, several at once ----------------------------------------------------------------------
+
+
+def test_clipping_by_the_norm_of_all_gradients():
+    def rule(gradients):
+        norm = math.sqrt(sum((g**2).sum() for g in gradients.values()))
+        return {name: g * 1.5 / max(norm, 1.5) for name, g in gradients.items()}
+
+    clipped = Bench(), O.Adam(SCHEDULE, grad_clipping=O.grad_clipping.by_global_norm(1.5))
+    by_hand = Bench(), O.Adam(SCHEDULE)
+    for t in range(20):
+        gradients = gradients_of(t, size=10.0 ** (t % 3 - 2))  # some longer than 1.5, some shorter
+        clipped[0].step(clipped[1], gradients)
+        by_hand[0].step(by_hand[1], rule(gradients))
+    for name, found in clipped[0].numbers().items():
+        np.testing.assert_allclose(found, by_hand[0].numbers()[name], rtol=1e-9)
+
+
+def test_short_gradients_are_not_touched_by_clipping():
+    gradients = [flow.tensor([0.3, 0.1]), flow.tensor([[0.2]])]
+    for old, new in zip(gradients, O.grad_clipping.by_global_norm(1.0).clipped(gradients)):
+        np.testing.assert_array_equal(old.numpy(), new.numpy())
+
+
+def test_static_loss_scale():
+    assert O.SGD(SCHEDULE).loss_scale(Bench()) is None
+    assert O.SGD(SCHEDULE, loss_scale_factor=128.0).loss_scale(Bench()) == 128.0
+    assert O.SGD(SCHEDULE, loss_scale_policy=O.loss_scale.static_loss_scale(8)).loss_scale(Bench()) == 8.0
+
+
+def scale_of(bench):
+    prefix = "System-Train-DynamicLossScale-train_job"
+    scale, count = bench.slots[f"{prefix}-LossScale"], bench.slots[f"{prefix}-GoodStepCounter"]
+    assert (scale.dtype, count.dtype, tuple(scale.shape)) == (flow.float32, flow.int64, (1,))
+    return float(scale), int(count)
+
+
+def test_dynamic_loss_scale_seeks_the_largest():
+    bench = Bench()
+    optimizer = O.SGD(SCHEDULE, loss_scale_policy=O.loss_scale.dynamic_loss_scale(8.0, 3, 2.0))
+    seen = []
+    for t, bad in enumerate([0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]):
+        found = optimizer.loss_scale(bench)
+        assert tuple(found.shape) == ()
+        gradients = gradients_of(t)
+        if bad:
+            gradients["dense1-bias"][1] = [math.nan, math.inf, -math.inf][t % 3]
+        before = {**bench.numbers(), **{k: v.numpy().copy() for k, v in bench.slots.items() if "-momentum" in k}}
+        seen.append((float(found), scale_of(bench)[1]))
+        bench.step(optimizer, gradients)
+        after = {**bench.numbers(), **{k: v.numpy().copy() for k, v in bench.slots.items() if "-momentum" in k}}
+        same = [np.array_equal(before[name], after[name]) for name in before]
+        assert all(same) if bad else not any(same), t
+    assert seen == [(8, 0), (8, 1), (8, 2), (16, 0), (16, 1), (8, 0), (8, 1), (8, 2), (16, 0), (16, 1), (8, 0), (4, 0),
+                    (2, 0), (1, 0), (1, 0)]  # fmt: skip
+
+
+def test_dynamic_loss_scale_ends_at_the_largest_float():
+    bench = Bench()
+    policy = O.loss_scale.dynamic_loss_scale(2.0**126, 1, 4.0)
+    optimizer = O.SGD(SCHEDULE, loss_scale_policy=policy)
+    for t in range(3):
+        optimizer.loss_scale(bench)
+        bench.step(optimizer, gradients_of(t))
+    assert scale_of(bench)[0] == np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize("kind", [O.SGD, O.Adam, O.LAMB, O.RMSProp])
+def test_dynamic_loss_scale_leaves_the_numbers_alone(kind):
+    plain, scaled = Bench("float32"), Bench("float32")
+    policy = O.loss_scale.dynamic_loss_scale(increment_period=4)
+    for t in range(20):
+        plain.step(kind(SCHEDULE), gradients_of(t))
+        scaled.step(kind(SCHEDULE, loss_scale_policy=policy), gradients_of(t))
+    for name, found in scaled.numbers().items():
+        np.testing.assert_array_equal(found, plain.numbers()[name])
+
+
+def test_combined_optimizers_each_train_their_own():
+    both = O.CombinedOptimizer([
+        O.SGD(SCHEDULE, momentum=0, variables=["dense1-weight"]),
+        O.Adam(O.PiecewiseConstantScheduler([], [0.5]), variables=lambda: ["dense1-bias"]),
+    ])  # fmt: skip
+
+    def rule(name, w, g, s, lr, t):
+        if name == "scale":
+            return w
+        return w - lr * g if name == "dense1-weight" else moments(name, w, g, s, 0.5, t)
+
+    bench, _ = follow(both, rule)
+    assert set(bench.slots) == {"dense1-bias-m", "dense1-bias-v"}
+
+
+def test_only_the_named_variables_are_trained_and_clipped():
+    bench = Bench()
+    optimizer = O.SGD(O.PiecewiseConstantScheduler([], [1.0]), momentum=0, variables=["scale"],
+                      grad_clipping=O.grad_clipping.by_global_norm(1.0))  # fmt: skip
+    before = bench.numbers()
+    bench.step(optimizer, {**gradients_of(0, size=100.0), "scale": np.array(0.5)})
+    np.testing.assert_array_equal(bench.numbers()["dense1-bias"], before["dense1-bias"])
+    np.testing.assert_allclose(bench.numbers()["scale"], before["scale"] - 0.5)
+
+
+def test_the_rate_is_read_once_for_all_variables():
+    for optimizer, readers in ((O.SGD(SCHEDULE), 1), (O.Adam(SCHEDULE), 2), (O.LAMB(SCHEDULE), 3)):
+        bench = Bench()
+        bench.step(optimizer, gradients_of(0))
+        assert bench.readers == readers
+
+
+def test_a_job_without_variables_to_train():
+    for optimizer in (O.SGD(SCHEDULE, grad_clipping=O.grad_clipping.by_global_norm(1.0)),
+                      O.Adam(SCHEDULE, loss_scale_policy=O.loss_scale.dynamic_loss_scale())):  # fmt: skip
+        bench = Bench()
+        bench.step(optimizer, {})
+        assert not bench.slots
+
+
+# ---- mistakes ----------------------------------------------------------------------------------------------------
+
+CONSTANT = O.PiecewiseConstantScheduler([], [0.1])
+MISTAKES = [
+    (lambda: O.SGD(0.25), r"PiecewiseConstantScheduler\(\[\], \[0.25\]\)"),
+    (lambda: O.Adam(None), "NoneType"),
+    (lambda: O.SGD(CONSTANT, momentum=1.0), "momentum is 1, and must be at least 0 and below 1"),
+    (lambda: O.SGD(CONSTANT, momentum="x"), "momentum is a str"),
+    (lambda: O.Adam(CONSTANT, beta1=-0.1), "beta1 is -0.1"),
+    (lambda: O.LAMB(CONSTANT, beta2=1), "beta2 is 1"),
+    (lambda: O.AdamW(CONSTANT, epsilon=-1), "epsilon is -1"),
+    (lambda: O.AdamW(CONSTANT, weight_decay=-0.5), "weight_decay is -0.5"),
+    (lambda: O.LARS(CONSTANT, epsilon=0), "epsilon is 0, and must be more than 0"),
+    (lambda: O.RMSProp(CONSTANT, decay_rate=1.5), "decay_rate is 1.5"),
+    (lambda: O.RMSProp(CONSTANT, epsilon=math.nan), "epsilon is nan"),
+    (lambda: O.SGDW(CONSTANT, weight_decay_includes="a", weight_decay_excludes="b"), "includes and .*excludes are both given"),
+    (lambda: O.LAMB(CONSTANT, weight_decay_includes=["("]), r"holds '\('"),
+    (lambda: O.SGD(CONSTANT, grad_clipping=1.0), r"by_global_norm\(1.0\)"),
+    (lambda: O.SGD(CONSTANT, variables="dense1-weight"), r"variables=\['dense1-weight'\]"),
+    (lambda: O.SGD(CONSTANT, loss_scale_factor=2.0, loss_scale_policy=O.loss_scale.static_loss_scale(2)), "both given"),
+    (lambda: O.SGD(CONSTANT, loss_scale_policy=1024), "loss_scale_policy is a int"),
+    (lambda: O.SGD(CONSTANT, train_step_lbn="step"), "train_step_lbn"),
+    (lambda: O.grad_clipping.by_global_norm(0), "clip_norm is 0, and must be more than 0"),
+    (lambda: O.loss_scale.static_loss_scale(0), "loss_scale_factor is 0"),
+    (lambda: O.loss_scale.dynamic_loss_scale(0.5), "initial_loss_scale is 0.5"),
+    (lambda: O.loss_scale.dynamic_loss_scale(increment_period=0), "increment_period is 0, and must be at least 1"),
+    (lambda: O.loss_scale.dynamic_loss_scale(multiplier=1), "multiplier is 1, and must be more than 1"),
+    (lambda: O.CombinedOptimizer([CONSTANT]), r"optimizers\[0\] is a PiecewiseConstantScheduler"),
+    (lambda: O.CombinedOptimizer([O.CombinedOptimizer([])]), r"optimizers\[0\] is a CombinedOptimizer"),
+    (lambda: O.CombinedOptimizer([O.SGD(CONSTANT, loss_scale_factor=2)]), r"optimizers\[0\] has a loss scale"),
+]
+
+
+@pytest.mark.parametrize("make,text", MISTAKES, ids=[text[:30] for _, text in MISTAKES])
+def test_refused(make, text):
+    with pytest.raises(OptimError, match=text) as caught:
+        make()
+    assert "test_job_optimizers.py" in caught.value.where
+
+
+def test_names_that_are_not_there():
+    bench = Bench()
+    with pytest.raises(OptimError, match="'dense1-wieght' is no variable(.|\n)*such as dense1-weight"):
+        bench.step(O.SGD(CONSTANT, variables=["dense1-wieght"]), gradients_of(0))
+    twice = O.CombinedOptimizer([O.SGD(CONSTANT, variables=["scale"]), O.SGD(CONSTANT)])
+    with pytest.raises(OptimError, match=r"scale is trained by optimizers\[0\] and by optimizers\[1\]"):
+        bench.step(twice, gradients_of(0))
+
+
+def test_repr_says_what_it_is():
+    assert repr(O.SGD(CONSTANT)) == "SGD(lr_scheduler=PiecewiseConstantScheduler(boundaries=[], values=[0.1]), momentum=0.9)"
+    clipped = repr(O.Adam(CONSTANT, grad_clipping=O.grad_clipping.by_global_norm(2)))
+    assert "do_bias_correction=False" in clipped and "grad_clipping=grad_clipping.by_global_norm(2)" in clipped
+    dynamic = O.SGDW(CONSTANT, loss_scale_policy=O.loss_scale.dynamic_loss_scale(8))
+    assert "loss_scale_policy=loss_scale.dynamic_loss_scale(8, 2000, 2)" in repr(dynamic)

@@ -26,7 +26,8 @@ from .segments import several
 def listed(name: str, argument: str, value) -> tuple[int, ...]:
     """The ints of an argument that is one list or tuple. Raises DTypeError for anything else."""
     if not isinstance(value, Sequence) or isinstance(value, str):
-        fail(DTypeError, f"{name}: {argument} is {value!r}, not a list or tuple", f"{argument}=[...]", **{argument: value})
+        example = f"{argument}=[{value}]" if isinstance(value, int) else f"{argument}=[0, 1]"
+        fail(DTypeError, f"{name}: {argument} is {value!r}, not a list or tuple", example, **{argument: value})
     return tuple([integer(n, argument) for n in value])
 
 

@@ -17,6 +17,7 @@ from ..core.op import Op
 from ..core.ops import elementwise as e
 from ..core.ops import reduce as r
 from ..core.spec import float64, int8, int32
+from .missing import teller
 from .opname import folded, takes_name
 from .segments import add_n as add_n
 from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with
@@ -309,3 +310,6 @@ def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None
     """input / sqrt(max(sum of squares along `axis`, epsilon))"""
     total = r.sum(F.square(input), axis=(axis_of(axis, input.spec.ndim, input),), keepdims=True)
     return input / F.sqrt(F.clamp(total, min=epsilon))
+
+
+__getattr__ = teller("flow.math", globals())

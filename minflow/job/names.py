@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..core.op import MODE
+from ..core.errors import DTypeError
+from ..core.op import MODE, fail
 from ..core.spec import DType
 
 
@@ -116,7 +118,9 @@ def has_blob(values: Iterable) -> bool:
 def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -> Callable:
     """`modern`, but `legacy` where a Blob or one of the legacy keywords is given.
 
-    While nothing is traced there are no Blobs: then a call without keywords goes straight to `modern`.
+    While nothing is traced there are no Blobs: then a call without keywords goes straight to `modern`. A keyword that
+    only the modern one has says as clearly what is meant: `flow.squeeze(blob, dim=0)` is modern. Raises DTypeError where
+    keywords of both are given.
     """
     mode, modern_only = MODE.get, keywords.isdisjoint
 
@@ -128,7 +132,15 @@ def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -
                 return modern(*args, **options)
         elif modern_only(options) and not has_blob(args) and not has_blob(options.values()):
             return modern(*args, **options)
-        return (found(legacy) if isinstance(legacy, str) else legacy)(*args, **options)
+        function = found(legacy) if isinstance(legacy, str) else legacy
+        others = options.keys() - inspect.signature(function).parameters.keys()
+        if not others:
+            return function(*args, **options)
+        if modern_only(options):
+            return modern(*args, **options)
+        ours = " and ".join(sorted(keywords & options.keys()))
+        fail(DTypeError, f"{function.__name__}: {ours} belongs to job functions, {' and '.join(sorted(others))} does not",
+             f"all by that generation's names: {', '.join(inspect.signature(function).parameters)}")  # fmt: skip
 
     return functools.update_wrapper(either, modern, assigned=("__doc__", "__name__", "__qualname__", "__module__"), updated=())
 

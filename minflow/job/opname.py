@@ -26,7 +26,8 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
         if name is None and not otherwise:
             return function(*args, **options)
         if name is not None and not isinstance(name, str):
-            fail(DTypeError, f"{function.__name__}: name is {name!r}, not a string", f'name="{function.__name__}1"', name=name)
+            hint = f'name="{function.__name__}1"; what are several numbers is one list: [2, 3]'
+            fail(DTypeError, f"{function.__name__}: argument {place + 1} is the name, and {name!r} is not a string", hint, name=name)
         mode = MODE.get()
         token = MODE.set(mode.but(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
         try:

@@ -37,6 +37,9 @@ def gather(params, indices, validate_indices=None, axis: int | None = None, batc
     batch_dims: so many axes in front belong together, and each example is gathered from by itself (axis = batch_dims).
     Raises OutOfRangeError for a position outside the axis, ShapeError for a batch_dims that does not fit.
     """
+    if not is_tensor(indices):
+        fail(DTypeError, f"gather: indices is {indices!r}, and for a Blob it is a tensor of integers",
+             "flow.gather(params, indices, axis=1); flow.dim_gather(x, dim, index) is the modern meaning", params=params)  # fmt: skip
     shape, batch_dims = params.spec.shape, integer(batch_dims, "batch_dims")
     axis = batch_dims if axis is None else axis_of(axis, len(shape), params)
     if not batch_dims:

@@ -10,6 +10,7 @@ from ..core.functions.arguments import to
 from ..core.ops import index as i
 from ..core.random import Generator
 from ..core.spec import as_dtype, int32
+from .missing import teller
 from .opname import folded, takes_name
 
 
@@ -34,3 +35,6 @@ def generate_random_batch_permutation_indices(value, seed: int | None = None, na
 def shuffle(value, seed: int | None = None, name: str | None = None):
     """The slices along the first axis in random order."""
     return i.take(value, generate_random_batch_permutation_indices(value, seed), axis=0)
+
+
+__getattr__ = teller("flow.random", globals())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..core.errors import OptimError
+from ..core.ir import where_text
 from ..core.op import fail
 from ..core.ops.elementwise import where
 from ..core.ops.shape import cast
@@ -105,7 +106,12 @@ class Optimizer:
         pairs: (variable, weight, gradient) of each trainable variable that the losses depend on.
         """
         policy = self.loss_scale_policy
-        updates = list(self.updates(build, pairs))
+        try:
+            updates = list(self.updates(build, pairs))
+        except OptimError as error:  # the job function has ended: the line to look at is that of minimize
+            if (line := getattr(build, "minimized_at", None)) is not None:
+                error.where = f"at {where_text(line)}"
+            raise
         good = policy.advance(build, [g for _, _, g in pairs]) if policy is not None and pairs else None
         news = [(target, new if good is None else kept(good, new, target)) for target, new in updates]
         for target, new in news:  # after all of them are there: a write changes what its target stands for

@@ -199,25 +199,26 @@ class LoadReport:
 
         missing: variables to tell of.  sure: the numbers were meant for the jobs that are there.
         """
-        if not self.loaded:
-            if self.whole and sure and not self.pending and not self.told and self.names:
+        if self.whole and not self.loaded:
+            if sure and not self.pending and not self.told and self.names:
                 self.told = True
                 self.nothing_fits()
             return
         taken = set(self.loaded)
-        left = [name for name in weights(self.names) if name not in taken] if not self.pending and not self.told else []
+        left = [name for name in weights(self.names) if name not in taken]
+        left = left if self.expecting and not self.pending and not self.told else []
         self.told |= bool(left)
         found = {"missing": missing if self.whole else [], "unexpected": left}
         if any(found.values()):
             counts = {"missing": "variable(s) of the job not in it", "unexpected": "name(s) that no variable has"}
             warn(f"{self.source} fits in part: " + ", ".join(f"{len(found[k])} {counts[k]}" for k in found if found[k]),
                  "the report that load returns has all names; a name is made of scopes and layers, joined by -",
-                 **{k: Plain(v) for k, v in {"loaded": self.loaded, **found}.items() if v})  # fmt: skip
+                 loaded=Plain(self.loaded), **{k: Plain(v) for k, v in found.items() if v})  # fmt: skip
 
     def nothing_fits(self) -> NoReturn:
         here = list(self.session.variables)
-        near = [(a, b[0]) for a in weights(self.names) if (b := difflib.get_close_matches(a, here, 1, 0.6))]
-        hint = f"{near[0][0]} may be {near[0][1]}: rename in {{...}} for flow.load_variables" if near else "the checkpoint of this model"
+        near = max([(difflib.SequenceMatcher(None, a, b).ratio(), a, b) for a in weights(self.names)[:100] for b in here[:100]])
+        hint = f"{near[1]} may be {near[2]}: rename it in a dict for flow.load_variables" if near[0] > 0.6 else "that of this model"
         refuse(f"{self.source} has no variable of this session: it belongs to another model", hint,
                it_has=some(weights(self.names)), wanted=some(here))  # fmt: skip
 

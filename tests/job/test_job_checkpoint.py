@@ -1,0 +1,607 @@
+"""Checkpoints of job functions: resumed runs, waiting names, reports, barriers, and what misuse is told."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import CheckpointError, JobError, MinflowWarning
+from minflow.core.random import default_generator
+from minflow.job import typing as tp
+from minflow.job.checkpoint import CheckPoint, LoadReport, SimpleCheckPointManager, get, get_all_variables, load_variables, save
+from minflow.job.folder import FileVariable
+from minflow.job.function import clear_default_session, get_variable, global_function
+from minflow.job.initializers import random_normal_initializer
+from minflow.job.optimizer import SGD, Adam
+from minflow.job.schedule import PiecewiseConstantScheduler
+from minflow.job.session import default_session
+from minflow.job.stream import STREAM
+
+X = np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
+NORMAL = random_normal_initializer()
+SAMPLE = tp.Numpy.Placeholder((4, 3))
+
+
+@pytest.fixture(autouse=True)
+def session():
+    clear_default_session()
+    flow.manual_seed(5)
+    yield default_session()
+    clear_default_session()
+
+
+def rate(value=0.1):
+    return PiecewiseConstantScheduler([], [value])
+
+
+def model(x, units=2, names=("w", "b")):
+    w = get_variable(names[0], (units, 3), initializer=NORMAL)
+    b = get_variable(names[1], (units,))
+    return x @ w.T + b
+
+
+def train_job(optimizer=Adam, drop=0.5, units=2, name="train", returns=tp.Numpy):
+    def train(x: SAMPLE) -> returns:
+        loss = model(flow.nn.functional.dropout(x, drop), units) ** 2
+        optimizer(rate()).minimize(loss)
+        return loss
+
+    train.__name__ = name
+    return global_function(type="train")(train)
+
+
+def eval_job(units=2, names=("w", "b"), name="evaluate"):
+    def evaluate(x: SAMPLE) -> tp.Numpy:
+        return model(x, units, names)
+
+    evaluate.__name__ = name
+    return global_function()(evaluate)
+
+
+def restart():
+    """As a new process: another seed, nothing defined."""
+    clear_default_session()
+    flow.manual_seed(99)
+
+
+# ---- a run that is resumed ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", [Adam, SGD])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer, compiled):
+    """Bit for bit: variables, what the optimizer keeps, the step (warm-up and decay), and the masks of dropout."""
+    train = train_job(optimizer)
+    for _ in range(3):
+        train(X)
+    CheckPoint().save(tmp_path / "m")
+    expected = [train(X) for _ in range(4)]
+    restart()
+    train = train_job(optimizer)
+    if compiled:
+        train(X)
+    report = CheckPoint().load(tmp_path / "m")
+    assert set(report.loaded) == ({"w", "b", *report.names} if compiled else set())
+    got = [train(X) for _ in range(4)]
+    assert all(np.array_equal(a, b) for a, b in zip(expected, got))
+    assert not np.array_equal(expected[0], expected[1])
+    assert default_session().steps == {"train": 7} and report.missing == report.unexpected == []
+
+
+def test_step_reaches_the_schedule(tmp_path):
+    def define():
+        @global_function(type="train")
+        def train(x: SAMPLE) -> tp.Numpy:
+            w = get_variable("w", (2, 3))
+            SGD(PiecewiseConstantScheduler([1], [1.0, 100.0]), momentum=0).minimize(x @ w.T)
+            return w
+
+        return train
+
+    train = define()
+    for _ in range(2):
+        train(X + 1)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    train = define()
+    CheckPoint().load(tmp_path / "m")
+    before, after = train(X + 1), train(X + 1)
+    assert np.allclose(after - before, 50 * before)  # two steps at rate 1 lie behind, this one is at 100
+
+
+def test_evaluation_in_another_program(tmp_path):
+    """The optimizer's state and the step are not asked of it, and its random numbers are its own."""
+    train, evaluate = train_job(), eval_job()
+    train(X)
+    expected = evaluate(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    evaluate = eval_job()
+    report = CheckPoint().load(tmp_path / "m")
+    assert default_generator.initial_seed() == 99
+    assert np.array_equal(evaluate(X), expected)
+    assert report.loaded == ["w", "b"] and sorted(report.unexpected) == ["b-m", "b-v", "w-m", "w-v"]
+    assert sorted(get_all_variables()) == ["b", "w"]
+
+
+def test_optimizer_state_waits_for_the_train_job(tmp_path):
+    train = train_job()
+    train(X)
+    CheckPoint().save(tmp_path / "m")
+    expected = [train(X), train(X)]
+    restart()
+    evaluate, train = eval_job(), train_job()
+    report = CheckPoint().load(tmp_path / "m")
+    evaluate(X)
+    assert report.loaded == ["w", "b"] and "(waiting for train)" in repr(report)
+    assert [train(X).tolist(), train(X).tolist()] == [x.tolist() for x in expected]
+    assert report.unexpected == [] and not default_session().waiting
+
+
+def test_a_failed_trace_keeps_what_waits(tmp_path):
+    evaluate = eval_job()
+    expected = evaluate(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    bad = True
+
+    @global_function()
+    def evaluate(x: SAMPLE) -> tp.Numpy:
+        y = model(x)
+        return [] if bad else y
+
+    CheckPoint().load(tmp_path / "m")
+    with pytest.raises(JobError):
+        evaluate(X)
+    bad = False
+    assert np.array_equal(evaluate(X), expected)
+
+
+def test_saved_before_the_first_call(tmp_path):
+    """The jobs are compiled so that there is something to save; training then starts from there."""
+    train, evaluate = train_job(), eval_job()
+    CheckPoint().save(tmp_path / "m")
+    expected = train(X)
+    restart()
+    train = train_job()
+    CheckPoint().load(tmp_path / "m")
+    assert np.array_equal(train(X), expected)
+    assert get(tmp_path / "m")["System-Train-TrainStep-train"].numpy().tolist() == [0]
+    del evaluate
+
+
+# ---- the folder --------------------------------------------------------------------------------------------------------
+
+
+def test_layout(tmp_path):
+    train = train_job(SGD)
+    train(X)
+    CheckPoint().save(str(tmp_path / "m"))
+    names = {"w", "b", "w-momentum", "b-momentum", "System-Train-TrainStep-train", "System-Random-State"}
+    assert {p.name for p in (tmp_path / "m").iterdir()} == {*names, "snapshot_done"}
+    assert np.array_equal(np.fromfile(tmp_path / "m/w/out", "<f4").reshape(2, 3), get_all_variables()["w"].numpy())
+    assert (tmp_path / "m/System-Train-TrainStep-train/out").read_bytes() == (1).to_bytes(8, "little")
+    assert (tmp_path / "m/b/meta").read_text() == "shape {\n  dim: 2\n}\ndata_type: kFloat\n"
+
+
+def test_oldest_layout(tmp_path):
+    """Without meta: the variables know their shapes, those that are there and those that come."""
+    evaluate = eval_job()
+    expected = evaluate(X)
+    CheckPoint().save(tmp_path / "m")
+    for meta in (tmp_path / "m").glob("*/meta"):
+        meta.unlink()
+    for called in (True, False):
+        restart()
+        evaluate = eval_job()
+        if called:
+            assert not np.array_equal(evaluate(X), expected)
+        CheckPoint().load(tmp_path / "m")
+        assert np.array_equal(evaluate(X), expected)
+    restart()
+    evaluate = eval_job(units=3)
+    CheckPoint().load(tmp_path / "m")
+    with pytest.raises(CheckpointError, match=r"(?s)w has 24 bytes, and float32\[3, 3\]"):
+        evaluate(X)
+
+
+def test_get_and_save_again(tmp_path):
+    train = train_job()
+    train(X)
+    everything = get_all_variables()
+    save(tmp_path / "m")
+    found = get(tmp_path / "m")
+    assert set(everything) == set(found) - {"System-Random-State"}
+    assert all(isinstance(v, FileVariable) for v in found.values())
+    assert all(np.array_equal(found[n].numpy(), v.numpy()) for n, v in everything.items())
+    assert get(tmp_path / "m/w").numpy().tolist() == everything["w"].numpy().tolist()
+    save(tmp_path / "n", {"w": found["w"], "t": everything["b"], "a": X, "v": default_session().variables["b"], "n": np.float64(3)})
+    again = get(tmp_path / "n")
+    assert {n: f"{v.dtype.name}{v.shape}" for n, v in again.items()} == {
+        "a": "float32(4, 3)", "n": "float64()", "t": "float32(2,)", "v": "float32(2,)", "w": "float32(2, 3)"}  # fmt: skip
+    assert again["n"].numpy() == 3.0 and np.array_equal(again["a"].numpy(), X)
+
+
+def test_copies(session):
+    """What is given out does not change with the training, nor the training with it."""
+    train = train_job(drop=0.0)
+    train(X)
+    before = get_all_variables()
+    kept = before["w"].numpy().copy()
+    train(X)
+    assert np.array_equal(before["w"].numpy(), kept) and not np.array_equal(get_all_variables()["w"].numpy(), kept)
+    before["w"].fill_(0)
+    assert session.variables["w"].numpy().any()
+    array = np.ones((2, 3), "float32")
+    load_variables({"w": array})
+    array[:] = 7
+    assert (session.variables["w"].numpy() == 1).all()
+
+
+# ---- loading into variables that are there -----------------------------------------------------------------------------
+
+
+def test_load_variables(session):
+    evaluate = eval_job()
+    evaluate(X)
+    with pytest.warns(MinflowWarning, match="(?s)the dict fits in part: 1 name.*loaded +w, b.*unexpected +later-w"):
+        report = load_variables({"w": np.full((2, 3), 2, "float32"), "b": flow.ones(2), "later-w": np.zeros(3)})
+    assert evaluate(X).tolist() == (X @ np.full((3, 2), 2, "float32") + 1).tolist()
+    assert isinstance(report, LoadReport) and report.loaded == ["w", "b"] and report.unexpected == ["later-w"]
+    assert "2 variables loaded" in repr(report) and "later-w" in repr(report)
+
+
+def test_names_in_part(session):
+    """A dict of some is no mistake; names that nothing has can be made one."""
+    eval_job()(X)
+    report = load_variables({"w": np.zeros((2, 3), "float32")})
+    assert report.missing == ["b"]
+    with pytest.warns(MinflowWarning, match="(?s)loaded +none.*unexpected +W"):
+        load_variables({"W": np.ones((2, 3), "float32")})
+    with pytest.raises(CheckpointError, match="(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b"):
+        load_variables({"bb": np.zeros(2, "float32"), "w": np.ones((2, 3), "float32")}, ignore_mismatch=False)
+    assert not session.variables["w"].numpy().any()
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_checkpoint_in_part_is_told(tmp_path, called):
+    """Fine-tuning: what is not in the checkpoint starts anew, and is named; so is what nobody took."""
+    eval_job(names=("w", "old"))(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    evaluate = eval_job(names=("w", "head"))
+    if called:
+        evaluate(X)
+        with pytest.warns(MinflowWarning, match="(?s)fits in part: 1 variable.*loaded +w\\n.*missing +head\\n.*unexpected +old") as told:
+            report = CheckPoint().load(tmp_path / "m")
+    else:
+        report = CheckPoint().load(tmp_path / "m")
+        with pytest.warns(MinflowWarning, match="(?s)fits in part: 1 variable.*loaded +w\\n.*missing +head\\n.*unexpected +old") as told:
+            evaluate(X)
+    assert len(told) == 1 and "test_job_checkpoint.py" in str(told[0].message)
+    assert (report.loaded, report.missing, report.unexpected) == (["w"], ["head"], ["old"])
+    evaluate(X)
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_wrong_checkpoint(tmp_path, called):
+    eval_job(names=("conv1-weight", "conv1-bias"))(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    evaluate = eval_job(names=("conv2-weight", "dense-bias"))
+    text = "(?s)another model.*it has +conv1-bias, conv1-weight.*wanted +conv2-weight, dense-bias.*conv1-weight may be conv2-weight"
+    if called:
+        expected = evaluate(X)
+        with pytest.raises(CheckpointError, match=text):
+            CheckPoint().load(tmp_path / "m")
+        assert np.array_equal(evaluate(X), expected)
+    else:
+        CheckPoint().load(tmp_path / "m")
+        with pytest.raises(CheckpointError, match=text):
+            evaluate(X)
+        evaluate(X)  # told once
+
+
+def test_jobs_that_a_checkpoint_is_not_for(tmp_path):
+    """A job without variables, and one that is defined later, are no sign of a wrong checkpoint."""
+    eval_job()(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+
+    @global_function()
+    def double(x: SAMPLE) -> tp.Numpy:
+        return x * 2
+
+    CheckPoint().load(tmp_path / "m")
+    double(X)
+    eval_job()(X)
+    restart()
+    CheckPoint().load(tmp_path / "m")
+    eval_job(names=("v", "c"), name="first")(X)
+    eval_job(name="second")(X)
+
+
+def test_sizes_that_differ(tmp_path):
+    train = train_job()
+    train(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    evaluate = eval_job(units=5)
+    before = evaluate(X)
+    with pytest.raises(CheckpointError) as caught:
+        CheckPoint().load(tmp_path / "m")
+    fits = "w  float32[2, 3] is loaded, the variable is float32[5, 3]"
+    for text in ("2 variables", "not fit, so nothing was loaded", fits, "b  float32[2]"):
+        assert text in str(caught.value)
+    assert np.array_equal(evaluate(X), before)
+    with pytest.raises(CheckpointError, match=r"(?s)1 variable of the dict does not fit.*b +float64\[5\] is loaded.*float32\[5\]"):
+        load_variables({"w": np.zeros((5, 3), "float32"), "b": np.zeros(5)})
+    assert np.array_equal(evaluate(X), before)
+
+
+def test_sizes_that_differ_later(tmp_path):
+    eval_job()(X)
+    CheckPoint().save(tmp_path / "m")
+    restart()
+    evaluate = eval_job(units=5)
+    CheckPoint().load(tmp_path / "m")
+    for _ in range(2):
+        with pytest.raises(JobError, match=r"(?s)variable w.*float32\[2, 3\].*float32\[5, 3\]"):
+            evaluate(X)
+    assert eval_job(units=2)(X).shape == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        ([1.0], ["'w' is a list", "np.array"]),
+        (np.array(["a"]), ["no variable can be of dtype <U1"]),
+        (np.zeros(2, "complex64"), ["complex64", "astype"]),
+        (None, ["'w' is a NoneType"]),
+    ],
+)
+def test_values_that_are_none(tmp_path, value, texts):
+    for call in (lambda: load_variables({"w": value}), lambda: save(tmp_path / "m", {"w": value})):
+        with pytest.raises(CheckpointError) as caught:
+            call()
+        assert all(text in str(caught.value) for text in [*texts, "test_job_checkpoint.py"])
+    assert not (tmp_path / "m").exists()
+
+
+def test_blob_has_no_numbers(tmp_path):
+    @global_function()
+    def job(x: SAMPLE) -> tp.Numpy:
+        save(tmp_path / "m", {"x": x})
+        return x
+
+    with pytest.raises(CheckpointError, match="(?s)'x' is a Blob of a job function, which has no numbers"):
+        job(X)
+
+
+@pytest.mark.parametrize("values", [[("w", X)], {3: X}, None])
+def test_no_dict(values):
+    with pytest.raises(CheckpointError, match="(?s)load_variables: .*(dict name -> numbers|names of variables are texts)"):
+        load_variables(values)
+
+
+@pytest.mark.parametrize("value", [np.array([-1]), np.array([1, 2]), np.array([0.5]), np.zeros((0,), "int64")])
+def test_no_number_of_steps(session, value):
+    with pytest.raises(CheckpointError, match="System-Train-TrainStep-train is no number of steps"):
+        load_variables({"System-Train-TrainStep-train": value})
+    assert session.steps == {}
+
+
+def test_no_state_of_random_numbers(session):
+    with pytest.raises(CheckpointError, match=r"System-Random-State is not the state of a generator"):
+        load_variables({"System-Random-State": np.zeros(3, "int64")})
+
+
+# ---- folders that are no checkpoint ------------------------------------------------------------------------------------
+
+
+def test_not_over_another(tmp_path):
+    train = train_job()
+    train(X)
+    check_point = CheckPoint()
+    check_point.save(tmp_path / "m")
+    with pytest.raises(CheckpointError, match="(?s)CheckPoint.save: the folder .*m is not empty.*it holds.*snapshot_done.*rmtree"):
+        check_point.save(tmp_path / "m")
+    train(X)  # goes on
+
+
+def test_no_checkpoint_there(tmp_path):
+    eval_job()(X)
+    CheckPoint().save(tmp_path / "lenet_models_1")
+    with pytest.raises(CheckpointError, match='(?s)there is no folder .*checkpoints there +lenet_models_1.*Try: ".*lenet_models_1"'):
+        CheckPoint().load(tmp_path / "lenet_model_1")
+    with pytest.raises(CheckpointError, match="(?s)no folder .*getcwd"):
+        CheckPoint().load(tmp_path / "nowhere" / "m")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("")
+    with pytest.raises(CheckpointError, match="(?s)notes is no checkpoint.*a.txt"):
+        CheckPoint().load(tmp_path / "notes")
+    flow.save({"w": flow.zeros(2)}, tmp_path / "other")
+    with pytest.raises(CheckpointError, match="(?s)other is no checkpoint.*flow.load"):
+        get(tmp_path / "other")
+    with pytest.raises(CheckpointError, match="(?s)is a file, and a checkpoint.*flow.load"):
+        get(tmp_path / "other" / "data.safetensors")
+    with pytest.raises(CheckpointError, match='(?s)folder of one variable.*"[^"]*lenet_models_1"'):
+        CheckPoint().load(tmp_path / "lenet_models_1" / "w")
+    with pytest.raises(CheckpointError, match='(?s)snapshot_done.*Try: "[^"]*lenet_models_1"'):
+        CheckPoint().load(tmp_path)
+
+
+def test_unfinished(tmp_path):
+    eval_job()(X)
+    CheckPoint().save(tmp_path / "m")
+    (tmp_path / "m" / "snapshot_done").unlink()
+    with pytest.raises(CheckpointError, match="(?s)no file snapshot_done.*b, w.*load_variables"):
+        CheckPoint().load(tmp_path / "m")
+    assert load_variables(get(tmp_path / "m")).loaded == ["w", "b"]
+
+
+def test_damaged_variable_loads_nothing(tmp_path, session):
+    evaluate = eval_job()
+    evaluate(X)
+    CheckPoint().save(tmp_path / "m")
+    load_variables({"w": np.ones((2, 3), "float32")})
+    out = tmp_path / "m" / "b" / "out"
+    out.write_bytes(out.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=r"(?s)'b' of the checkpoint: its file is truncated: 7 bytes, and float32\[2\] has 8"):
+        CheckPoint().load(tmp_path / "m")
+    assert (session.variables["w"].numpy() == 1).all()
+
+
+def test_nothing_to_save(tmp_path):
+    with pytest.raises(CheckpointError, match="(?s)CheckPoint.save: .*no job function is defined"):
+        CheckPoint().save(tmp_path / "m")
+
+    @global_function()
+    def double(x: SAMPLE) -> tp.Numpy:
+        return x * 2
+
+    with pytest.raises(CheckpointError, match="(?s)no job function has a layer.*jobs +double"):
+        get_all_variables()
+
+    @global_function(type="train")
+    def broken(x: SAMPLE) -> tp.Numpy:
+        return model(x)
+
+    with pytest.raises(CheckpointError, match="(?s)cannot be compiled.*job broken +JobError: .*no optimizer"):
+        CheckPoint().save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+# ---- between the steps -------------------------------------------------------------------------------------------------
+
+
+def test_saving_waits_for_the_queue(tmp_path):
+    """Asynchronous steps that were submitted are in it, and their callbacks have run."""
+    train = train_job(name="sync_one", drop=0.0)
+    for _ in range(6):
+        train(X)
+    expected = get_all_variables()["w"].numpy()
+    restart()
+    flow.manual_seed(5)
+    train, calls, gate = train_job(drop=0.0, returns=tp.Callback[tp.Numpy]), [], threading.Event()
+    train(X)(lambda loss: (gate.wait(60), calls.append(loss)))
+    threading.Timer(0.05, gate.set).start()
+    for _ in range(5):
+        train(X)(calls.append)
+    CheckPoint().save(tmp_path / "m")
+    assert len(calls) == 6
+    assert np.array_equal(get(tmp_path / "m")["w"].numpy(), expected)
+    assert get(tmp_path / "m")["System-Train-TrainStep-train"].numpy() == 6
+
+
+def test_no_torn_step_while_another_thread_trains():
+    """Two variables that every step makes equal are equal in each copy."""
+
+    @global_function(type="train")
+    def train(x: SAMPLE) -> tp.Callback[tp.Numpy]:
+        a, b = get_variable("a", (200, 3)), get_variable("b", (200, 3))
+        SGD(rate(), momentum=0).minimize([x @ a.T, x @ b.T])
+        return x
+
+    stop = threading.Event()
+
+    def go():
+        while not stop.is_set():
+            train(X + 1)
+
+    train(X + 1).get()
+    thread = threading.Thread(target=go)
+    thread.start()
+    try:
+        steps, end = [], time.monotonic() + 60
+        while len(set(steps)) < 30 and time.monotonic() < end:
+            found = get_all_variables()
+            assert np.array_equal(found["a"].numpy(), found["b"].numpy())
+            steps.append(found["System-Train-TrainStep-train"].item())
+    finally:
+        stop.set()
+        thread.join()
+    assert steps == sorted(steps) and len(set(steps)) == 30
+
+
+def test_inside_a_callback(tmp_path):
+    train, told = train_job(returns=tp.Callback[tp.Numpy]), []
+
+    def callback(loss):
+        for call in (lambda: CheckPoint().save(tmp_path / "m"), lambda: load_variables({}), get_all_variables):
+            with pytest.raises(JobError, match="inside a callback") as caught:
+                call()
+            told.append(str(caught.value).split(" inside")[0])
+
+    train(X)(callback)
+    STREAM.sync()
+    assert told == ["CheckPoint.save", "flow.load_variables", "flow.get_all_variables"]
+
+
+def test_error_of_a_step_is_told_first(tmp_path):
+    train = train_job(returns=tp.Callback[tp.Numpy])
+
+    def callback(loss):
+        raise ValueError("mine")
+
+    train(X)(callback)
+    with pytest.raises(JobError, match=r"step \d+ of train.*mine"):
+        CheckPoint().save(tmp_path / "m")
+    CheckPoint().save(tmp_path / "m")
+
+
+def test_init():
+    """Nothing, before and after the first call; it says so where training would seem to start anew."""
+    check_point = CheckPoint()
+    check_point.init()
+    train = train_job()
+    check_point.init()
+    train(X)
+    before = get_all_variables()["w"].numpy()
+    with pytest.warns(MinflowWarning, match="(?s)CheckPoint.init leaves.*steps of train +1.*clear_default_session"):
+        check_point.init()
+    assert np.array_equal(get_all_variables()["w"].numpy(), before)
+
+
+# ---- the manager -------------------------------------------------------------------------------------------------------
+
+
+def test_manager(tmp_path):
+    train = train_job()
+    manager = SimpleCheckPointManager(tmp_path / "a" / "b")
+    assert manager.list_checkpoints() == [] and manager.latest_checkpoint() is None
+    assert manager.initialize_or_restore() is None
+    train(X)
+    names = [manager.list_checkpoints()[0], manager.save()]
+    expected = train(X)
+    assert manager.list_checkpoints() == names and manager.latest_checkpoint() == names[1]
+    assert all(name.startswith("snapshot_2") for name in names)
+    os.mkdir(tmp_path / "a/b/snapshot_9")  # not finished
+    os.mkdir(tmp_path / "a/b/other")
+    restart()
+    train = train_job()
+    report = SimpleCheckPointManager(tmp_path / "a" / "b").initialize_or_restore()
+    assert np.array_equal(train(X), expected) and "w" in report.loaded
+
+
+def test_manager_orders_by_time_even_if_the_clock_goes_back(tmp_path):
+    eval_job()(X)
+    manager = SimpleCheckPointManager(str(tmp_path), prefix="m-")
+    (tmp_path / "m-29990101_000000_999999").mkdir()
+    (tmp_path / "m-29990101_000000_999999" / "snapshot_done").write_text("")
+    assert [manager.save(), manager.save()] == ["m-29990101_000001_000000", "m-29990101_000001_000001"]
+    (tmp_path / "m-x").mkdir()
+    (tmp_path / "m-x" / "snapshot_done").write_text("")
+    assert manager.save() == "m-x_1" == manager.latest_checkpoint()
+
+
+def test_manager_in_the_wrong_place(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="(?s)file cannot be a folder"):
+        SimpleCheckPointManager(tmp_path / "file")
+    for prefix in ("a/b", "../x", 3):
+        with pytest.raises(CheckpointError, match="(?s)the prefix is the beginning of a name"):
+            SimpleCheckPointManager(tmp_path, prefix)

@@ -1,6 +1,13 @@
-"""Which rank of how many this process is. One process alone is rank 0 of 1."""
+"""Which rank of how many this process is: one process alone is rank 0 of 1. And settings of the job functions' generation.
+
+SETTINGS: what was set for a cluster, by name; on one machine it is recorded and has no effect.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+SETTINGS: dict[str, Any] = {}
 
 
 def get_rank() -> int:
@@ -21,3 +28,48 @@ def get_world_size() -> int:
 def get_node_size() -> int:
     """How many machines work together."""
     return 1
+
+
+def init() -> bool:
+    """Start the environment. Accepted: there is nothing to start."""
+    return True
+
+
+def current_resource() -> dict[str, Any]:
+    """What was set."""
+    return dict(SETTINGS)
+
+
+def machine(*machines: Any) -> None:
+    """The machines of a cluster, each `{"addr": "192.168.1.1"}`; recorded."""
+    SETTINGS["machine"] = list(machines[0]) if len(machines) == 1 and isinstance(machines[0], list | tuple) else list(machines)
+
+
+def ctrl_port(port: int) -> None:
+    """The port that machines would talk over; recorded."""
+    SETTINGS["ctrl_port"] = port
+
+
+def data_port(port: int) -> None:
+    """The port that data would go over; recorded."""
+    SETTINGS["data_port"] = port
+
+
+def grpc_use_no_signal(on: bool = True) -> None:
+    """Recorded."""
+    SETTINGS["grpc_use_no_signal"] = on
+
+
+def log_dir(path: str) -> None:
+    """Recorded: there are no log files."""
+    SETTINGS["log_dir"] = path
+
+
+def logtostderr(on: bool) -> None:
+    """Recorded."""
+    SETTINGS["logtostderr"] = on
+
+
+def logbuflevel(level: int) -> None:
+    """Recorded."""
+    SETTINGS["logbuflevel"] = level

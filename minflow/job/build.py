@@ -96,6 +96,7 @@ class JobBuild:
         self.minimized_at: Any = None
         self.losses: list[Tensor] = []
         self.problems: list[MinflowError] = []
+        self.collisions: set[tuple] = set()
         self.numbers: dict[Any, Tensor] = {}
         self.outputs: list[list[Tensor]] = []
         self.value: Any = None
@@ -117,9 +118,11 @@ class JobBuild:
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
             first = self.named[name]
-            self.problem(JobError(f"two layers of job {self.job.name} are named alike: {name!r} is there already",
-                                  values={"first": f"at {where_text(first)}", "again": f"at {where_text(line)}"}, where=here(),
-                                  hint='name="hidden" and name="output": by its name another job shares the numbers of a layer'))  # fmt: skip
+            if (first, line) not in self.collisions:  # a layer has several variables, and is told of once
+                self.collisions.add((first, line))
+                self.problem(JobError(f"two layers of job {self.job.name} are named alike: {name!r} is there already",
+                                      values={"first": f"at {where_text(first)}", "again": f"at {where_text(line)}"}, where=here(),
+                                      hint='name="hidden" and name="output": by its name another job shares the numbers of a layer'))  # fmt: skip
             number = 2
             while f"{name}.{number}" in self.named:
                 number += 1

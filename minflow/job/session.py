@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.executor import LOCK
 from ..core.errors import JobError
 from ..core.op import here
 from ..core.random import Generator, default_generator, derive_key
@@ -34,7 +35,8 @@ class Variable:
     def numpy(self) -> np.ndarray:
         """Its numbers now, copied: waits for every step that was submitted."""
         STREAM.sync()
-        return self.tensor.array.copy()
+        with LOCK:  # a run may go on submitting
+            return self.tensor.array.copy()
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         array = self.numpy()
@@ -43,9 +45,10 @@ class Variable:
     def set(self, array: np.ndarray) -> None:
         """New numbers, of the same shape, in place; waits for every step that was submitted."""
         STREAM.sync()
-        self.tensor.array[...] = array
-        if self.tensor.cell is not None:
-            self.tensor.cell.version += 1
+        with LOCK:
+            self.tensor.array[...] = array
+            if self.tensor.cell is not None:
+                self.tensor.cell.version += 1
 
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})"

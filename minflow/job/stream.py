@@ -245,15 +245,11 @@ class Stream:
         self.tell()
 
     def idle(self, timeout: float | None = None) -> bool:
-        end = None if timeout is None else clock() + timeout
-        while self.queue:
-            try:
-                tail = self.queue[-1]
-            except IndexError:
-                return True
-            if not tail.over.wait(None if end is None else end - clock()):
-                return False
-        return True
+        """Wait until all that is in the queue now has ended; what a run adds meanwhile is not waited for."""
+        try:
+            return self.queue[-1].over.wait(timeout)
+        except IndexError:
+            return True
 
     def tell(self) -> None:
         """Raise the first error that nobody has been told of; once."""
@@ -269,9 +265,10 @@ class Stream:
             if entry[0] is step:
                 self.errors.remove(entry)
 
-    def cancel_queued(self) -> int:
-        """Cancel every step that has not started. How many there were."""
-        return sum([step.cancel() for step in tuple(self.queue) if isinstance(step, Step) and step.state == "queued"])
+    def cancel_queued(self, owner: Any = None) -> int:
+        """Cancel the steps that have not started, those of a run or those of no run. How many there were."""
+        waiting = [step for step in tuple(self.queue) if isinstance(step, Step) and step.owner is owner and step.state == "queued"]
+        return sum([step.cancel() for step in waiting])
 
     def refuse_inside(self, what: str) -> None:
         if self.thread is not None and threading.get_ident() == self.thread.ident:
@@ -281,6 +278,12 @@ class Stream:
     def list(self) -> list[Any]:
         """Handles of what is in flight: steps, then runs."""
         return [s for s in tuple(self.queue) if isinstance(s, Step)] + [run for run in self.runs if not run.done()]
+
+    def background(self, run: Any) -> None:
+        """Run `run.loop` on a thread of its own."""
+        self.notebook()
+        self.runs = [known for known in self.runs if not known.done()] + [run]
+        threading.Thread(target=run.loop, name=f"minflow run of {run.job.name}", daemon=True).start()
 
     def call_late(self, step: Step) -> None:
         self.ready()
@@ -368,6 +371,8 @@ class Stream:
         for queued in tuple(self.queue):
             if isinstance(queued, Step) and queued.state == "queued" and queued.cancel():
                 queued.error = cancelled(queued, step)
+                if queued.owner is not None:
+                    queued.owner.failed(queued.error)
         step.computed.open()
 
     def hurry(self, active: bool) -> None:
@@ -409,7 +414,11 @@ class Stream:
         for run in self.runs:
             run.stop()
         try:
-            if not self.idle(EXIT):
+            ended = all([run.over.wait(EXIT) for run in self.runs]) and self.idle(EXIT)
+            for run in self.runs:
+                if run.error is not None and not run.told:
+                    raise run.error
+            if not ended:
                 print(f"minflow: {self.list()} did not end within {EXIT:.0f} s of the program's end", file=sys.stderr)
             self.tell()
         except KeyboardInterrupt:

@@ -74,7 +74,7 @@ def text(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Leaf):
         if annotation.shape is None:
             return annotation.__name__
-        return f"{annotation.__name__}({annotation.shape}, dtype={annotation.dtype.name})"
+        return f"{annotation.__mro__[1].__name__}({annotation.shape}, dtype={annotation.dtype.name})"
     arguments = typing.get_args(annotation)
     if arguments:
         origin = typing.get_origin(annotation)

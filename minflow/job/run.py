@@ -1,0 +1,165 @@
+"""flow.start: a whole loop over a loader, on a thread of its own; the cell returns at once.
+
+    run = flow.start(train_job, loader, epochs=3, callback=show)
+    run.pause(); run.resume(); run.stop(); run.result()
+
+All of these act between steps. Read next: `stream.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import JobError
+from ..core.op import here
+from ..core.tensor import Tensor
+from .function import Job
+from .signature import described
+from .stream import STREAM, Gate, Step, Stopped, check_arity, clock
+
+
+class Run:
+    """A loop that submits steps of a job, and the handle on it.
+
+    state: "running", "paused", "stopped", "failed" or "done".  epoch: from 1.  steps: how many have ended.
+    values: of each step the mean of its first array, such as the loss.  started, ended: `time.perf_counter` seconds.
+    """
+
+    def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
+        self.job, self.loader, self.epochs, self.callback = job, loader, epochs, callback
+        self.epoch, self.steps, self.values = 0, 0, []
+        self.error: BaseException | None = None
+        self.last: Any = None
+        self.stopping, self.told = False, False
+        self.going, self.over = Gate(), Gate()
+        self.going.open()
+        self.started, self.ended = clock(), None
+
+    @property
+    def state(self) -> str:
+        if self.over.opened:
+            return "failed" if self.error is not None else "stopped" if self.stopping else "done"
+        return "running" if self.going.opened else "paused"
+
+    # ---- the handle --------------------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Submit no further step; those in flight end."""
+        if self.going.opened and not self.done():
+            self.going = Gate()
+
+    def resume(self) -> None:
+        """Go on with the next batch."""
+        self.going.open()
+
+    def stop(self) -> None:
+        """End after the step that runs; what is queued behind it is cancelled. The parameters are those of that step."""
+        self.stopping = True
+        STREAM.cancel_queued(self)
+        self.going.open()
+
+    def done(self) -> bool:
+        """Has it ended, well or badly?"""
+        return self.over.opened
+
+    def result(self, timeout: float | None = None) -> Any:
+        """What its last step gave; waits for the end. Raises the error of a step, of the callback or of the loader; TimeoutError
+        after `timeout` seconds. Interrupting the wait leaves the run running."""
+        STREAM.refuse_inside("waiting for a run")
+        if not self.over.wait(timeout):
+            raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
+        if self.error is not None:
+            self.told = True
+            raise self.error
+        return self.last
+
+    def __repr__(self) -> str:
+        return f"<run of {self.job.name}: {self.state}, epoch {self.epoch} of {self.epochs}, {self.steps} steps>"
+
+    # ---- the loop, on its thread ---------------------------------------------------------------------------------------------
+
+    def ending(self) -> bool:
+        return self.stopping or self.error is not None
+
+    def failed(self, error: BaseException) -> None:
+        """The first error is kept; the loop ends at its next step."""
+        if self.error is None:
+            self.error = error
+        self.going.open()
+
+    def loop(self) -> None:
+        step: Step | None = None
+        try:
+            for self.epoch in range(1, self.epochs + 1):
+                for batch in self.loader:
+                    self.going.wait()
+                    if self.ending():
+                        raise Stopped
+                    args, kwargs = arguments(batch)
+                    step = self.job.submit(args, kwargs, self.landed, self)
+        except Stopped:
+            pass
+        except BaseException as error:
+            self.failed(error)
+        finally:
+            if step is not None:
+                step.over.wait()
+            self.ended = clock()
+            self.over.open()
+
+    def landed(self, result: Any) -> None:
+        """The callback of every step; on the worker."""
+        self.steps, self.last = self.steps + 1, result
+        first = first_array(result)
+        self.values.append(float(np.mean(first)) if first is not None else float("nan"))
+        if self.callback is not None:
+            self.callback(result)
+
+
+def first_array(result: Any) -> np.ndarray | None:
+    while isinstance(result, list | tuple | dict):
+        if not result:
+            return None
+        result = next(iter(result.values() if isinstance(result, dict) else result))
+    return result
+
+
+def arguments(batch: Any) -> tuple[tuple, dict]:
+    """A batch of a loader as the arguments of a job: a tuple or list by position, a dict by name; tensors as arrays."""
+    if isinstance(batch, Mapping):
+        return (), {key: array_of(value) for key, value in batch.items()}
+    return tuple([array_of(value) for value in (batch if isinstance(batch, tuple | list) else (batch,))]), {}
+
+
+def array_of(value: Any) -> Any:
+    return value.numpy(force=True) if isinstance(value, Tensor) else value
+
+
+def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None = None) -> Run:
+    """Call `job` with every batch of `loader`, `epochs` times, on a thread of its own; gives the Run at once.
+
+    A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result): after every step, on the
+    worker. An iterator can be gone through once only: with several epochs give a list or a DataLoader.
+    """
+    if not isinstance(job, Job):
+        raise JobError("flow.start runs a job function", values={"got": described(job)}, where=here(),
+                       hint="flow.start(train_job, loader), not train_job(...)")  # fmt: skip
+    if callback is not None:
+        if not callable(callback):
+            raise JobError("the callback of a run is not callable", values={"got": described(callback)}, where=here(), hint="callback=show")
+        check_arity(job.name, callback)
+    if not isinstance(loader, Iterable):
+        raise JobError("flow.start takes something to loop over", values={"got": described(loader)}, where=here(),
+                       hint="flow.start(train_job, zip(images, labels)), or a DataLoader")  # fmt: skip
+    if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 1:
+        raise JobError("epochs is an integer above 0", values={"got": repr(epochs)}, where=here(), hint="epochs=1")
+    if epochs > 1 and iter(loader) is loader:
+        raise JobError("an iterator ends after one epoch", values={"epochs": epochs, "loader": type(loader).__name__}, where=here(),
+                       hint="list(zip(images, labels)), or a DataLoader")  # fmt: skip
+    STREAM.refuse_inside("starting a run")
+    run = Run(job, loader, epochs, callback)
+    STREAM.background(run)
+    return run

@@ -382,3 +382,12 @@ def test_repr_says_what_it_is():
     assert "do_bias_correction=False" in clipped and "grad_clipping=grad_clipping.by_global_norm(2)" in clipped
     dynamic = O.SGDW(CONSTANT, loss_scale_policy=O.loss_scale.dynamic_loss_scale(8))
     assert "loss_scale_policy=loss_scale.dynamic_loss_scale(8, 2000, 2)" in repr(dynamic)
+
+
+def test_flow_optimizer_has_its_names_and_tells_of_others():
+    shown = {name for name in dir(flow.optimizer) if name[:1] != "_"} - {"teller"}
+    assert shown >= {"SGD", "LAMB", "warmup", "grad_clipping", "loss_scale", "PolynomialSchduler"} and "sqrt" not in shown
+    with pytest.raises(AttributeError, match="flow.optimizer.RMSProp"):
+        flow.optimizer.Adagrad
+    with pytest.raises(AttributeError, match="did you mean flow.optimizer.CosineScheduler"):
+        flow.optimizer.CosinScheduler

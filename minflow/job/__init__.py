@@ -66,12 +66,20 @@ def of_nn(name: str) -> Any:
     raise missing(name)
 
 
+def dropout(x: Any, rate: float, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Any:
+    """0 with probability rate, else x / (1 - rate); x itself in a predict job. More is told at `minflow.job.nn.dropout`."""
+    from .nn import dropout as drop
+
+    return drop(x, rate, noise_shape, seed, name)
+
+
 def extend(flow: ModuleType) -> None:
     """Give the package the names of job functions: those that modern functions share now, the others when they are used."""
     from .names import merge
 
     merge(vars(flow))
     flow.nn.__getattr__ = of_nn
+    flow.nn.dropout = dropout  # over the file of that name, which holds the Dropout layer
 
 
 def listed() -> list[str]:

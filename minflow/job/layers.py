@@ -28,6 +28,7 @@ from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
 from .nn import layer_norm as normalized
 from .regularizers import check_regularizer
+from .scope import namespace
 from .windows import Sizes, check_rank, conv, is_last, sizes
 
 
@@ -82,7 +83,8 @@ class Layer:
                 "activation=flow.nn.relu, the function itself",
                 activation=activation,
             )
-        return activation(out, name="activation") if takes_name(activation) else activation(out)
+        with namespace(self.label):  # an activation may be a layer itself: "conv1-activation-alpha"
+            return activation(out, name="activation") if takes_name(activation) else activation(out)
 
     def count(self, argument: str, value: Any) -> int:
         """A whole number of at least 1."""
@@ -92,12 +94,11 @@ class Layer:
 
 
 def takes_name(function: Callable) -> bool:
-    """May the function be called with name=...?"""
+    """Has the function an argument `name`? One that takes any keyword may hand it on to what knows none."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return "name" in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
-    return any(p.name == "name" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 # ---- products ----------------------------------------------------------------------------------------------------

@@ -147,10 +147,14 @@ def test_rmsprop(centered):
 
 
 def test_rmsprop_centered_never_takes_the_root_of_a_negative_number():
-    bench, optimizer = Bench("float32"), O.RMSProp(SCHEDULE, 0.9, 1e-8, centered=True)
-    for _ in range(300):
-        bench.step(optimizer, {name: np.full(shape, 123.456) for name, shape in SHAPES.items()})
-    assert all(np.isfinite(w).all() for w in bench.numbers().values())
+    """Gradients that stay the same have no variance, and in float32 it comes out a little below 0 for many of them."""
+    shapes = {"w": (500,)}
+    bench, optimizer, g = Bench("float32", shapes), O.RMSProp(SCHEDULE, 0.9, 1e-8, centered=True), np.linspace(100, 200, 500)
+    below = 0
+    for _ in range(200):
+        bench.step(optimizer, {"w": g})
+        below += (bench.slots["w-mean_square"].numpy() - bench.slots["w-mean_gradient"].numpy() ** 2 < -1e-8).sum()
+    assert below > 0 and np.isfinite(bench.numbers()["w"]).all()
 
 
 def test_lars():

@@ -1,0 +1,326 @@
+"""Synchronous against asynchronous job functions: what async gains while a loader prepares the next batch.
+
+    python benchmarks/async.py                            # all rows: about twenty minutes
+    python benchmarks/async.py --only mlp zlib            # rows of some models and loaders
+    python benchmarks/async.py --shares 1 --cores idle    # loader as long as the step, with idle cores
+    python benchmarks/async.py --quick                    # a look: the MLP, few short rounds
+    python benchmarks/async.py --json result.json         # the same figures for a program
+
+A row trains one model with one loader whose time is a share of the step's. A round trains it once synchronously and once
+asynchronously, the order changing, each from the same weights and seed; the losses of all runs must have the same bits.
+A run's time is that from the end of its first step to the end of its last, by step: so filling the queue does not count.
+The ideal is (load + compute) / max(load, compute), both timed inside the synchronous runs; the gain is
+(synchronous / asynchronous - 1) / (ideal - 1). best: of the shortest runs. median: of the rounds, each a pair of its own.
+busy: with one endless process for each core beside it.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+BATCH, SHAPE = 100, (100, 1, 28, 28)
+MODELS = ("mlp", "lenet")
+LOADERS = ("numpy", "zlib", "sleep", "python")
+SHARES = (0.3, 1.0, 2.0)
+CORES = ("idle", "busy")
+AIM = 0.8  # of the ideal gain, best, loader as long as the step, with a free core
+FREE = ("numpy", "zlib", "sleep")  # loaders that let other threads run
+STEPS = {"mlp": 60, "lenet": 8}  # of one run
+clock = time.perf_counter
+
+
+class Run(NamedTuple):
+    """Seconds of one step: of all of it, of the loader and of the call of the job.  losses: the bytes of all steps' losses."""
+
+    step: float
+    load: float
+    call: float
+    losses: bytes
+
+
+# ---- the arithmetic --------------------------------------------------------------------------------------------------
+
+
+def ideal(load: float, compute: float) -> float:
+    """How many times as fast the best overlap of two parts is."""
+    return (load + compute) / max(load, compute)
+
+
+def gain(synchronous: float, asynchronous: float, load: float, compute: float) -> float:
+    """The share of the ideal gain that was got: 0 as slow as synchronous, 1 as fast as the longer part alone."""
+    return (synchronous / asynchronous - 1) / (ideal(load, compute) - 1)
+
+
+def figures(pairs: list[tuple[Run, Run]]) -> dict[str, Any]:
+    """What a row shows. pairs: (synchronous, asynchronous) of each round."""
+    plain, overlapped = zip(*pairs)
+    load, compute = (statistics.median(getattr(run, part) for run in plain) for part in ("load", "call"))
+    shortest = [min(run.step for run in runs) for runs in (plain, overlapped)]
+    least = [min(getattr(run, part) for run in plain) for part in ("load", "call")]
+    return {
+        "load": load,
+        "compute": compute,
+        "ideal": ideal(load, compute),
+        "synchronous": statistics.median(run.step for run in plain),
+        "asynchronous": statistics.median(run.step for run in overlapped),
+        "best": gain(*shortest, *least),
+        "median": statistics.median(gain(a.step, b.step, a.load, a.call) for a, b in pairs),
+        "same losses": len({run.losses for pair in pairs for run in pair}) == 1,
+    }
+
+
+def verdict(row: dict[str, Any], loader: str, share: float, cores: str) -> str:
+    """What a row says of the aims."""
+    words = [] if row["same losses"] else ["LOSSES DIFFER"]
+    if loader in FREE and share == 1 and cores == "idle":
+        words.append(f"aim {AIM:.0%}" + ("" if row["best"] >= AIM else "  MISSED"))
+    return "  ".join(words)
+
+
+# ---- the models ------------------------------------------------------------------------------------------------------
+
+
+def mlp(flow, images):
+    hidden = flow.layers.dense(flow.reshape(images, [BATCH, -1]), 512, activation=flow.nn.relu, name="dense1",
+                               kernel_initializer=flow.truncated_normal(0.1))  # fmt: skip
+    return flow.layers.dense(hidden, 10, name="dense2", kernel_initializer=flow.truncated_normal(0.1))
+
+
+def lenet(flow, images):
+    start = flow.truncated_normal(0.1)
+    conv1 = flow.layers.conv2d(images, 32, 5, padding="SAME", activation=flow.nn.relu, name="conv1", kernel_initializer=start)
+    pool1 = flow.nn.max_pool2d(conv1, ksize=2, strides=2, padding="SAME")
+    conv2 = flow.layers.conv2d(pool1, 64, 5, padding="SAME", activation=flow.nn.relu, name="conv2", kernel_initializer=start)
+    pool2 = flow.nn.max_pool2d(conv2, ksize=2, strides=2, padding="SAME")
+    hidden = flow.layers.dense(flow.reshape(pool2, [BATCH, -1]), 512, activation=flow.nn.relu, name="dense1", kernel_initializer=start)
+    return flow.layers.dense(flow.nn.dropout(hidden, rate=0.5), 10, name="dense2", kernel_initializer=start)
+
+
+def make_jobs(model: str) -> tuple[Any, Any]:
+    """Two train jobs of one model, that share their variables: with tp.Numpy and with tp.Callback[tp.Numpy]."""
+    import minflow as flow
+    import minflow.typing as tp
+
+    network = {"mlp": mlp, "lenet": lenet}[model]
+
+    def train(images: tp.Numpy.Placeholder(SHAPE), labels: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)):
+        logits = network(flow, images)
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.01]), momentum=0).minimize(loss)
+        return loss
+
+    jobs = []
+    for name, result in (("synchronous", tp.Numpy), ("asynchronous", tp.Callback[tp.Numpy])):
+        train.__name__, train.__annotations__["return"] = f"{model}_{name}", result
+        jobs.append(flow.global_function(type="train")(train))
+    return tuple(jobs)
+
+
+# ---- the loaders -----------------------------------------------------------------------------------------------------
+
+
+class Loader:
+    """Makes the batch of a step. kind: of LOADERS.  amount: of work: images to treat, each batch more than once perhaps; of
+    "sleep" the seconds. The batch depends on the step's index and the amount alone."""
+
+    def __init__(self, kind: str, amount: float = BATCH):
+        import numpy as np
+
+        self.np, self.kind, self.amount = np, kind, amount
+        rng = np.random.default_rng(0)
+        self.raw = rng.integers(0, 256, SHAPE, dtype=np.uint8)
+        self.raw[:, :, ::2] = 0  # so that zlib finds something to squeeze, as in digits
+        self.labels = rng.integers(0, 10, BATCH, dtype=np.int32)
+        self.ready = self.raw.astype("f4") / 255
+        self.packed = [zlib.compress(part.tobytes()) for part in self.raw.reshape(4, -1)]
+        self.rows = [list(image.tobytes()) for image in self.raw]
+        self.work: Callable[[int, Any], None] = getattr(self, kind)
+
+    def __call__(self, index: int) -> tuple[Any, Any]:
+        images = self.ready.copy()
+        self.work(index, images)
+        return images, self.labels
+
+    def numpy(self, index: int, images: Any) -> None:
+        """Moved, turned over, noise and another contrast: a batch at a time."""
+        np, rng = self.np, self.np.random.default_rng(index)
+        for start in range(0, int(self.amount), BATCH):
+            part = self.raw[: min(BATCH, int(self.amount) - start)]
+            part = np.roll(part[..., :: 1 - 2 * (index % 2)], index % 5 - 2, -1).astype("f4")
+            part *= 1 / 255
+            part += 0.1 * rng.standard_normal(part.shape, dtype="f4")
+            images[: len(part)] = np.clip(part, 0, 1)
+
+    def zlib(self, index: int, images: Any) -> None:
+        """Decompressed, a quarter of a batch at a time."""
+        size = BATCH // 4
+        for i in range(max(1, int(self.amount) // size)):
+            part = self.np.frombuffer(zlib.decompress(self.packed[(index + i) % 4]), "u1").reshape(-1, *SHAPE[1:])
+            images[i % 4 * size :][:size] = part
+
+    def sleep(self, index: int, images: Any) -> None:
+        """Waiting, as for a disk or a network."""
+        time.sleep(self.amount)
+
+    def python(self, index: int, images: Any) -> None:
+        """Pixel by pixel in Python, which runs one thread at a time."""
+        for i in range(int(self.amount)):
+            row = [(pixel + index & 255) / 255 for pixel in self.rows[i % BATCH]]
+            images[i % BATCH].reshape(-1)[:] = row
+
+
+def fit(loader: Loader, seconds: float) -> None:
+    """Give the loader work for so many seconds; what it really takes is timed in each run again."""
+    if loader.kind == "sleep":
+        loader.amount = seconds
+        return
+    for loader.amount in (400, 4000):
+        start = clock()
+        loader(0)
+        taken = clock() - start
+        if taken > 0.05:
+            break
+    loader.amount = max(1, loader.amount * seconds / taken)
+
+
+# ---- the runs --------------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """The two jobs of a model, and the numbers that every run starts from."""
+
+    def __init__(self, model: str, steps: int):
+        import minflow as flow
+
+        flow.clear_default_session()
+        flow.manual_seed(0)
+        self.flow, self.steps = flow, steps
+        self.jobs = make_jobs(model)
+        for job in self.jobs:
+            job.compile()
+        self.start = {name: tensor.numpy().copy() for name, tensor in flow.get_all_variables().items()}
+
+    def run(self, loader: Loader, asynchronous: bool) -> Run:
+        flow, job = self.flow, self.jobs[asynchronous]
+        flow.load_variables(self.start)
+        flow.manual_seed(1)  # of dropout
+        losses, ends, load, call = [], [], 0.0, 0.0
+
+        def ended(loss):
+            losses.append(loss)
+            ends.append(clock())
+
+        for index in range(self.steps):
+            start = clock()
+            images, labels = loader(index)
+            middle = clock()
+            if asynchronous:
+                job(images, labels)(ended)
+            else:
+                ended(job(images, labels))
+            if index:
+                load, call = load + middle - start, call + clock() - middle
+        flow.sync_default_session()
+        count = self.steps - 1
+        return Run((ends[-1] - ends[0]) / count, load / count, call / count, b"".join(loss.tobytes() for loss in losses))
+
+    def rounds(self, loader: Loader, count: int) -> list[tuple[Run, Run]]:
+        """(synchronous, asynchronous) of each round; every other round the asynchronous run comes first."""
+        for asynchronous in (False, True):
+            self.run(loader, asynchronous)
+        gc.collect()
+        pairs = []
+        for i in range(count):
+            found = {asynchronous: self.run(loader, asynchronous) for asynchronous in (bool(i % 2), not i % 2)}
+            pairs.append((found[False], found[True]))
+        return pairs
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many processes that compute without end; they end with the block, or with this process."""
+    code = f"import os\nwhile os.getppid() == {os.getpid()}:\n for i in range(1_000_000): pass"
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def compute_seconds(bench: Bench) -> float:
+    """Of one step, of a batch that is ready."""
+    loader = Loader("sleep", 0)
+    return min(bench.run(loader, False).call for _ in range(2))
+
+
+def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows of one model, printed as they come."""
+    bench = Bench(model, max(4, STEPS[model] // 4) if options.quick else STEPS[model])
+    compute_seconds(bench)
+    seconds, found = compute_seconds(bench), []
+    print(f"\n{model}: {seconds * 1e3:.2f} ms a step, {bench.steps} steps a run, {options.rounds} rounds")
+    print("  loader   share  cores    load, ms compute, ms    sync, ms   async, ms   ideal  gain: best  median")
+    for kind in options.loaders:
+        for share in options.shares:
+            loader = Loader(kind)
+            fit(loader, share * seconds)
+            for cores in options.cores:
+                with busy(os.cpu_count() or 1 if cores == "busy" else 0):
+                    row = figures(bench.rounds(loader, options.rounds))
+                row |= {"model": model, "loader": kind, "share": share, "cores": cores, "system load": os.getloadavg()[0]}
+                parts = "".join(f"{row[part] * 1e3:12.2f}" for part in ("load", "compute", "synchronous", "asynchronous"))
+                line = f"  {kind:8}{share:5.1f}x  {cores}{parts}{row['ideal']:8.2f}{row['best']:12.0%}{row['median']:8.0%}   "
+                print((line + verdict(row, kind, share, cores)).rstrip(), flush=True)
+                found.append(row)
+    return found
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    words = (*MODELS, *LOADERS)
+    parser.add_argument("--only", nargs="*", choices=words, default=(), metavar="WORD", help=f"of {', '.join(words)}")
+    parser.add_argument("--shares", nargs="*", type=float, metavar="SHARE", help="of the loader's time in the step's (default 0.3 1 2)")
+    parser.add_argument("--cores", nargs="*", choices=CORES, help="default: both")
+    parser.add_argument("--rounds", type=int, help="of the alternation (default 7)")
+    parser.add_argument("--quick", action="store_true", help="the MLP, loaders as long as the step, idle cores, 3 short rounds")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    options = parser.parse_args(arguments)
+    options.models = [name for name in MODELS if name in options.only] or list(MODELS[: 1 if options.quick else None])
+    options.loaders = [name for name in LOADERS if name in options.only] or list(LOADERS)
+    options.shares = options.shares or ((1.0,) if options.quick else SHARES)
+    options.cores = options.cores or (CORES[:1] if options.quick else CORES)
+    options.rounds = options.rounds or (3 if options.quick else 7)
+    return options
+
+
+def main() -> int:
+    """1 if losses differ, else 0: a missed aim is said, and is no error."""
+    options = parse()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import numpy as np
+    import threadpoolctl
+
+    print(f"numpy {np.__version__}, {os.cpu_count()} cores, system load {os.getloadavg()[0]:.1f}; one BLAS thread")
+    with threadpoolctl.threadpool_limits(1, "blas"):
+        rows = [row for model in options.models for row in measure(model, options)]
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"rounds": options.rounds, "aim": AIM, "rows": rows}, file, indent=1)
+    same = all(row["same losses"] for row in rows)
+    print("\nlosses: " + ("the same bits in every run of every row" if same else "DIFFERENT BITS"))
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

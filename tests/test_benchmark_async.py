@@ -1,0 +1,86 @@
+"""benchmarks/async.py: what it computes from times, and that its smallest configuration runs."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "benchmarks" / "async.py"
+
+
+@pytest.fixture(scope="module")
+def bench():
+    spec = importlib.util.spec_from_file_location("benchmark_async", FILE)  # async is no name that can be imported
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_ideal_is_at_most_two_and_two_where_the_parts_are_equal(bench):
+    assert bench.ideal(3.0, 3.0) == 2
+    assert bench.ideal(1.0, 4.0) == bench.ideal(4.0, 1.0) == 1.25
+
+
+def test_gain_is_the_share_of_what_overlap_can_give(bench):
+    assert bench.gain(5.0, 4.0, 1.0, 4.0) == 1  # as fast as the longer part alone
+    assert bench.gain(5.0, 5.0, 1.0, 4.0) == 0  # no faster
+    assert bench.gain(4.0, 3.2, 2.0, 2.0) == pytest.approx(0.25)
+    assert bench.gain(4.0, 5.0, 2.0, 2.0) == pytest.approx(-0.2)  # slower
+
+
+def test_best_is_of_the_shortest_runs_and_median_of_the_pairs(bench):
+    def pair(load, call, step):
+        return bench.Run(load + call, load, call, b"bits"), bench.Run(step, load, 0.0, b"bits")
+
+    pairs = [pair(2.0, 2.0, 2.0), pair(3.0, 3.0, 6.0), pair(2.0, 2.0, 3.2)]  # gains 1, 0 and 0.25
+    row = bench.figures(pairs)
+    assert row["median"] == pytest.approx(0.25)
+    assert row["best"] == pytest.approx(1)
+    assert (row["load"], row["compute"], row["ideal"]) == (2.0, 2.0, 2.0)
+    assert (row["synchronous"], row["asynchronous"]) == (4.0, 3.2)
+    assert row["same losses"]
+    assert bench.verdict(row, "zlib", 1.0, "idle") == "aim 80%"
+    assert bench.verdict({**row, "best": 0.79}, "zlib", 1.0, "idle") == "aim 80%  MISSED"
+    assert bench.verdict({**row, "best": 0.1}, "python", 1.0, "idle") == ""  # holds the interpreter: no aim
+    assert bench.verdict({**row, "best": 0.1}, "zlib", 1.0, "busy") == bench.verdict({**row, "best": 0.1}, "zlib", 2.0, "idle") == ""
+
+
+def test_one_other_bit_is_told(bench):
+    run = bench.Run(4.0, 2.0, 2.0, b"bits")
+    row = bench.figures([(run, run), (run, run._replace(losses=b"bitt"))])
+    assert not row["same losses"]
+    assert bench.verdict(row, "python", 0.3, "busy") == "LOSSES DIFFER"
+
+
+@pytest.mark.parametrize("kind", ["numpy", "zlib", "python"])
+def test_batches_depend_on_the_index_and_the_amount_alone(bench, kind):
+    first, second = bench.Loader(kind, 130), bench.Loader(kind, 130)
+    images, labels = first(3)
+    assert images.shape == bench.SHAPE and images.dtype == "f4" and labels.dtype == "i4"
+    second(0)
+    assert (second(3)[0] == images).all()
+    assert (second(4)[0] != images).any() and (images != first.ready).any()
+
+
+def test_words_choose_rows(bench):
+    options = bench.parse(["--only", "lenet", "zlib", "sleep"])
+    assert (options.models, options.loaders, options.rounds) == (["lenet"], ["zlib", "sleep"], 7)
+    assert options.shares == (0.3, 1.0, 2.0) and options.cores == ("idle", "busy")
+
+
+def test_smallest_configuration_runs(tmp_path):
+    file = tmp_path / "figures.json"
+    words = ["--quick", "--only", "mlp", "sleep", "--cores", "idle", "busy", "--rounds", "2", "--json", str(file)]
+    environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
+    done = subprocess.run([sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "the same bits in every run of every row" in done.stdout
+    rows = json.loads(file.read_text())["rows"]
+    assert [(row["loader"], row["share"], row["cores"]) for row in rows] == [("sleep", 1.0, "idle"), ("sleep", 1.0, "busy")]
+    assert all(row["same losses"] and row["load"] > 0 and 1 < row["ideal"] <= 2 for row in rows)
+    for row in rows:  # of the synchronous step nothing is left out
+        assert row["synchronous"] == pytest.approx(row["load"] + row["compute"], rel=0.2)

@@ -24,6 +24,7 @@ from ..core.tensor import Tensor
 from ..nn.functional.arguments import check_tensor
 from .build import JobBuild, building
 from .initializers import check_initializer, constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
+from .missing import teller
 from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
 from .nn import layer_norm as normalized
@@ -396,3 +397,8 @@ LAYERS: dict[str, Callable] = {
 }  # fmt: skip
 
 __all__ = sorted(LAYERS)
+__getattr__ = teller("flow.layers", LAYERS)
+
+
+def __dir__() -> list[str]:
+    return __all__

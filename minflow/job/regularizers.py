@@ -14,6 +14,7 @@ from ..core.errors import JobError
 from ..core.op import fail
 from ..core.ops.elementwise import sign
 from ..core.tensor import Tensor
+from .missing import teller
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,11 @@ def check_regularizer(what: str, regularizer: Any) -> None:
         return
     hint = f"flow.regularizers.l2({regularizer})" if isinstance(regularizer, int | float) else "flow.regularizers.l2(0.0005)"
     fail(JobError, f"{what}: the regularizer is no regularizer but {type(regularizer).__name__}", hint, regularizer=regularizer)
+
+
+__all__ = ["l1", "l1_l2", "l2"]
+__getattr__ = teller("flow.regularizers", __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

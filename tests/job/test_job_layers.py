@@ -479,3 +479,13 @@ def test_swapped_labels_and_two_names_are_told_in_one_pass():
 def test_a_label_of_no_class_is_told_when_the_job_runs():
     with pytest.raises(JobError, match="labels go from 0 to 5, and the input has 3 classes"):
         ran(lambda x, y: flow.nn.sparse_softmax_cross_entropy_with_logits(y, x), MATRIX, np.array([0, 1, 5, 2], "int32"))
+
+
+def test_names_that_are_not_there_are_told():
+    assert dir(flow.layers) == sorted(flow.layers.LAYERS) and dir(flow.regularizers) == ["l1", "l1_l2", "l2"]
+    with pytest.raises(AttributeError, match="flow.layers has no conv3d(.|\n)*flow.layers.conv2d"):
+        flow.layers.conv3d  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean flow.layers.conv2d"):
+        flow.layers.conv_2d  # noqa: B018
+    with pytest.raises(AttributeError, match="flow.regularizers has no l3"):
+        flow.regularizers.l3  # noqa: B018

@@ -137,7 +137,8 @@ class Trace(Mode):
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
-        return entry[0] if entry[1] is None else self.symbol(None, node.out_specs[entry[1]], Value(node, entry[1], node.out_specs[entry[1]]))
+        tensor, output = entry
+        return tensor if output is None else self.symbol(None, node.out_specs[output], Value(node, output, node.out_specs[output]))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
         """The node of a Function: forward's results pass through, its gradient is the user's."""

@@ -112,8 +112,18 @@ class JobBuild:
         if not any(str(error) == str(known) for known in self.problems):
             self.problems.append(error)
 
-    def variable(self, name: str, shape: Any, dtype: DType = float32, initializer: Any = None, regularizer: Any = None,
-                 trainable: bool = True, random_seed: int | None = None, reuse: bool = True, what: str = "flow.get_variable") -> Blob:  # fmt: skip
+    def variable(
+        self,
+        name: str,
+        shape: Any,
+        dtype: DType = float32,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        random_seed: int | None = None,
+        reuse: bool = True,
+        what: str = "flow.get_variable",
+    ) -> Blob:
         """The variable of that full name, as a Blob; made and filled if the session has none. reuse=False: it is new in this job."""
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
@@ -122,7 +132,7 @@ class JobBuild:
                 self.collisions.add((first, line))
                 self.problem(JobError(f"two layers of job {self.job.name} are named alike: {name!r} is there already",
                                       values={"first": f"at {where_text(first)}", "again": f"at {where_text(line)}"}, where=here(),
-                                      hint='name="hidden" and name="output": by its name another job shares the numbers of a layer'))  # fmt: skip
+                                      hint='name="hidden" and name="output": by its name another job shares its numbers'))  # fmt: skip
             number = 2
             while f"{name}.{number}" in self.named:
                 number += 1
@@ -137,7 +147,9 @@ class JobBuild:
             from .initializers import zeros_initializer
 
             fill = initializer if initializer is not None else zeros_initializer()
-            variable = self.session.add(name, shape, dtype, trainable, regularizer, lambda g: fill.fill(shape, dtype, g), random_seed)
+            variable = self.session.add(
+                name, shape, dtype, trainable, regularizer, lambda g: fill.fill(shape, dtype, g), random_seed
+            )
             self.created.append(name)
         if regularizer is not None:
             variable.regularizer = regularizer
@@ -150,7 +162,11 @@ class JobBuild:
 
     def replace(self, name: str, old: Variable, shape: tuple, dtype: DType, what: str, again: bool) -> None:
         """A redefined job may give a variable another shape, if no other job uses it."""
-        users = [job.name for job in self.session.jobs.values() if job is not self.job and job.name != self.job.name and name in job.uses]
+        users = [
+            job.name
+            for job in self.session.jobs.values()
+            if job is not self.job and job.name != self.job.name and name in job.uses
+        ]
         if users or again or self.replica:
             raise JobError(f"{what}: the variable {name!r} has another shape or dtype", where=here(),
                            values={"it is": f"{old.dtype.name}{list(old.shape)}", "asked for": f"{dtype.name}{list(shape)}",
@@ -174,14 +190,24 @@ class JobBuild:
         name, shape = f"{variable.name}-{suffix}", variable.shape if shape is None else tuple(shape)
         slot = self.session.slots.get(name)
         if slot is None or slot.shape != shape or slot.dtype is not variable.dtype:
-            slot = self.session.add(name, shape, variable.dtype, False, None, lambda g: np.full(shape, value, variable.dtype.np), None, slot=True)
+            slot = self.session.add(
+                name,
+                shape,
+                variable.dtype,
+                False,
+                None,
+                lambda g: np.full(shape, value, variable.dtype.np),
+                None,
+                slot=True,
+            )
         return self.trace_now().own(slot.tensor)
 
-    def at_step(self, function: Callable[[int], float]) -> Tensor:
+    def at_step(self, function: Callable[[int], float], label: str = "learning_rate") -> Tensor:
         """A number (float64, no axes) that is read before every step: function(t), t = training steps done by this job."""
         if function not in self.numbers:
             steps, name = self.session.steps, self.job.name
-            self.numbers[function] = self.trace_now().scalar(lambda: float(function(steps.get(name, 0))))
+            number = self.numbers[function] = self.trace_now().scalar(lambda: float(function(steps.get(name, 0))))
+            number.value.node.name = label
         return self.numbers[function]
 
     def write(self, target: Tensor, new: Tensor) -> None:
@@ -205,7 +231,7 @@ class JobBuild:
                                hint="loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)")  # fmt: skip
         if not losses or len({(loss.spec.shape, loss.spec.dtype) for loss in losses}) > 1:
             raise JobError("losses that are minimized together have one shape and dtype", where=here(),
-                           values={f"loss {i}": described(loss) for i, loss in enumerate(losses)}, hint="reduce each to its mean first")  # fmt: skip
+                           values={f"loss {i}": described(loss) for i, loss in enumerate(losses)}, hint="reduce each to its mean")  # fmt: skip
         if self.optimizer is None:
             self.optimizer, self.minimized_at = (optimizer, self.replica), caller(2)
         else:
@@ -229,8 +255,8 @@ class JobBuild:
         token = CURRENT.set(self)
         try:
             with using(mode):
-                for self.replica in range(self.devices):
-                    self.named, before = {}, len(self.problems)
+                for replica in range(self.devices):
+                    self.replica, self.named, before = replica, {}, len(self.problems)
                     args = self.arguments()
                     with self.collecting():
                         self.value = self.job.function(*args)
@@ -282,13 +308,15 @@ class JobBuild:
         """Raise what was collected."""
         if self.training and self.optimizer is None and not any("minimize" in str(p) for p in self.problems):
             self.problem(JobError(f"the train job {self.job.name} has no optimizer", where=self.job.signature.where,
-                                  hint="flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) at its end; "
+                                  hint="flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss); "
                                        'or type="predict"'))  # fmt: skip
         if len(self.problems) == 1:
             raise self.problems[0]
         if self.problems:
             texts = [f"{i}. {problem}" for i, problem in enumerate(self.problems, 1)]
-            error = JobError(f"job {self.job.name} has {len(texts)} mistakes\n" + "\n".join(texts), where=self.job.signature.where)
+            error = JobError(
+                f"job {self.job.name} has {len(texts)} mistakes\n" + "\n".join(texts), where=self.job.signature.where
+            )
             error.problems = tuple(self.problems)
             raise error
 
@@ -325,16 +353,24 @@ class JobBuild:
             used = list(self.used.values())
             watched = [blob for w in self.watched_gradients for blob in w.blobs]
             scale, count = optimizer.loss_scale(self), self.losses[0].spec.size * self.devices
-            seeds = [full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype) if loss.spec.shape else ones(()) / count for loss in self.losses]
+            seeds = [
+                full(loss.spec.shape, 1 / count, dtype=loss.spec.dtype) if loss.spec.shape else ones(()) / count
+                for loss in self.losses
+            ]
             if scale is not None:
                 seeds = [seed * scale for seed in seeds]
             needing = [loss for loss in self.losses if loss.needs]
-            found = grad(self.losses, [symbol for _, symbol in used] + watched, seeds, allow_unused=True) if needing and used else []
+            found = (
+                grad(self.losses, [symbol for _, symbol in used] + watched, seeds, allow_unused=True)
+                if needing and used
+                else []
+            )
             pairs = [(variable, symbol, g) for (variable, symbol), g in zip(used, found) if g is not None]
             if not pairs:
                 raise JobError(f"the loss of job {self.job.name} depends on no variable that can be trained",
                                values={"loss": described(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"},
-                               where=f"at {where_text(self.minimized_at)}", hint="layers make variables: flow.layers.dense(...); trainable=True")  # fmt: skip
+                               where=f"at {where_text(self.minimized_at)}",
+                               hint="layers make variables: flow.layers.dense(...); trainable=True")  # fmt: skip
             shown = [ones(blob.spec.shape) * 0 if g is None else g * count if scale is None else g * count / scale
                      for blob, g in zip(watched, found[len(used) :])]  # fmt: skip
         with using(mode.but(origin=OPTIMIZER, scope="", grad=False)):

@@ -18,25 +18,51 @@ from .session import SESSION
 
 # Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, and not what.
 WITHOUT_EFFECT = """
-    all_reduce_fp16 all_reduce_group_min_mbyte all_reduce_group_num all_reduce_group_size_warmup all_reduce_lazy_ratio allow_cpu_return_op
-    cudnn_buf_limit_mbyte cudnn_conv_enable_pseudo_half cudnn_conv_force_bwd_data_algo cudnn_conv_force_bwd_filter_algo
-    cudnn_conv_force_fwd_algo cudnn_conv_heuristic_search_algo cudnn_conv_use_deterministic_algo_only default_distribute_strategy
-    default_initializer_conf disable_all_reduce_sequence enable_all_reduce_group enable_auto_mixed_precision enable_cudnn
-    enable_cudnn_conv_pseudo_half enable_cudnn_fused_normalization_add_relu enable_float_compute_for_half_gemm enable_fuse_add_to_output
-    enable_fuse_cast_scale enable_fuse_model_update_ops enable_inplace enable_inplace_in_reduce_struct enable_keep_header_only enable_nccl
-    enable_non_distributed_optimizer enable_qat enable_quantization_aware_training enable_reuse_mem enable_ssp enable_true_half_config_when_conv
-    enable_true_half_config_when_matmul exp_run_conf indexed_slices_optimizer_conf non_distributed_optimizer_group_size_mbyte
-    num_gradient_accumulation_steps optimizer_placement_optimization_mode optimizer_placement_optimization_threshold prune_cast_to_static_shape_ops
-    prune_parallel_cast_ops static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
-    use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
-""".split()  # noqa: SIM905: sixty names read better as one text
+    all_reduce_fp16 all_reduce_group_min_mbyte all_reduce_group_num all_reduce_group_size_warmup all_reduce_lazy_ratio
+    allow_cpu_return_op cudnn_buf_limit_mbyte cudnn_conv_enable_pseudo_half cudnn_conv_force_bwd_data_algo
+    cudnn_conv_force_bwd_filter_algo cudnn_conv_force_fwd_algo cudnn_conv_heuristic_search_algo
+    cudnn_conv_use_deterministic_algo_only default_distribute_strategy default_initializer_conf disable_all_reduce_sequence
+    enable_all_reduce_group enable_auto_mixed_precision enable_cudnn enable_cudnn_conv_pseudo_half
+    enable_cudnn_fused_normalization_add_relu enable_float_compute_for_half_gemm enable_fuse_add_to_output enable_fuse_cast_scale
+    enable_fuse_model_update_ops enable_inplace enable_inplace_in_reduce_struct enable_keep_header_only enable_nccl
+    enable_non_distributed_optimizer enable_qat enable_quantization_aware_training enable_reuse_mem enable_ssp
+    enable_true_half_config_when_conv enable_true_half_config_when_matmul exp_run_conf indexed_slices_optimizer_conf
+    non_distributed_optimizer_group_size_mbyte num_gradient_accumulation_steps optimizer_placement_optimization_mode
+    optimizer_placement_optimization_threshold prune_cast_to_static_shape_ops prune_parallel_cast_ops
+    static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8 use_boxing_v2
+    use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
+""".split()  # noqa: SIM905
 GROUPS = {
-    "static_mem_alloc_policy_white_list": ("add", "remove", "has", "policy_mem_size_first", "policy_mutual_exclusion_first", "policy_time_line"),
-    "qat": ("per_channel_weight_quantization", "symmetric", "moving_min_max_momentum", "moving_min_max_stop_update_after_iters", "target_backend"),
+    "static_mem_alloc_policy_white_list": (
+        "add",
+        "remove",
+        "has",
+        "policy_mem_size_first",
+        "policy_mutual_exclusion_first",
+        "policy_time_line",
+    ),
+    "qat": (
+        "per_channel_weight_quantization",
+        "symmetric",
+        "moving_min_max_momentum",
+        "moving_min_max_stop_update_after_iters",
+        "target_backend",
+    ),
     "tensorrt": ("use_fp16", "use_int8", "int8_calibration"),
-    "train": ("primary_lr", "model_update_conf", "loss_scale_factor", "secondary_lr", "weight_l1", "bias_l1", "weight_l2", "bias_l2"),
+    "train": (
+        "primary_lr",
+        "model_update_conf",
+        "loss_scale_factor",
+        "secondary_lr",
+        "weight_l1",
+        "bias_l1",
+        "weight_l2",
+        "bias_l2",
+    ),
 }
-INSTEAD = {"train": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) inside the job"}
+INSTEAD = {
+    "train": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss) inside the job"
+}
 
 
 class Group:
@@ -96,7 +122,9 @@ class FunctionConfig:
     def concurrency_width(self, width: int) -> None:
         """How many steps of this job may be in flight, instead of 2."""
         if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-            raise JobError("concurrency_width is an integer above 0", values={"got": repr(width)}, where=here(), hint="2 as it is")
+            raise JobError(
+                "concurrency_width is an integer above 0", values={"got": repr(width)}, where=here(), hint="2 as it is"
+            )
         self.depth = width
 
     def record(self, name: str, *args: Any) -> None:
@@ -109,7 +137,14 @@ class FunctionConfig:
             return Group(self, name)
         if name in WITHOUT_EFFECT:
             return lambda *args: self.record(name, *(args or (True,)))
-        known = [*WITHOUT_EFFECT, *GROUPS, "default_data_type", "default_logical_view", "default_placement_scope", "concurrency_width"]
+        known = [
+            *WITHOUT_EFFECT,
+            *GROUPS,
+            "default_data_type",
+            "default_logical_view",
+            "default_placement_scope",
+            "concurrency_width",
+        ]
         raise unknown("function_config()", name, known)
 
     def __repr__(self) -> str:
@@ -129,18 +164,22 @@ class JobAttributeError(JobError, AttributeError):
 
 def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
     near = difflib.get_close_matches(name, list(known), 3, 0.5)
-    return JobAttributeError(f"{owner} has no setting {name!r}", where=here(), hint=f"did you mean {' or '.join(near)}?" if near else "dir(...) lists them")
+    return JobAttributeError(
+        f"{owner} has no setting {name!r}",
+        where=here(),
+        hint=f"did you mean {' or '.join(near)}?" if near else "dir(...) lists them",
+    )
 
 
 # ---- flow.config -----------------------------------------------------------------------------------------------------
 
 RECORDED = """
-    collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size ctrl_port data_port disable_group_boxing_by_dst_parallel
-    enable_debug_mode enable_fusion enable_legacy_model_io enable_legacy_model_io_enabled enable_model_io_v2 enable_tensor_float_32_compute
-    enable_mem_chain_merge enable_numa_aware_cuda_malloc_host grpc_use_no_signal legacy_model_io_enabled machine_num max_data_id_length
-    max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream num_callback_threads persistence_buf_byte rdma_mem_block_mbyte
-    rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte reserved_host_mem_mbyte save_downloaded_file_to_local_fs thread_enable_local_message_queue
-    use_rdma
+    collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size ctrl_port data_port
+    disable_group_boxing_by_dst_parallel enable_debug_mode enable_fusion enable_legacy_model_io enable_legacy_model_io_enabled
+    enable_model_io_v2 enable_tensor_float_32_compute enable_mem_chain_merge enable_numa_aware_cuda_malloc_host grpc_use_no_signal
+    legacy_model_io_enabled machine_num max_data_id_length max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream
+    num_callback_threads persistence_buf_byte rdma_mem_block_mbyte rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte
+    reserved_host_mem_mbyte save_downloaded_file_to_local_fs thread_enable_local_message_queue use_rdma
 """.split()  # noqa: SIM905
 
 
@@ -161,7 +200,12 @@ class Config:
 
     def devices(self, name: str, n: int) -> None:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise JobError(f"flow.config.{name} takes how many devices there are", values={"got": repr(n)}, where=here(), hint=f"flow.config.{name}(2)")
+            raise JobError(
+                f"flow.config.{name} takes how many devices there are",
+                values={"got": repr(n)},
+                where=here(),
+                hint=f"flow.config.{name}(2)",
+            )
         SESSION.settings.pop("gpu_device_num", None)
         SESSION.settings.pop("cpu_device_num", None)
         SESSION.settings[name] = n

@@ -25,7 +25,9 @@ class Distribute:
 def split(axis: int) -> Distribute:
     """A part along `axis` on each device."""
     if not isinstance(axis, int) or isinstance(axis, bool) or axis < 0:
-        raise JobError("distribute.split takes an axis", values={"got": repr(axis)}, where=here(), hint="flow.distribute.split(0)")
+        raise JobError(
+            "distribute.split takes an axis", values={"got": repr(axis)}, where=here(), hint="flow.distribute.split(0)"
+        )
     return Distribute("split", axis)
 
 

@@ -65,7 +65,9 @@ class CompiledJob:
             if self.training:
                 steps = self.session.steps
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
-        given = self.job.signature.given_out(self.value, iter([[results[i] for i in column] for column in self.positions]))
+        given = self.job.signature.given_out(
+            self.value, iter([[results[i] for i in column] for column in self.positions])
+        )
         return given, [[results[i] for i in positions] for _, positions in self.watches]
 
 
@@ -88,7 +90,9 @@ class Job(Display):
         session.jobs[self.name] = self
 
     training = property(lambda self: self.kind == "train")
-    compiled = property(lambda self: next(reversed(self.plans.values()), None), doc="The plan of the last new kind of input, or None.")
+    compiled = property(
+        lambda self: next(reversed(self.plans.values()), None), doc="The plan of the last new kind of input, or None."
+    )
     steps = property(lambda self: self.session.steps.get(self.name, 0), doc="Training steps done.")
 
     @property
@@ -121,7 +125,9 @@ class Job(Display):
         given = [self.signature.copied(argument, value, devices) for argument, value in bound]
         by_device = [list(column) for column in zip(*given)] if given else [[] for _ in range(devices)]
         plan = self.plan_for(by_device)
-        arrays = [array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])]
+        arrays = [
+            array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
+        ]
         draws = plan.submitted()
         watched: list = []
 
@@ -137,14 +143,22 @@ class Job(Display):
         return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth)
 
     def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
-        key = tuple([tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column]) for column in by_device])
+        key = tuple(
+            [
+                tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
+                for column in by_device
+            ]
+        )
         plan = self.plans.get(key)
         if plan is None:
             plan = self.compile_for(key, by_device)
         return plan
 
     def compile_for(self, key: Any, by_device: list[list[Any]]) -> CompiledJob:
-        inputs = [[[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column] for column in by_device]
+        inputs = [
+            [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
+            for column in by_device
+        ]
         with LOCK:  # between two steps
             build = JobBuild(self, self.session, inputs)
             plan = CompiledJob(build)
@@ -169,7 +183,9 @@ class Job(Display):
                 columns.append([empty] * self.devices)
             else:
                 columns.append(self.signature.copied(leaf, empty, self.devices))
-        return self.plan_for([list(column) for column in zip(*columns)] if columns else [[] for _ in range(self.devices)])
+        return self.plan_for(
+            [list(column) for column in zip(*columns)] if columns else [[] for _ in range(self.devices)]
+        )
 
     def forget(self) -> None:
         """The session was cleared: nothing of the old variables stays."""
@@ -177,23 +193,39 @@ class Job(Display):
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{leaf.path}: {text(leaf.kind)}" for leaf in self.leaves)
-        state = f"{self.steps} steps done" if self.training and self.plans else "compiled" if self.plans else "not compiled yet"
+        state = (
+            f"{self.steps} steps done"
+            if self.training and self.plans
+            else "compiled"
+            if self.plans
+            else "not compiled yet"
+        )
         return f"<{self.kind} job {self.name}({arguments}): {state}>"
 
 
 def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable[[Callable], Job]:
     """Make the decorated function a job: "train" (it minimizes a loss) or "predict"."""
     if isinstance(type, FunctionConfig):
-        warn("global_function(config): the config is the second argument", 'global_function(type="predict", function_config=config)')
+        warn(
+            "global_function(config): the config is the second argument",
+            'global_function(type="predict", function_config=config)',
+        )
         type, function_config = "predict", type
     if callable(type):
         raise JobError("global_function is called before it decorates", values={"got": described(type)}, where=here(),
                        hint='@flow.global_function(type="predict"), with brackets')  # fmt: skip
     if type not in TYPES:
-        raise JobError("a job is of type train or predict", values={"got": repr(type)}, where=here(), hint='@flow.global_function(type="train")')
+        raise JobError(
+            "a job is of type train or predict",
+            values={"got": repr(type)},
+            where=here(),
+            hint='@flow.global_function(type="train")',
+        )
     if function_config is not None and not isinstance(function_config, FunctionConfig):
         hint = "get_config(), with brackets" if callable(function_config) else "config = flow.function_config()"
-        raise JobError("function_config is no FunctionConfig", values={"got": described(function_config)}, where=here(), hint=hint)
+        raise JobError(
+            "function_config is no FunctionConfig", values={"got": described(function_config)}, where=here(), hint=hint
+        )
     config = function_config or FunctionConfig()
 
     def decorate(function: Callable) -> Job:
@@ -219,14 +251,29 @@ def sync_default_session(timeout: float | None = None) -> None:
     STREAM.sync(timeout)
 
 
-def get_variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool | None = None,
-                 model_name: str | None = None, random_seed: int | None = None, distribute: Any = None, reuse: bool = True) -> Any:  # fmt: skip
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool | None = None,
+    model_name: str | None = None,
+    random_seed: int | None = None,
+    distribute: Any = None,
+    reuse: bool = True,
+) -> Any:
     """The variable of that name, as a Blob: made at the first time, then shared by all jobs of the session."""
     from .build import building
 
     build = building("flow.get_variable")
     if not isinstance(shape, tuple | list):
-        raise JobError(f"flow.get_variable: the shape of {name!r} is a tuple", values={"got": repr(shape)}, where=here(), hint="shape=(512, 784)")
+        raise JobError(
+            f"flow.get_variable: the shape of {name!r} is a tuple",
+            values={"got": repr(shape)},
+            where=here(),
+            hint="shape=(512, 784)",
+        )
     return build.variable(scope.full_name(name), tuple(shape), dtype or build.job.config.data_type, initializer, regularizer,
                           trainable is not False, random_seed, reuse)  # fmt: skip
 

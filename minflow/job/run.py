@@ -93,7 +93,8 @@ class Run:
     def loop(self) -> None:
         step: Step | None = None
         try:
-            for self.epoch in range(1, self.epochs + 1):
+            for epoch in range(1, self.epochs + 1):
+                self.epoch = epoch
                 for batch in self.loader:
                     self.going.wait()
                     if self.ending():
@@ -149,7 +150,12 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
                        hint="flow.start(train_job, loader), not train_job(...)")  # fmt: skip
     if callback is not None:
         if not callable(callback):
-            raise JobError("the callback of a run is not callable", values={"got": described(callback)}, where=here(), hint="callback=show")
+            raise JobError(
+                "the callback of a run is not callable",
+                values={"got": described(callback)},
+                where=here(),
+                hint="callback=show",
+            )
         check_arity(job.name, callback)
     if not isinstance(loader, Iterable):
         raise JobError("flow.start takes something to loop over", values={"got": described(loader)}, where=here(),

@@ -75,13 +75,21 @@ class Signature:
         self.arguments: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                self.fail(f"the argument {parameter} of job {name} has no fixed number", {}, "one placeholder for each argument")
+                self.fail(
+                    f"the argument {parameter} of job {name} has no fixed number",
+                    {},
+                    "one placeholder for each argument",
+                )
             if key not in hints:
                 others = [k for k in self.parameters if k in hints]
                 hint = f"{key}: tp.Numpy.Placeholder((100, 28, 28)), with the shape of one batch"
                 if key == "self":
-                    hint = "define the job inside a method, where self is seen: def make(self): @flow.global_function() def job(x: ...): ..."
-                self.fail(f"the argument {key} of job {name} has no annotation", {"annotated": ", ".join(others) or "none"}, hint)
+                    hint = "a job takes no self: define it inside a method, where self is seen"
+                self.fail(
+                    f"the argument {key} of job {name} has no annotation",
+                    {"annotated": ", ".join(others) or "none"},
+                    hint,
+                )
             self.arguments[key] = self.argument(key, hints[key])
         given = hints.get("return", Missing)
         self.style = "sync"
@@ -92,7 +100,11 @@ class Signature:
         elif typing.get_origin(given) is Callback or given is Callback:
             arguments = typing.get_args(given)
             if not arguments:
-                self.fail(f"job {name} returns a Callback of nothing", {"annotation": "tp.Callback"}, "-> tp.Callback[tp.Numpy]")
+                self.fail(
+                    f"job {name} returns a Callback of nothing",
+                    {"annotation": "tp.Callback"},
+                    "-> tp.Callback[tp.Numpy]",
+                )
             self.style, given = "callback", arguments[0]
         self.result = given if given is Missing else self.returned(given)
 
@@ -121,7 +133,11 @@ class Signature:
             for inner in arguments[origin is dict :]:
                 self.returned(inner, True)
             return given
-        self.fail(f"the return annotation of job {self.name} is not one of the known", {"annotation": text(given)}, f"-> {ALLOWED}")
+        self.fail(
+            f"the return annotation of job {self.name} is not one of the known",
+            {"annotation": text(given)},
+            f"-> {ALLOWED}",
+        )
 
     # ---- a call ----------------------------------------------------------------------------------------------------------
 
@@ -143,7 +159,10 @@ class Signature:
         try:
             given = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
-            wanted = ", ".join(f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}" for key, tree in self.arguments.items())
+            wanted = ", ".join(
+                f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}"
+                for key, tree in self.arguments.items()
+            )
             raise JobError(f"job {self.name} was called with other arguments than it has: {error}", values={"it takes": wanted or "nothing",
                            "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else "")}, where=here(),
                            hint=f"{self.name}({', '.join(self.arguments)})") from None  # fmt: skip
@@ -155,9 +174,13 @@ class Signature:
                 found.append((Argument(path, tree), value))
                 return
             if not isinstance(value, tuple | list) or len(value) != len(tree):
-                got = f"{type(value).__name__} of {len(value)}" if isinstance(value, tuple | list) else type(value).__name__
-                raise JobError(f"the argument {path} of job {self.name} is a tuple of {len(tree)} arrays", values={"got": got}, where=here(),
-                               hint=f"{self.name}(..., ({', '.join(['array'] * len(tree))}))")  # fmt: skip
+                got = (
+                    f"{type(value).__name__} of {len(value)}"
+                    if isinstance(value, tuple | list)
+                    else type(value).__name__
+                )
+                raise JobError(f"the argument {path} of job {self.name} is a tuple of {len(tree)} arrays", values={"got": got},
+                               where=here(), hint=f"{self.name}(..., ({', '.join(['array'] * len(tree))}))")  # fmt: skip
             for i, (inner, part) in enumerate(zip(tree, value)):
                 inside(f"{path}[{i}]", inner, part)
 
@@ -180,41 +203,62 @@ class Signature:
         if not isinstance(value, list | tuple) or len(value) != devices:
             got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else described(value)
             self.refuse(argument, f"is a list with one {'array' if issubclass(kind, ListNumpy) else 'list of arrays'} for each device",
-                        {"devices": devices, "got": got}, f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n) sets how many")  # fmt: skip
+                        {"devices": devices, "got": got},
+                        f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)")  # fmt: skip
         if issubclass(kind, ListNumpy):
             return [np.array(self.checked(argument, part, None, f"[{i}]"), order="C") for i, part in enumerate(value)]
         result = []
         for i, inner in enumerate(value):
             if not isinstance(inner, list | tuple) or not inner:
-                self.refuse(argument, f"has for device {i} no list of arrays", {"got": described(inner)}, "[[array, array], ...]")
-            result.append([np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)])
+                self.refuse(
+                    argument,
+                    f"has for device {i} no list of arrays",
+                    {"got": described(inner)},
+                    "[[array, array], ...]",
+                )
+            result.append(
+                [np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)]
+            )
         return result
 
     def checked(self, argument: Argument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
         """shape: exactly this; None: of the placeholder's rank and at most its number of elements."""
         kind = argument.kind
         if not isinstance(array, np.ndarray):
-            hint = ".numpy() gives the array of a tensor" if isinstance(array, Tensor) else "np.asarray(..., dtype=...) makes an array of numbers"
-            self.refuse(argument, "is a numpy array", {"expected": text(kind), f"got {argument.path}{at}": described(array)}, hint)
+            hint = (
+                ".numpy() gives the array of a tensor"
+                if isinstance(array, Tensor)
+                else "np.asarray(..., dtype=...) makes an array of numbers"
+            )
+            self.refuse(
+                argument,
+                "is a numpy array",
+                {"expected": text(kind), f"got {argument.path}{at}": described(array)},
+                hint,
+            )
         if shape is not None and array.shape != shape:
             hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it" if array.shape[1:] == shape[1:] \
                 else f"reshape it to {list(shape)}, or change the placeholder"  # fmt: skip
             self.refuse(argument, "has another shape than its placeholder",
                         {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}, hint)  # fmt: skip
-        if shape is None and (array.ndim != len(kind.shape) or array.size > np.prod(kind.shape, dtype=int) or not array.size):
+        if shape is None and (
+            array.ndim != len(kind.shape) or array.size > np.prod(kind.shape, dtype=int) or not array.size
+        ):
             self.refuse(argument, "does not fit into its placeholder",
                         {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
                         "as many axes as the placeholder, and at most as many numbers")  # fmt: skip
         if array.dtype != kind.dtype.np:
             self.refuse(argument, "has another dtype than its placeholder",
                         {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
-                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}"), or dtype=flow.{array.dtype} in the placeholder')  # fmt: skip
+                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}"), or dtype=flow.{array.dtype} above')  # fmt: skip
         return array
 
     def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
         from ..core.op import here
 
-        raise JobError(f"the argument {argument.path} of job {self.name} {what}", values=values, where=here(), hint=hint)
+        raise JobError(
+            f"the argument {argument.path} of job {self.name} {what}", values=values, where=here(), hint=hint
+        )
 
     # ---- results ---------------------------------------------------------------------------------------------------------
 
@@ -222,7 +266,11 @@ class Signature:
         """Raises JobError where what the function returned is not what it is annotated with."""
         if self.style == "none":
             if value is not None:
-                self.fail(f"job {self.name} is annotated `-> None` and returns something", {"returned": described(value)}, "-> tp.Numpy")
+                self.fail(
+                    f"job {self.name} is annotated `-> None` and returns something",
+                    {"returned": described(value)},
+                    "-> tp.Numpy",
+                )
             return
         if self.result is Missing:
             if value is not None:
@@ -268,7 +316,11 @@ class Signature:
             hint = "end the function with `return loss`; or annotate it `-> None`"
         elif isinstance(value, Tensor | tuple | list | dict):
             hint = f"-> {annotation_of(value)}"
-        self.fail(f"job {self.name}: {path} is not what its annotation says", {"annotation": text(wanted), "returned": described(value)}, hint)
+        self.fail(
+            f"job {self.name}: {path} is not what its annotation says",
+            {"annotation": text(wanted), "returned": described(value)},
+            hint,
+        )
 
     def given_out(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
         """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each device."""
@@ -279,11 +331,15 @@ class Signature:
         if wanted is ListListNumpy and is_tensor_list(value):
             return [list(column) for column in zip(*[next(arrays) for _ in value])]
         if isinstance(value, tuple):
-            return tuple(self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value))
+            return tuple(
+                self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)
+            )
         if isinstance(value, list):
             return [self.given_out(part, arrays, inner[0] if origin is list else wanted) for part in value]
         if isinstance(value, dict):
-            return {key: self.given_out(part, arrays, inner[1] if origin is dict else wanted) for key, part in value.items()}
+            return {
+                key: self.given_out(part, arrays, inner[1] if origin is dict else wanted) for key, part in value.items()
+            }
         if value is None:
             return None
         parts = next(arrays)
@@ -348,7 +404,8 @@ def evaluated(function: Callable) -> dict[str, Any]:
                 try:
                     found[key] = eval(value, function.__globals__, dict(names))
                 except NameError as error:
-                    raise JobError(f"the annotation of {key} in job {function.__name__} cannot be read: {error}", values={"annotation": value},
-                                   where=place(function), hint="define its names at the top of the file, or leave out "
+                    raise JobError(f"the annotation of {key} in job {function.__name__} cannot be read: {error}",
+                                   values={"annotation": value}, where=place(function),
+                                   hint="define its names at the top of the file, or leave out "
                                    "`from __future__ import annotations`") from None  # fmt: skip
     return found

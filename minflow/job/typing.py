@@ -16,7 +16,7 @@ from ..core.op import here
 from ..core.spec import DType, as_dtype, float32
 
 T = TypeVar("T")
-Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006: the names that programs annotate with
+Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - the names that programs annotate with
 
 
 class Leaf:

@@ -231,7 +231,7 @@ class JobBuild:
                                hint="loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)")  # fmt: skip
         if not losses or len({(loss.spec.shape, loss.spec.dtype) for loss in losses}) > 1:
             raise JobError("losses that are minimized together have one shape and dtype", where=here(),
-                           values={f"loss {i}": described(loss) for i, loss in enumerate(losses)}, hint="reduce each to its mean")  # fmt: skip
+                           values={f"loss {i}": described(loss) for i, loss in enumerate(losses)}, hint="reduce each first")  # fmt: skip
         if self.optimizer is None:
             self.optimizer, self.minimized_at = (optimizer, self.replica), caller(2)
         else:

@@ -460,7 +460,7 @@ def name_of(function: Any) -> str:
 def told(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one."""
     result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {error}",
-                      hint="the steps that were queued behind it are cancelled; the parameters are those of the last step that ended")  # fmt: skip
+                      hint="the steps that were queued behind it are cancelled; parameters are those of the last step that ended")  # fmt: skip
     result.__cause__ = error
     result.step = step.number
     return result

@@ -164,9 +164,9 @@ def asinh(x, name: str | None = None):
 
 @folded
 def acosh(x, name: str | None = None):
-    """The number of at least 0 whose cosh is x: log(x + sqrt(x * x - 1)); NaN for x below 1."""
-    above = x - 1
-    return F.log1p(above + F.sqrt(above) * F.sqrt(above + 2))
+    """The number of at least 0 whose cosh is x: log(x + sqrt(x * x - 1)), rearranged as asinh is; NaN below 1."""
+    half = (x - 1) * 0.5
+    return F.log1p(F.sqrt(half) + half / (F.sqrt(half + 1) + 1)) * 2.0
 
 
 @folded

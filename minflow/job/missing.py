@@ -23,7 +23,6 @@ OPERATOR = "flow.autograd.Function: an op of your own with its gradient, for eag
 DATASETS = "flow.utils.data.DataLoader over a Dataset of your own, and flow.vision.transforms; a job takes the arrays as arguments"
 BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
 IMAGES = "flow.vision.transforms, before the call"
-LOGGING = "flow.watch(blob, handler), or a callback: what it gets can be plotted in the cell"
 EAGER = "eager code is always on: flow.tensor(...) outside a job function"
 
 FLOW = {
@@ -72,7 +71,6 @@ FLOW = {
     "sysconfig": "python -m minflow doctor tells of the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
     "unittest": "Python's unittest or pytest",
-    "range_of": "flow.range",
 }  # fmt: skip
 
 NN = {
@@ -92,7 +90,7 @@ NN = {
     "linear": "flow.layers.dense in a job, flow.nn.Linear on tensors",
     "dense": "flow.layers.dense",
     "max_pool": "flow.nn.max_pool2d",
-    "cross_entropy": "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits) in a job, flow.nn.functional.cross_entropy on tensors",
+    "cross_entropy": "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits); flow.nn.functional.cross_entropy on tensors",
     "GroupNorm": "flow.nn.LayerNorm, or flow.nn.moments over the axes of a group",
     "InstanceNorm1d": "flow.nn.moments over the axes after the channels",
     "InstanceNorm2d": "flow.nn.moments over the axes after the channels",
@@ -130,14 +128,9 @@ MATH = {
 }  # fmt: skip
 
 LAYERS = {
-    "conv1d": "flow.nn.conv1d(x, flow.get_variable(...)), or conv2d with an axis of size 1",
     "conv3d": "flow.layers.conv2d over two of the axes; three are not here",
-    "batch_normalization_relu": "flow.nn.relu(flow.layers.batch_normalization(...)): the two are fused when the job is compiled",
-    "batch_normalization_add_relu": "flow.nn.relu(flow.layers.batch_normalization(...) + addend)",
     "layer_norm_grad": "nothing: gradients of flow.layers.layer_norm are worked out",
     "layer_norm_param_grad": "nothing: gradients of flow.layers.layer_norm are worked out",
-    "prelu": "alpha = flow.get_variable(...); flow.where(x > 0, x, alpha * x)",
-    "upsample_2d": "flow.broadcast_like: a new axis of size 1 after H and after W, repeated, then flow.reshape",
     "linear": "flow.layers.dense",
     "Dense": "flow.layers.dense",
     "dropout": "flow.nn.dropout",
@@ -176,14 +169,14 @@ DATA = {name: DATASETS for name in (
     "ImageCodec", "ImagePreprocessor", "ImageResizePreprocessor", "RawCodec", "NormByChannelPreprocessor")}  # fmt: skip
 
 SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}
-TRAIN = {"model_init_job": "nothing: variables are filled when they are made", "CheckpointManager": "flow.train.SimpleCheckPointManager(path)"}
-SUMMARY = {name: LOGGING for name in (
-    "scalar", "histogram", "image", "pb", "text", "hparams", "create_summary_writer", "flush_summary_writer", "Hparam", "HParam",
-    "HParamsConfig", "IntegerRange", "Metric", "RealRange", "ValueSet", "write_hparams")}  # fmt: skip
+TRAIN = {
+    "model_init_job": "nothing: variables are filled when they are made",
+    "CheckpointManager": "flow.train.SimpleCheckPointManager(path)",
+}
 
 MISSING = {
     "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER, "flow.random": RANDOM,
-    "flow.data": DATA, "flow.scope": SCOPE, "flow.train": TRAIN, "flow.summary": SUMMARY,
+    "flow.data": DATA, "flow.scope": SCOPE, "flow.train": TRAIN,
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -257,6 +257,7 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
 
 def check_names(names: list[str], what: str) -> None:
     """Refuse names that are no place inside the folder, or the place of something else."""
+    taken = set(names)
     for name in names:
         parts = name.split("/") if isinstance(name, str) else []
         reason = (
@@ -268,12 +269,17 @@ def check_names(names: list[str], what: str) -> None:
             else "a part of it is longer than 255 bytes" if max(len(part.encode()) for part in parts) > 255
             else "it is too deep" if len(parts) > DEEPEST
             else "it ends like a temporary folder" if any(map(temporary, parts))
-            else f"{', '.join(sorted({NUMBERS, META} & set(parts[1:])))} is a file of another variable" if {NUMBERS, META} & set(parts[1:])
+            else f"that place is a file of variable {owner!r}" if (owner := next(owners_of(parts, taken), None)) is not None
             else ""
         )  # fmt: skip
         if reason:
             refuse(f"{what}: {shorten(repr(name))} cannot be the name of a variable in a checkpoint: {reason}",
                    "a name of letters, digits, - and _", name=repr(name))  # fmt: skip
+
+
+def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
+    """The variables whose files are where a folder of this name would be."""
+    return (owner for i, part in enumerate(parts) if i and part in (NUMBERS, META) and (owner := "/".join(parts[:i])) in names)
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:

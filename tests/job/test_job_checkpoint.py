@@ -284,6 +284,9 @@ def test_checkpoint_in_part_is_told(tmp_path, called):
     assert len(told) == 1 and "test_job_checkpoint.py" in str(told[0].message)
     assert (report.loaded, report.missing, report.unexpected) == (["w"], ["head"], ["old"])
     evaluate(X)
+    with pytest.warns(MinflowWarning, match="1 variable.*not in it\n") as told:  # of "old" it was told
+        eval_job(names=("w", "tail"), name="another")(X)
+    assert len(told) == 1 and "unexpected" not in str(told[0].message)
 
 
 @pytest.mark.parametrize("called", [True, False])
@@ -302,7 +305,8 @@ def test_wrong_checkpoint(tmp_path, called):
         CheckPoint().load(tmp_path / "m")
         with pytest.raises(CheckpointError, match=text):
             evaluate(X)
-        evaluate(X)  # told once
+        evaluate(X)
+        eval_job(names=("more", "most"), name="another")(X)  # told once
 
 
 def test_jobs_that_a_checkpoint_is_not_for(tmp_path):
@@ -410,6 +414,9 @@ def test_not_over_another(tmp_path):
     with pytest.raises(CheckpointError, match="(?s)CheckPoint.save: the folder .*m is not empty.*it holds.*snapshot_done.*rmtree"):
         check_point.save(tmp_path / "m")
     train(X)  # goes on
+    clear_default_session()
+    with pytest.raises(CheckpointError, match="is not empty"):  # before anything is compiled or waited for
+        check_point.save(tmp_path / "m")
 
 
 def test_no_checkpoint_there(tmp_path):

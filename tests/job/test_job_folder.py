@@ -60,6 +60,15 @@ def test_round_trip(tmp_path, there):
     assert before in (None, (tmp_path / "m").stat().st_ino)  # an empty folder keeps its identity
 
 
+def test_the_mark_comes_last(tmp_path, monkeypatch):
+    """Where an empty folder is filled, a reader that comes in between sees that it is not finished."""
+    seen, rename = [], os.rename
+    monkeypatch.setattr(os, "rename", lambda a, b: (seen.append(Path(b).name), rename(a, b)))
+    (tmp_path / "m").mkdir()
+    write(tmp_path / "m", {"a": ARRAYS["step"], "z": ARRAYS["step"]}, "save")
+    assert seen == ["a", "z", "snapshot_done"]
+
+
 def test_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(Path("."), {"w": ARRAYS["step"]}, "save")
@@ -184,7 +193,7 @@ def test_link_to_itself(saved):
         ("../escape", "outside"), ("a/../../b", "outside"), ("/etc/x", "outside"), ("~/x", "outside"), ("C:x", "outside"),
         ("", "empty"), ("a//b", "empty"), ("a/", "empty"), ("./a", "empty"), ("a\0b", "characters"), ("a\\b", "characters"),
         ("a\nb", "characters"), ("\ud800", "characters"), ("snapshot_done", "marks a finished"), ("snapshot_done/a", "marks"),
-        ("a/out", "out is a file of"), ("a/meta/b", "meta is a file of"), ("x" * 256, "255 bytes"), ("ü" * 128, "255 bytes"),
+        ("ok/out", "file of variable 'ok'"), ("ok/meta/b", "file of variable 'ok'"), ("x" * 256, "255 bytes"), ("ü" * 128, "255 bytes"),
         ("/".join("a" * 65), "too deep"), (".a.tmp", "temporary"), (3, "texts"),
     ],
 )  # fmt: skip
@@ -195,7 +204,7 @@ def test_names_that_are_no_place(tmp_path, name, reason):
 
 
 def test_names_that_are(tmp_path):
-    names = ["out", "meta", "dense1-weight", "a.b", "größe", "A", "a", "x" * 255, "..a", "a..", "a b"]
+    names = ["out", "meta", "dense1-weight", "a.b", "größe", "A", "a", "x" * 255, "..a", "a..", "a b", "fc/out", "fc/meta/x", "fc/out/x"]
     write(tmp_path / "m", dict.fromkeys(names, ARRAYS["step"]), "save")
     assert sorted(variables_in(tmp_path / "m")) == sorted(names)
 

@@ -1,0 +1,122 @@
+"""Programs of job functions, each in a process of its own, as a user runs them: what one saves the next one loads."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Tuple  # noqa: UP035
+
+import digit_nets as nets
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+
+HERE = Path(__file__).parent
+ROOT = Path(flow.__file__).parents[1]
+
+
+def run(name, folder):
+    return subprocess.run([sys.executable, HERE / name], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+
+
+def program(name, folder):
+    """What a program printed that ended well."""
+    ran = run(name, folder)
+    assert ran.returncode == 0 and "Traceback" not in ran.stderr, ran.stderr
+    return ran.stdout
+
+
+def share_right(printed):
+    right, total = map(int, re.fullmatch(r"(\d+) of (\d+) right\n", printed).groups())
+    assert total == 300
+    return right / total
+
+
+@pytest.mark.parametrize(
+    ("train", "evaluate", "saved", "variables"),
+    [
+        ("lenet_train_job.py", "lenet_eval_job.py", "lenet_model", ["conv1", "conv2", "dense1", "dense2"]),
+        ("mlp_train_async_job.py", "mlp_eval_async_job.py", "mlp_model", ["mlp1", "mlp2"]),
+    ],
+)
+def test_train_save_load_evaluate(train, evaluate, saved, variables, tmp_path):
+    printed = program(train, tmp_path)
+    steps = int(re.search(rf"saved {saved} after (\d+) steps", printed)[1])
+    found = {p.name for p in (tmp_path / saved).iterdir()}
+    assert {f"{layer}-{part}" for layer in variables for part in ("weight", "bias")} <= found and "snapshot_done" in found
+    [counter] = [name for name in found if name.startswith("System-Train-TrainStep-")]
+    assert np.fromfile(tmp_path / saved / counter / "out", "<i8") == [steps] and steps > 200
+    losses = [float(x) for x in re.findall(r"loss ([\d.]+)", printed)]
+    assert len(losses) > 5 and losses[-1] < losses[0] / 2
+    assert share_right(program(evaluate, tmp_path)) > 0.9
+
+
+def test_a_second_save_into_the_folder_is_refused(tmp_path):
+    (tmp_path / "mlp_model").mkdir()
+    (tmp_path / "mlp_model" / "mine").touch()
+    ran = run("mlp_train_async_job.py", tmp_path)
+    assert ran.returncode == 1 and "mlp_model" in ran.stderr and "CheckpointError" in ran.stderr
+    assert [p.name for p in (tmp_path / "mlp_model").iterdir()] == ["mine"]
+
+
+# ---- the same training in both ways ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session():
+    flow.clear_default_session()
+    flow.manual_seed(7)
+    yield
+    flow.clear_default_session()
+
+
+def sync_job(net):
+    @flow.global_function(type="train")
+    def training(
+        images: tp.Numpy.Placeholder(nets.IMAGES), labels: tp.Numpy.Placeholder(nets.LABELS, dtype=flow.int32)
+    ) -> Tuple[tp.Numpy, tp.Numpy]:  # noqa: UP006
+        logits = net(images)
+        return nets.train_on(labels, logits), logits
+
+    return training
+
+
+def async_job(net):
+    @flow.global_function(type="train")
+    def training(
+        images: tp.Numpy.Placeholder(nets.IMAGES), labels: tp.Numpy.Placeholder(nets.LABELS, dtype=flow.int32)
+    ) -> tp.Callback[Tuple[tp.Numpy, tp.Numpy]]:  # noqa: UP006
+        logits = net(images)
+        return nets.train_on(labels, logits), logits
+
+    return training
+
+
+def trained(way, net, steps):
+    """What each step gave, and the variables afterwards."""
+    flow.clear_default_session()
+    flow.manual_seed(7)
+    (images, labels), _ = flow.data.digits(nets.BATCH, image_size=28)
+    job, given = way(net), []
+    buffer = np.empty_like(images[0])
+    for i in range(steps):
+        np.copyto(buffer, images[i % len(images)])  # one buffer for all batches: a call copies what it is given
+        answer = job(buffer, labels[i % len(images)])
+        answer(given.append) if way is async_job else given.append(answer)
+    numbers = {name: variable.numpy() for name, variable in flow.get_all_variables().items()}
+    return given, numbers
+
+
+@pytest.mark.parametrize(("net", "steps"), [(nets.mlp, 60), (lambda images: nets.lenet(images, dropout=True), 12)], ids=["mlp", "lenet"])
+def test_sync_and_async_give_the_same_bits(net, steps, session):
+    at_once, variables = trained(sync_job, net, steps)
+    later, same = trained(async_job, net, steps)
+    assert len(later) == steps and list(variables) == list(same) and len(variables) >= 4
+    for (losses, logits), (other_losses, other_logits) in zip(at_once, later):
+        assert losses.tobytes() == other_losses.tobytes() and logits.tobytes() == other_logits.tobytes()
+    assert all(variables[name].tobytes() == same[name].tobytes() for name in variables)
+    assert at_once[-1][0].mean() < at_once[0][0].mean()

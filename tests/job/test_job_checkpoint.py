@@ -612,3 +612,11 @@ def test_manager_in_the_wrong_place(tmp_path):
     for prefix in ("a/b", "../x", 3):
         with pytest.raises(CheckpointError, match="(?s)the prefix is the beginning of a name"):
             SimpleCheckPointManager(tmp_path, prefix)
+
+
+def test_public_names():
+    import minflow.job.checkpoint as room
+
+    assert flow.train.CheckPoint is CheckPoint and flow.train.SimpleCheckPointManager is SimpleCheckPointManager
+    assert (flow.checkpoint.get, flow.checkpoint.save) == (get, save)
+    assert (flow.get_all_variables, flow.load_variables) == (room.get_all_variables, room.load_variables)

@@ -23,6 +23,8 @@ from ..core.errors import JobError
 from ..core.op import here, warn
 from ..core.spec import spec_of
 from ..nn.graph.compiled import CompiledPart
+from ..nn.graph.reports import part_record
+from ..views.records import GraphRecord, recorder
 from . import scope
 from .build import JobBuild, whole
 from .config import FunctionConfig
@@ -276,6 +278,15 @@ def get_variable(
         )
     return build.variable(scope.full_name(name), tuple(shape), dtype or build.job.config.data_type, initializer, regularizer,
                           trainable is not False, random_seed, reuse)  # fmt: skip
+
+
+@recorder(Job)
+def picture_record(job: Job, **_: Any) -> GraphRecord:
+    """The operations of the job, for `show(job)`."""
+    plan = job.compiled
+    if plan is None:
+        return GraphRecord((), (), (), f"job {job.name}: not compiled yet", "call the job once, or job.compile()")
+    return part_record(plan.part, f"{job.kind} job {job.name}")
 
 
 def jobs() -> list[Any]:

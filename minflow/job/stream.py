@@ -18,6 +18,8 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -30,6 +32,7 @@ SLICE = 0.1  # seconds between two looks at the clock while waiting
 SWITCH = 0.001  # seconds between two switches of threads while steps are in flight; Python's 5 ms costs overlap
 EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
 RECORDS = 10_000  # steps that the timeline remembers
+BUILDING: ContextVar[str | None] = ContextVar("name of the job function that is built", default=None)
 clock = time.perf_counter
 
 
@@ -245,16 +248,21 @@ class Stream:
         self.tell()
 
     def idle(self, timeout: float | None = None) -> bool:
-        """Wait until all that is in the queue now has ended; what a run adds meanwhile is not waited for."""
-        try:
-            return self.queue[-1].over.wait(timeout)
-        except IndexError:
-            return True
+        """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited for."""
+        end, entries = None if timeout is None else clock() + timeout, list(self.queue)
+        while entries:
+            if not entries[-1].over.wait(None if end is None else end - clock()):
+                return False
+            entries = [entry for entry in tuple(self.queue) if isinstance(entry, Late)]
+        return True
 
     def tell(self) -> None:
         """Raise the first error that nobody has been told of; once."""
-        while self.errors:
-            step, error = self.errors.popleft()
+        while True:
+            try:
+                step, error = self.errors.popleft()
+            except IndexError:
+                return
             if step.error_claim.take():
                 self.errors.clear()
                 raise error
@@ -263,7 +271,8 @@ class Stream:
         """The error of this step has been told."""
         for entry in tuple(self.errors):
             if entry[0] is step:
-                self.errors.remove(entry)
+                with suppress(ValueError):  # another thread has taken it
+                    self.errors.remove(entry)
 
     def cancel_queued(self, owner: Any = None) -> int:
         """Cancel the steps that have not started, those of a run or those of no run. How many there were."""
@@ -271,6 +280,10 @@ class Stream:
         return sum([step.cancel() for step in waiting])
 
     def refuse_inside(self, what: str) -> None:
+        """Raise JobError where waiting would never end: on the worker, and in a job function that is built, between two steps."""
+        if BUILDING.get() is not None:
+            raise JobError(f"{what} inside the job function {BUILDING.get()}: no step runs while it is built",
+                           hint="a job function says what a step computes; call the other one before or after")  # fmt: skip
         if self.thread is not None and threading.get_ident() == self.thread.ident:
             raise JobError(f"{what} inside a callback: the queue would wait for itself",
                            hint="append to a list in the callback, and go on after flow.sync_default_session()")  # fmt: skip
@@ -318,13 +331,20 @@ class Stream:
                 finally:
                     self.queue.popleft()
                     head.over.open()
+                    del head  # an idle worker keeps no result
             self.hurry(False)
 
     def work(self, step: Step) -> None:
-        if not step.start_claim.take():
-            step.looked = True
-            return
         record = step.record
+        if not step.start_claim.take():
+            record.state, step.looked = "cancelled", True
+            step.computed.open()  # whoever cancelled it may have been interrupted there
+            return
+        failed = next(iter(tuple(self.errors)), None) if step.owner is None else None
+        if failed is not None:  # submitted by one who had looked for errors just before there was one
+            record.state, step.looked, step.work, step.error = "cancelled", True, _nothing, cancelled(step, failed[0])
+            step.computed.open()
+            return
         record.state, record.started = "running", clock()
         self.records.append(record)
         try:
@@ -336,13 +356,13 @@ class Stream:
         finally:
             step.work = _nothing  # it holds the inputs
         record.state, record.ended = "done", clock()
-        step.computed.open()
-        if step.before_callback is not None:
+        if step.before_callback is not None:  # before the result is there: what it watched is, when a sync call returns
             try:
                 step.before_callback(step.result)
             except BaseException as error:
                 self.fail(step, told(step, error, "a watch handler"))
                 return
+        step.computed.open()
         step.looked = True
         if step.callback is not None and step.call_claim.take():
             self.call(step)
@@ -430,18 +450,21 @@ class Stream:
     def where_threads_stand(self) -> str:
         frames = sys._current_frames()
         names = {t.ident: t.name for t in threading.enumerate()}
-        ours = [i for i in (threading.main_thread().ident, self.thread and self.thread.ident) if i in frames]
+        of = (threading.main_thread().ident, threading.get_ident(), self.thread and self.thread.ident)
+        ours = [i for i in dict.fromkeys(of) if i in frames]
         return "\n".join(f"{names[i]}:\n" + "".join(traceback.format_stack(frames[i])[-4:]) for i in ours)
 
     def forked(self) -> None:
         """In a child process there is no worker, and what was queued belongs to the parent."""
         for step in tuple(self.queue):
-            if isinstance(step, Step):
-                step.cancel()
+            if isinstance(step, Step) and not step.cancel() and not step.done():  # it had just been started
+                step.record.state = "cancelled"
+                step.computed.open()
         self.queue.clear()
         self.errors.clear()
         self.runs.clear()
-        self.wake, self.thread, self.interval = SimpleQueue(), None, None
+        self.hurry(False)
+        self.wake, self.thread = SimpleQueue(), None
         self.starting, self.submitting = threading.Lock(), threading.Lock()
 
 
@@ -460,7 +483,7 @@ def name_of(function: Any) -> str:
 def told(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one."""
     result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {error}",
-                      hint="the steps that were queued behind it are cancelled; parameters are those of the last step that ended")  # fmt: skip
+                      hint="what was queued behind it is cancelled; parameters are those of the last step that ended")  # fmt: skip
     result.__cause__ = error
     result.step = step.number
     return result

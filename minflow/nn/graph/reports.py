@@ -296,16 +296,18 @@ def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
     """The operations that run, for `show(graph)`; of gradient accumulation both graphs."""
     if graph._last is None:
         return GraphRecord((), (), (), f"{graph.name}: not called yet", "call the graph once, and its operations can be shown")
-    records, several = [], len(graph._last.parts) > 1
-    for part in graph._last.parts:
-        # A state that nothing reads any more, since a pass took its reader out, is not in the picture either.
-        used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
-        used |= {v.node for v in part.plan.results} | {*part.graph.updates}
-        states = [s for s in part.graph.states if s in used]
-        shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, states, part.graph.updates)
-        title = graph.name + (f", {part.name}" if several else "")
-        records.append(graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(states)} states"))
+    several = len(graph._last.parts) > 1
+    records = [part_record(part, graph.name + (f", {part.name}" if several else "")) for part in graph._last.parts]
     if not several:
         return records[0]
     return PartsRecord(tuple(records), f"{graph.name}: one call is {graph._last.steps} micro-steps and one update")
 
+
+def part_record(part: Any, title: str) -> GraphRecord:
+    """The operations of one compiled graph, after all passes."""
+    # A state that nothing reads any more, since a pass took its reader out, is not in the picture either.
+    used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
+    used |= {v.node for v in part.plan.results} | {*part.graph.updates}
+    states = [s for s in part.graph.states if s in used]
+    shown = IR(part.graph.inputs, part.graph.nodes, part.plan.results, states, part.graph.updates)
+    return graph_record(shown, f"{title}: {len(part.graph.nodes)} operations, {len(states)} states")

@@ -73,6 +73,14 @@ def dropout(x: Any, rate: float, noise_shape: Any = None, seed: int | None = Non
     return drop(x, rate, noise_shape, seed, name)
 
 
+def loss_of(name: str, first: Any) -> Any:
+    """The function that had the name of a class of today, flow.nn.MSELoss(input, target), if `first` is a Blob."""
+    from .blob import Blob
+    from .nn import CAPITALS
+
+    return CAPITALS.get(name) if isinstance(first, Blob) else None
+
+
 def extend(flow: ModuleType) -> None:
     """Give the package the names of job functions: those that modern functions share now, the others when they are used."""
     from .names import merge
@@ -80,6 +88,7 @@ def extend(flow: ModuleType) -> None:
     merge(vars(flow))
     flow.nn.__getattr__ = of_nn
     flow.nn.dropout = dropout  # over the file of that name, which holds the Dropout layer
+    flow.nn.loss.Loss.of_blobs = staticmethod(loss_of)
 
 
 def listed() -> list[str]:

@@ -397,6 +397,22 @@ def test_the_lenet_of_the_seeds_learns():
     assert (eval_job(images).argmax(1) == labels).all()
 
 
+def test_losses_with_the_name_of_a_class_are_functions_of_blobs():
+    x, y = numbers(4, 3), numbers(4, 3)
+    assert np.isclose(ran(lambda x, y: flow.nn.MSELoss(x, y), x, y), ((x - y) ** 2).mean())
+    assert np.isclose(ran(lambda x, y: flow.nn.L1Loss(x, target=y, reduction="sum", name="l1"), x, y), np.abs(x - y).sum(), rtol=1e-5)
+    assert np.isclose(ran(lambda x, y: flow.nn.L1Loss(input=x, target=y), x, y), np.abs(x - y).mean())
+    p, z = 1 / (1 + np.exp(-x)), (y > 0).astype("float32")
+    expected = -(z * np.log(p) + (1 - z) * np.log(1 - p))
+    assert np.allclose(ran(lambda p, z: flow.nn.BCELoss(p, z, reduction="none"), p, z), expected, atol=1e-5)
+    assert np.allclose(ran(lambda x, z: flow.nn.BCEWithLogitsLoss(x, z, reduction="none"), x, z), expected, atol=1e-5)
+    assert ran(lambda x, y: flow.nn.KLDivLoss(x, y * 0), x, y) == 0
+    assert np.isclose(ran(lambda x, y: flow.nn.MSELoss(reduction="sum")(x, y), x, y), ((x - y) ** 2).sum(), rtol=1e-5)
+    with pytest.raises(RuntimeError, match=r"nn\.NLLLoss\(\)\(") as told:
+        ran(lambda x, y: flow.nn.NLLLoss(x, y), x, y)
+    assert "class nn.NLLLoss" in str(told.value)
+
+
 # ---- mistakes ----------------------------------------------------------------------------------------------------
 
 PLAIN = flow.zeros(2, 3)

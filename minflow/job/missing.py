@@ -87,7 +87,6 @@ NN = {
     "gelu": "flow.math.gelu in a job, flow.nn.functional.gelu on tensors",
     "sigmoid": "flow.math.sigmoid in a job, flow.sigmoid on tensors",
     "tanh": "flow.math.tanh in a job, flow.tanh on tensors",
-    "linear": "flow.layers.dense in a job, flow.nn.Linear on tensors",
     "dense": "flow.layers.dense",
     "max_pool": "flow.nn.max_pool2d",
     "cross_entropy": "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits); flow.nn.functional.cross_entropy on tensors",

@@ -142,10 +142,12 @@ def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -
         fail(DTypeError, f"{function.__name__}: {ours} belongs to job functions, {' and '.join(sorted(others))} does not",
              f"all by that generation's names: {', '.join(inspect.signature(function).parameters)}")  # fmt: skip
 
-    return functools.update_wrapper(either, modern, assigned=("__doc__", "__name__", "__qualname__", "__module__"), updated=())
+    return functools.update_wrapper(either, modern, assigned=("__doc__",), updated=())
 
 
 def merge(names: dict) -> None:
     """Put the merged function of each row in place of the modern one, in the names of a module."""
     for name, legacy, keywords, _ in ROWS:
-        names[name] = merged(names[name], legacy, keywords)
+        names[name] = function = merged(names[name], legacy, keywords)
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = names["__name__"]  # where pickle finds it

@@ -88,7 +88,6 @@ class JobBuild:
         self.created: list[str] = []
         self.replaced: dict[str, Variable] = {}
         self.kept: dict[str, Variable] = dict(session.slots)
-        self.waiting = dict(session.waiting)
         self.assigned: list[tuple[Tensor, Tensor]] = []
         self.watched: list[Watched] = []
         self.watched_gradients: list[Watched] = []
@@ -402,8 +401,6 @@ class JobBuild:
         self.session.variables.update(self.replaced)
         self.session.slots.clear()
         self.session.slots.update(self.kept)
-        self.session.waiting.clear()
-        self.session.waiting.update(self.waiting)
 
 
 def whole(arrays: list[np.ndarray], kind: Any) -> Any:

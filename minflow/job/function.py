@@ -12,6 +12,7 @@ import functools
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from .build import JobBuild, whole
 from .config import FunctionConfig
 from .session import SESSION, Session
 from .signature import Signature, described, place
-from .stream import STREAM, Step
+from .stream import BUILDING, STREAM, Step
 from .typing import ListListNumpy, ListNumpy, text
 
 PLANS = 16  # of one job; lists of arrays may come in many shapes
@@ -90,6 +91,7 @@ class Job(Display):
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
         session.jobs[self.name] = self
+        STREAM.counts.pop(self.name, None)  # its calls count from 1
 
     training = property(lambda self: self.kind == "train")
     compiled = property(
@@ -161,9 +163,8 @@ class Job(Display):
             [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
             for column in by_device
         ]
-        with LOCK:  # between two steps
-            build = JobBuild(self, self.session, inputs)
-            plan = CompiledJob(build)
+        with LOCK:  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
+            build, plan = copy_context().run(self.built, inputs)
             for name in build.replaced:
                 for job in self.session.jobs.values():
                     job.plans = OrderedDict((k, p) for k, p in job.plans.items() if name not in p.uses)
@@ -173,6 +174,11 @@ class Job(Display):
         if self.session.loading is not None:  # a checkpoint was loaded: tell what of it was not used
             self.session.loading.settle(self)
         return plan
+
+    def built(self, inputs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
+        BUILDING.set(self.name)
+        build = JobBuild(self, self.session, inputs)
+        return build, CompiledJob(build)
 
     def compile(self) -> CompiledJob:
         """Compile for inputs of the placeholders' shapes, without a step: so its variables exist."""
@@ -245,6 +251,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
 def clear_default_session() -> None:
     """Wait for every step; then forget all jobs' plans, all variables and optimizer states."""
     STREAM.sync()
+    STREAM.counts.clear()  # the next step of a job is its first again
     SESSION.clear()
 
 

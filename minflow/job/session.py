@@ -73,6 +73,7 @@ class Session:
         self.loading: Any = None
         for job in self.jobs.values():
             job.forget()
+        STREAM.counts.clear()
         self.jobs = {}
 
     @property

@@ -319,6 +319,9 @@ class Stream:
     def loop(self) -> None:
         while True:
             self.wake.get()
+            if threading.current_thread() is not self.thread:  # an interrupt in `ready` may have started two
+                self.wake.put(None)
+                return
             if self.queue:
                 self.hurry(True)
             while self.queue:
@@ -383,11 +386,11 @@ class Stream:
         """Keep the error, cancel what waits: the parameters stay at the last finished step."""
         if step.state == "running":
             step.record.state = "failed"
-        step.error = error
         if step.owner is not None:
             step.owner.failed(error)
         else:
             self.errors.append((step, error))
+        step.error = error  # after the append: `get` of another thread may tell it, and then it is to be forgotten
         for queued in tuple(self.queue):
             if isinstance(queued, Step) and queued.state == "queued" and queued.cancel():
                 queued.error = cancelled(queued, step)

@@ -26,7 +26,7 @@ IDS = ["1 thread", "3 threads", "2 processes", "3 processes"]
 
 
 def left_behind():
-    names = [t.name for t in threading.enumerate() if t.name.startswith("minflow")]
+    names = [t.name for t in threading.enumerate() if t.name.startswith("minflow-loader")]
     return names + [p.name for p in multiprocessing.active_children()]
 
 

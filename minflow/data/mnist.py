@@ -44,8 +44,8 @@ def load_mnist(
     The file is `mnist.npz` in `out_dir` (by default the current folder), else in the cache; else it is fetched.
     Raises ShapeError for a B that does not divide, DataError for a file that is missing or damaged.
     """
-    check_batch("train_batch_size", train_batch_size, 60000)
-    check_batch("test_batch_size", test_batch_size, 10000)
+    check_batch("train_batch_size", train_batch_size, EXPECTED["y_train"][0][0])
+    check_batch("test_batch_size", test_batch_size, EXPECTED["y_test"][0][0])
     if data_format not in ("NCHW", "NHWC"):
         fail(
             ShapeError,

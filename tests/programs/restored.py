@@ -7,11 +7,13 @@ end of their program. Knows nothing of what the programs do.
 
 import ast
 import re
+import textwrap
 
 CJK = re.compile(r"[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 STATEMENT = re.compile(
     r"(import|from|class|def|return|for|while|if|elif|else|with|try|except|finally|raise)\b"
-    r"|[A-Za-z_][\w., ]*=(?!=)"  # an assignment
+    r"|[A-Za-z_][\w., ]*=(?!=)|\(\w[\w, ()]*=(?!=)"  # an assignment
+    r"|@\w"  # a decorator
     r"|[A-Za-z_][\w.]*\("  # a call
     r"|# "
 )  # fmt: skip
@@ -69,7 +71,7 @@ def indented(lines: list[str]) -> str:
     depth, returned = 0, False
     for line in lines:
         if depth == 0:
-            word = line.split("(")[0].split()[0]
+            word = re.match(r"\w*", line)[0]
             method = re.match(r"def \w+\(self\b", line)
             if method:
                 while blocks and blocks[-1] != "class":
@@ -93,3 +95,15 @@ def for_minflow(source: str) -> str:
     for pattern, new in MODULES:
         lines = [re.sub(pattern, new, line) for line in lines]
     return "".join(lines)
+
+
+def blocks(text: str) -> list[str]:
+    """Every program of a text that kept its indentation, in order: what stands between two lines of prose or fences."""
+    runs: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if CJK.search(code_of(line)) or line.lstrip().startswith(("```", "•")):
+            runs.append([])
+        else:
+            runs[-1].append(line)
+    found = [textwrap.dedent("\n".join(run)).strip("\n") + "\n" for run in runs]
+    return [source for source in found if parses(source)]

@@ -1,0 +1,25 @@
+"""Fixtures for what runs through the stream of job functions."""
+
+import pytest
+from stream_jobs import LONG, Held
+
+import minflow as flow
+from minflow.job.stream import STREAM
+
+
+@pytest.fixture
+def clean():
+    """An empty session afterwards; fails where the queue does not end."""
+    yield
+    assert STREAM.idle(LONG), STREAM.where_threads_stand()
+    STREAM.errors.clear()
+    STREAM.counts.clear()
+    flow.clear_default_session()
+
+
+@pytest.fixture
+def held():
+    """A callback that holds the worker, at the latest until the end of the test."""
+    holder = Held()
+    yield holder
+    holder.go.set()

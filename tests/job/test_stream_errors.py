@@ -1,0 +1,311 @@
+"""What goes wrong in a stream: steps and callbacks that fail are told once; what would wait for itself is refused."""
+
+import threading
+
+import numpy as np
+import pytest
+from stream_jobs import BAD, GOOD, LONG, ONES, counting, failing, looking, wait
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.job.session import SESSION
+from minflow.job.stream import STREAM, Stream
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+# ---- errors --------------------------------------------------------------------------------------------------------------
+
+
+def touches(tmp_path):
+    job = looking()
+    return {
+        "call": lambda: job(ONES),
+        "sync": flow.sync_default_session,
+        "variables": flow.get_all_variables,
+        "save": lambda: flow.train.CheckPoint().save(str(tmp_path / "saved")),
+        "numpy": lambda: SESSION.variables["w"].numpy(),
+        "clear": flow.clear_default_session,
+    }
+
+
+@pytest.mark.parametrize("touch", ["call", "sync", "variables", "save", "numpy", "clear"])
+def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, touch):
+    job = failing()
+    job(GOOD).get()
+    first = SESSION.variables["w"].numpy()
+    job(GOOD)(held)
+    wait(held.entered)
+    bad = job(BAD)  # step 3, and the queue is full
+    held.go.set()
+    assert STREAM.idle(LONG)
+    with pytest.raises(JobError, match=r"step 3 of train_job") as caught:
+        touches(tmp_path)[touch]()
+    assert caught.value.step == 3 and caught.value.__cause__ is not None and caught.value.__cause__.__traceback__ is not None
+    assert bad.state == "failed" and job.steps == 2
+    assert not (tmp_path / "saved").exists()
+    flow.sync_default_session()  # it was told, and is told no more
+    assert not np.array_equal(SESSION.variables["w"].numpy(), first)
+    job(GOOD).get()
+    assert job.steps == 3
+    if touch == "save":
+        touches(tmp_path)[touch]()
+        assert (tmp_path / "saved").is_dir()
+
+
+def test_what_is_queued_behind_a_failed_step_does_not_run(held):
+    config = flow.function_config()
+    config.concurrency_width(6)
+
+    @flow.global_function(type="train", function_config=config)
+    def train_job(labels: tp.Numpy.Placeholder((2,), dtype=flow.int32)) -> tp.Callback[tp.Numpy]:
+        w = flow.get_variable("w", (2, 3), initializer=flow.zeros_initializer())
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, w)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [1.0]), momentum=0).minimize(loss)
+        return loss
+
+    called = []
+    first = train_job(GOOD)
+    first(held)
+    wait(held.entered)
+    after = SESSION.variables["w"].tensor.array.copy()
+    bad = train_job(BAD)
+    behind = [train_job(GOOD) for _ in range(4)]
+    for step in (bad, *behind):
+        step(called.append)
+    held.go.set()
+    assert STREAM.idle(LONG)
+    for step in behind:
+        with pytest.raises(JobError, match=rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed"):
+            step.get()
+    with pytest.raises(JobError, match="step 2 of train_job"):
+        flow.sync_default_session()
+    assert [s.state for s in (first, bad, *behind)] == ["done", "failed"] + ["cancelled"] * 4 and called == []
+    assert train_job.steps == 1 and np.array_equal(SESSION.variables["w"].numpy(), after)
+
+
+def test_no_step_slips_in_between_a_failure_and_its_telling():
+    """The caller has looked for errors, then the step before fails, then the caller appends: its step must not run."""
+    stream, go, ran = Stream(), threading.Event(), []
+
+    def fail():
+        wait(go)
+        raise ValueError("no")
+
+    bad = stream.submit("job", fail)
+    ready = stream.ready
+
+    def late():
+        go.set()
+        assert bad.over.wait(LONG)
+        ready()
+
+    stream.ready = late
+    slipped = stream.submit("job", lambda: ran.append(1))
+    stream.ready = ready
+    assert stream.idle(LONG) and ran == [] and slipped.state == "cancelled"
+    with pytest.raises(JobError, match="step 1 of job"):
+        stream.sync()
+    stream.submit("job", lambda: ran.append(2)).get()
+    assert ran == [2]
+
+
+def test_the_error_of_a_callback_is_kept_with_its_step(held):
+    job, called = counting(), []
+
+    def fails(loss):
+        raise KeyError("mean")
+
+    job(ONES)(held)
+    wait(held.entered)
+    bad = job(ONES)
+    bad(fails)
+    held.go.set()
+    assert STREAM.idle(LONG)
+    with pytest.raises(JobError, match=r"callback fails of step 2 of train_job raised KeyError: 'mean'") as caught:
+        job(ONES)(called.append)
+    assert caught.value.step == 2 and isinstance(caught.value.__cause__, KeyError)
+    assert "fails" in str(caught.value.__cause__.__traceback__.tb_next.tb_frame.f_code)
+    assert bad.state == "done" and job.steps == 2 and called == []  # the step itself ended well
+    job(ONES)(called.append)
+    flow.sync_default_session()
+    assert len(called) == 1
+
+
+def test_only_the_first_of_several_errors_is_raised():
+    stream, go = Stream(depth=3), threading.Event()
+
+    def fail(result):
+        raise ValueError("no")
+
+    step = stream.submit("job", lambda: wait(go), callback=fail)
+    go.set()
+    assert stream.idle(LONG)
+    assert step.state == "done"
+    stream.call_late(step)  # another callback fails, before anyone has been told of the first
+    assert stream.idle(LONG) and len(stream.errors) == 2
+    with pytest.raises(JobError, match="step 1 of job"):
+        stream.sync()
+    stream.sync()
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_nothing_that_a_callback_raises_ends_the_worker(error):
+    job = counting()
+
+    def fails(loss):
+        raise error
+
+    job(ONES)(fails)
+    with pytest.raises(JobError, match=error.__name__):
+        flow.sync_default_session()
+    worker = STREAM.thread
+    job(ONES).get()
+    assert STREAM.thread is worker and worker.is_alive() and job.steps == 2
+
+
+def test_an_error_that_get_has_raised_is_not_raised_again():
+    job = failing()
+    step = job(BAD)
+    for _ in range(2):
+        with pytest.raises(JobError, match="step 1 of train_job"):
+            step.get()
+    flow.sync_default_session()
+    job(GOOD).get()
+
+
+def test_a_call_that_waits_raises_its_own_error():
+    @flow.global_function(type="predict")
+    def eval_job(labels: tp.Numpy.Placeholder((2,), dtype=flow.int32)) -> tp.Numpy:
+        w = flow.get_variable("w", (2, 3), initializer=flow.zeros_initializer())
+        return flow.nn.sparse_softmax_cross_entropy_with_logits(labels, w)
+
+    with pytest.raises(JobError, match="step 1 of eval_job") as caught:
+        eval_job(BAD)
+    assert caught.value.step == 1
+    assert np.allclose(eval_job(GOOD), np.log(3))
+    flow.sync_default_session()
+
+
+# ---- what would wait for itself ------------------------------------------------------------------------------------------
+
+
+def actions():
+    """What a callback may not do, beside the error's first words."""
+    job, look = counting("other"), looking()
+    step = job(ONES)
+    step.get()
+    return [
+        ("calling other", lambda: job(ONES)),
+        ("calling eval_job", lambda: look(ONES)),
+        ("waiting for a step of other", step.get),
+        ("waiting for the queue", flow.sync_default_session),
+        ("flow.get_all_variables", flow.get_all_variables),
+        ("waiting for the queue", SESSION.variables["a"].numpy),
+        ("waiting for the queue", flow.clear_default_session),
+    ]
+
+
+@pytest.mark.parametrize("which", range(7))
+def test_waiting_or_submitting_inside_a_callback_is_refused(which):
+    text, action = actions()[which]
+    job, seen = counting(), []
+
+    def tries(loss):
+        try:
+            action()
+        except JobError as error:
+            seen.append(str(error))
+
+    job(ONES)(tries)
+    flow.sync_default_session(LONG)
+    assert len(seen) == 1 and seen[0].startswith(f"{text} inside a callback")
+    with pytest.raises(JobError, match=f"callback <lambda> of step 2 of train_job raised JobError: {text} inside a callback"):
+        job(ONES)(lambda loss: action())
+        flow.sync_default_session(LONG)
+    assert job(ONES).get()[0] == -6.0  # the step of the other job and two of this one
+
+
+def test_a_full_queue_inside_a_callback_is_refused_too(held):
+    job, seen = counting(), []
+
+    def tries(loss):
+        held(loss)
+        with pytest.raises(JobError, match="calling train_job inside a callback") as caught:
+            job(ONES)
+        seen.append(caught.value)
+
+    job(ONES)(tries)
+    wait(held.entered)
+    job(ONES)
+    held.go.set()
+    flow.sync_default_session(LONG)
+    assert len(seen) == 1 and job.steps == 2
+
+
+def test_waiting_or_submitting_inside_a_job_function_is_refused(held):
+    """The worker needs what a build holds: with a step in the queue this would never end."""
+    train = counting()
+
+    @flow.global_function(type="predict")
+    def constant() -> tp.Numpy:
+        return flow.get_variable("a", (4,), initializer=flow.zeros_initializer()) + 1.0
+
+    waiting = train(ONES)
+    waiting(held)
+    wait(held.entered)
+
+    def inside(name, action):
+        def job() -> tp.Numpy:
+            return action()
+
+        job.__name__ = name
+        return flow.global_function(type="predict")(job)
+
+    for text, action in [
+        ("calling constant", constant),
+        ("waiting for the queue", flow.sync_default_session),
+        ("waiting for a step of train_job", waiting.get),
+    ]:
+        with pytest.raises(JobError, match=f"{text} inside the job function outer"):
+            inside("outer", action)()
+    held.go.set()
+    assert np.array_equal(constant(), np.zeros(4, "f"))
+
+
+def test_sync_with_a_timeout_tells_where_both_threads_stand():
+    job, lock, entered = counting(), threading.Lock(), threading.Event()
+
+    def wants_the_lock(loss):
+        entered.set()
+        with lock:
+            pass
+
+    job(ONES).get()
+    with lock:
+        job(ONES)(wants_the_lock)
+        wait(entered)
+        with pytest.raises(JobError) as caught:
+            flow.sync_default_session(0.1)
+    text = str(caught.value)
+    assert "MainThread" in text and "minflow jobs" in text and "0.1" in text
+    assert "wants_the_lock" in text and "with lock" in text  # the worker's line; and the caller's:
+    assert "test_sync_with_a_timeout_tells_where_both_threads_stand" in text
+    flow.sync_default_session(LONG)
+
+
+def test_sync_with_a_timeout_from_another_thread_names_that_thread(held):
+    job, texts = counting(), []
+    job(ONES)(held)
+    wait(held.entered)
+
+    def caller():
+        with pytest.raises(JobError) as caught:
+            flow.sync_default_session(0.05)
+        texts.append(str(caught.value))
+
+    thread = threading.Thread(target=caller, name="a caller")
+    thread.start()
+    thread.join(LONG)
+    assert "a caller" in texts[0] and "minflow jobs" in texts[0]

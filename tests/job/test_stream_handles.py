@@ -1,0 +1,175 @@
+"""The handle on a step: get, done, cancel, and the one callback that it takes, early or late."""
+
+import functools
+import sys
+import threading
+
+import numpy as np
+import pytest
+from stream_jobs import LONG, ONES, counting, looking, wait
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.job.stream import STREAM
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+# ---- handles -------------------------------------------------------------------------------------------------------------
+
+
+def test_get_waits_until_its_timeout(held):
+    job = counting()
+    job(ONES)(held)
+    wait(held.entered)
+    step = job(ONES)
+    assert not step.done()
+    with pytest.raises(TimeoutError, match=r"step 2 of train_job did not end in 0\.02 s; it is queued"):
+        step.get(0.02)
+    with pytest.raises(TimeoutError, match="in 0 s"):
+        step.get(timeout=0)
+    held.go.set()
+    assert np.array_equal(step.get(LONG), -2 * ONES) and step.done() and step.state == "done"
+    assert step.get(0) is step.get()
+
+
+def test_cancel_takes_a_step_out_of_the_queue(held):
+    job, called = counting(), []
+    first = job(ONES)
+    first(held)
+    wait(held.entered)
+    second = job(ONES)
+    second(called.append)
+    assert not first.cancel() and second.cancel() and second.cancel() and second.done()
+    assert (first.state, second.state) == ("done", "cancelled")
+    with pytest.raises(JobError, match=r"step 2 of train_job was cancelled(.|\n)*taken out of the queue"):
+        second.get()
+    held.go.set()
+    flow.sync_default_session()  # to cancel is no error
+    assert called == [] and job.steps == 1 and not second.start_claim.take()
+    assert np.array_equal(job(ONES).get(), -2 * ONES)
+    assert not first.cancel()
+
+
+def test_the_steps_tell_their_times(held):
+    job = counting()
+    first = job(ONES)
+    first(held)
+    wait(held.entered)
+    second = job(ONES)
+    assert [repr(step) for step in flow.jobs()] == ["<step 1 of train_job: done>", "<step 2 of train_job: queued>"]
+    assert first.record.called is not None and first.record.finished is None and second.record.started is None
+    held.go.set()
+    flow.sync_default_session()
+    a, b = first.record, second.record
+    assert a.submitted <= a.started <= a.ended <= a.called <= a.finished <= b.started <= b.ended
+    assert b.called is None and list(STREAM.records)[-2:] == [a, b]
+
+
+# ---- registration --------------------------------------------------------------------------------------------------------
+
+
+def test_a_late_callback_runs_on_the_worker_in_its_turn(held):
+    job, seen = counting(), []
+    early = job(ONES)
+    early.get()
+    flow.sync_default_session()
+    job(ONES)(held)
+    wait(held.entered)
+    job(ONES)(lambda result: seen.append("third"))
+    early(lambda result: seen.append((float(result[0]), threading.current_thread())))
+    assert seen == []
+    held.go.set()
+    flow.sync_default_session()
+    assert seen == ["third", (0.0, STREAM.thread)]
+
+
+def test_every_callback_runs_once_however_late_it_is_registered():
+    """The worker looks for a callback while the caller registers it: neither finds nothing, nor both something."""
+    job, seen = looking(result=tp.Callback[tp.Numpy]), []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for i in range(2000):
+            step = job(ONES)
+            for _ in range(i % 40):  # the caller comes at many different times
+                pass
+            step(lambda result, i=i: seen.append(i))
+        flow.sync_default_session()
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(seen) == list(range(2000))
+
+
+def test_a_callback_that_a_callback_registers_is_waited_for():
+    job, seen = counting(), []
+    first = job(ONES)
+    first.get()
+    job(ONES)(lambda result: first(lambda again: seen.append(float(again[0]))))
+    flow.sync_default_session()
+    assert seen == [0.0]
+
+
+def test_a_second_callback_is_refused(held):
+    job, called = counting(), []
+    step = job(ONES)
+    step(held)
+    for _ in range(2):
+        with pytest.raises(JobError, match=r"step 1 of train_job has a callback already(.|\n)*Held"):
+            step(called.append)
+    held.go.set()
+    flow.sync_default_session()
+    with pytest.raises(JobError, match="step 1 of train_job has a callback already"):
+        step(called.append)
+    assert called == []
+
+
+def nothing():
+    pass
+
+
+def two(loss, accuracy):
+    pass
+
+
+def keyword(loss, *, log):
+    pass
+
+
+@pytest.mark.parametrize(
+    "callback, text",
+    [
+        (None, r"not callable(.|\n)*None"),
+        (np.ones(2), r"not callable(.|\n)*array\(\[1"),
+        (nothing, r"nothing of train_job(.|\n)*\(\)"),
+        (two, r"two of train_job(.|\n)*\(loss, accuracy\)"),
+        (keyword, r"keyword of train_job(.|\n)*\(loss, \*, log\)"),
+        ("abc".upper, r"upper of train_job(.|\n)*\(\)"),
+    ],
+)
+def test_what_cannot_be_called_with_one_argument_is_refused_at_once(callback, text):
+    job, called = counting(), []
+    step = job(ONES)
+    with pytest.raises(JobError, match=text):
+        step(callback)
+    step(called.append)  # the step is as it was
+    flow.sync_default_session()
+    assert len(called) == 1
+
+
+def test_many_kinds_of_callables_are_taken():
+    job, seen = counting(), []
+
+    class Shown:
+        def __call__(self, loss, more=None):
+            seen.append(loss)
+
+        def method(self, *losses):
+            seen.append(losses[0])
+
+    appended = functools.partial(lambda to, loss: to.append(loss), seen)
+    for callback in (seen.append, Shown(), Shown().method, appended, lambda *losses: seen.extend(losses)):
+        job(ONES).async_get(callback)
+    flow.sync_default_session()
+    assert [float(loss[0]) for loss in seen] == [0.0, -2.0, -4.0, -6.0, -8.0]

@@ -1,0 +1,246 @@
+"""The programs and snippets of OneFlow's pages on job functions, with their import lines changed and nothing else.
+
+The pages are not part of this project: MINFLOW_SEEDS names a folder that has them as `000*.txt` to `003*.txt`. The four
+whole programs run each in a process of its own, on a small MNIST, and the two that evaluate load what the two others saved.
+Read next: `restored.py`, which finds the code in the text; `small_mnist.py`.
+"""
+
+import ast
+import functools
+import os
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from restored import blocks, for_minflow, programs
+from small_mnist import TEST, TRAIN, sizes, write_mnist
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.data import mnist
+from minflow.job.session import SESSION
+
+SEEDS = os.environ.get("MINFLOW_SEEDS")
+HERE = Path(__file__).parent
+RUNNER = HERE / "small_mnist.py"
+ROOT = Path(flow.__file__).parents[1]
+FILES = ["lenet_train.py", "lenet_eval.py", "mlp_train.py", "mlp_eval.py"]  # our names, in the order of the page
+GPU = "there is no GPU here"
+
+pytestmark = [
+    pytest.mark.skipif(not SEEDS, reason="needs the pages: MINFLOW_SEEDS names the folder that holds them as 000*.txt to 003*.txt"),
+    pytest.mark.filterwarnings(f"ignore:{GPU}"),
+]  # fmt: skip
+
+
+@functools.cache
+def page(number):
+    found = sorted(Path(SEEDS).glob(f"{number}*"))
+    assert len(found) == 1, f"MINFLOW_SEEDS is {SEEDS}, and one file {number}* is expected in it: {found}"
+    return found[0].read_text(encoding="utf-8")
+
+
+def one(sources, *known):
+    """The one piece of code in which all of these words stand."""
+    found = [source for source in sources if all(word in source for word in known)]
+    assert len(found) == 1, (known, len(found))
+    return found[0]
+
+
+def whole_programs():
+    return [source for source in blocks(page("000")) if "__main__" in source]
+
+
+# ---- the four programs -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What each of the four printed, run one after the other in one folder."""
+    folder = tmp_path_factory.mktemp("mnist")
+    write_mnist(folder)
+    out = {}
+    for file, source in zip(FILES, whole_programs(), strict=True):
+        (folder / file).write_text(for_minflow(source), encoding="utf-8")
+        ran = subprocess.run([sys.executable, RUNNER, file], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+                             capture_output=True, text=True, timeout=240)  # fmt: skip
+        assert ran.returncode == 0, (file, ran.stderr)
+        notices = [line for line in ran.stderr.splitlines() if "Warning" in line]
+        assert all(GPU in line for line in notices) and "Error" not in ran.stderr, ran.stderr
+        lines = ran.stdout.splitlines()
+        assert lines[0] == "File mnist.npz already exist, path: ./mnist.npz" and lines[1].startswith("./mnist.npz has another checksum")
+        out[file] = lines[2:]
+    return folder, out
+
+
+def test_import_lines_alone_are_changed():
+    for source in whole_programs():
+        pairs = zip(source.splitlines(), for_minflow(source).splitlines(), strict=True)
+        changed = [pair for pair in pairs if pair[0] != pair[1]]
+        assert changed == [
+            ("import oneflow as flow", "import minflow as flow"),
+            ("import oneflow.typing as tp", "import minflow.typing as tp"),
+        ]
+
+
+def test_sync_training_prints_losses_that_fall_and_saves(printed):
+    folder, out = printed
+    *losses, last = out["lenet_train.py"]
+    losses = [float(x) for x in losses]
+    assert last == "model saved" and len(losses) == 20  # one for each epoch: an epoch has fewer than 20 batches
+    assert losses[0] > 2.3 and losses[-1] < 0.3
+    assert (folder / "lenet_models_1" / "snapshot_done").read_bytes() == b""
+    assert np.fromfile(folder / "lenet_models_1" / "conv2-weight" / "out", "<f4").size == 64 * 32 * 5 * 5
+
+
+def test_async_training_calls_back_once_for_each_step(printed):
+    folder, out = printed
+    losses = [float(x) for x in out["mlp_train.py"]]
+    assert len(losses) == 20 * (TRAIN // 100) // 20  # each 20th of the steps of 20 epochs
+    assert losses[0] > 2 and losses[-1] < 0.5
+    steps = np.fromfile(folder / "mlp_models_1" / "System-Train-TrainStep-train_job" / "out", "<i8")
+    assert steps == [20 * (TRAIN // 100)]
+
+
+@pytest.mark.parametrize("file", ["lenet_eval.py", "mlp_eval.py"])
+def test_evaluation_finds_what_the_training_saved(file, printed):
+    [line] = printed[1][file]
+    accuracy = float(re.fullmatch(r"accuracy: ([\d.]+)%", line)[1])
+    assert 80 < accuracy <= 100  # of the few digits of a small training set
+    assert TEST == 300
+
+
+# ---- snippets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """The names that a snippet finds, as if the page's programs had begun: imports, a batch size, one batch, nets."""
+    flow.clear_default_session()
+    flow.manual_seed(0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mnist, "EXPECTED", sizes())
+    write_mnist(tmp_path)
+    (images, labels), _ = flow.data.digits(100, image_size=28)
+    yield {"flow": flow, "tp": tp, "np": np, "Tuple": typing.Tuple, "BATCH_SIZE": 100, "images": images[0], "labels": labels[0]}  # noqa: UP006
+    flow.clear_default_session()
+    for setting in ("gpu_device_num", "ctrl_port"):
+        SESSION.settings.pop(setting, None)
+
+
+def run(source, names, file="snippet.py"):
+    Path(file).write_text(for_minflow(source), encoding="utf-8")
+    exec(compile(for_minflow(source), file, "exec"), names)
+
+
+def function_of(source, name):
+    """The source of one function of a program."""
+    found = [part for part in ast.parse(source).body if isinstance(part, ast.FunctionDef) and part.name == name]
+    return ast.get_source_segment(source, found[0])
+
+
+def test_page_on_definition_and_call(names, capsys):
+    sources = programs(page("001"))
+    body = one(sources, "tp.Callback[tp.Numpy]")
+    seen = []
+    run(body, names)
+    names["train_job"](names["images"], names["labels"])(seen.append)
+    flow.sync_default_session()
+    assert seen[0].shape == (100,)
+
+    run(one(sources, "def get_train_config"), names)
+    head = re.search(r"^@\S+\(.*function_config.*\n(?:.*\n)*?\) -> tp\.Numpy:\n", page("001"), re.MULTILINE)[0]
+    run(head + body.partition("-> tp.Callback[tp.Numpy]:\n")[2], names)  # the page leaves its body out: as the one before
+    assert names["train_job"].config.data_type is flow.float32
+    capsys.readouterr()
+    run(one(sources, "for epoch in range(3)"), names)
+    losses = [float(line) for line in capsys.readouterr().out.splitlines()[2:]]
+    assert len(losses) == 3 and losses[2] < losses[0] / 2 and names["train_job"].steps == 1 + 3 * (TRAIN // 100)
+
+
+@pytest.mark.parametrize("number", ["000", "002"])
+def test_page_on_results(number, names, capsys):
+    sources = [source for source in blocks(page(number)) if "__main__" not in source]
+    run(function_of(whole_programs()[0], "lenet"), names)
+    run(function_of(whole_programs()[3], "mlp"), names)
+    names |= {"i": 0, "g_i": 0}
+
+    run(one(sources, "-> tp.Numpy:", "def train_job"), names)
+    run(one(sources, "print(loss.mean())"), names)
+    assert isinstance(names["loss"], np.ndarray) and capsys.readouterr().out == f"{names['loss'].mean()!s}\n"
+
+    run(one(sources, "-> tp.Callback[tp.Numpy]:"), names)
+    run(one(sources, "def cb_print_loss"), names)
+    run(one(sources, "callbacker = "), names)
+    run(one([source for source in sources if "\n" not in source.strip()], "train_job(images, labels)(cb_print_loss)"), names)
+    flow.sync_default_session()
+    assert names["g_i"] == 2 and 2 < float(capsys.readouterr().out) < 5
+
+    run(one(sources, "def eval_job"), names)
+    run(one(sources, "def acc("), names)
+    names["eval_job"](names["images"], names["labels"])(names["acc"])
+    flow.sync_default_session()
+    assert names["g_total"] == 100 and 0 <= names["g_correct"] <= 100
+
+
+# ---- the list of concepts --------------------------------------------------------------------------------------------
+
+
+def test_concepts_placeholder(names):
+    run(one(blocks(page("003")), "def test_job"), names)
+    images, labels = np.random.default_rng(0).random((32, 1, 28, 28), "float32"), np.arange(32, dtype="int32")
+    assert names["test_job"](images, labels) == (images, labels)  # no decorator: a plain function
+    again = flow.global_function()(names["test_job"])(images, labels)
+    assert again[0].tobytes() == images.tobytes() and again[1].tobytes() == labels.tobytes() and again[0] is not images
+
+
+def test_concepts_tensors(names, capsys):
+    made = one(blocks(page("003")), "tensor1")
+    run(made, names)
+    assert names["tensor1"].tolist() == [[1, -1], [1, -1]] and names["tensor1"].dtype is flow.float32
+    assert names["tensor2"].tolist() == [[1, 2, 3], [4, 5, 6]] and names["tensor2"].dtype is flow.int64
+    run(one(blocks(page("003")), "x[0][1] = 8"), names)
+    first, _, rest = capsys.readouterr().out.partition("\n")
+    assert first.startswith("tensor(6") and names["x"].tolist() == [[1, 8, 3], [4, 5, 6]] and "8" in rest
+
+
+def test_concepts_layers(names):
+    run(one(blocks(page("003")), "def layer_example"), names)
+    out = names["out"]
+    assert out.shape == (1, 128, 64, 64) and out.dtype == np.float32 and np.isfinite(out).all() and out.std() > 1
+
+
+def test_concepts_all_three_mistakes_are_told_at_once(names):
+    source = one(blocks(page("003")), "(logits, labels)")
+    first, again, loss = [f"snippet.py:{i}" for i, line in enumerate(source.splitlines(), 1) if ".dense(" in line or "_entropy" in line]
+    run(source, names)
+    with pytest.raises(JobError) as caught:
+        names["train_job"](names["images"], names["labels"])
+    told = [str(problem) for problem in caught.value.problems]
+    assert len(told) == 3, told
+    same_name, swapped, no_optimizer = told
+    assert "Dense-weight" in same_name and first in same_name and again in same_name
+    assert "labels" in swapped and "logits" in swapped and loss in swapped
+    assert "no optimizer" in no_optimizer and "minimize" in no_optimizer
+    assert "3 mistakes" in str(caught.value) and not SESSION.variables
+
+
+def test_concepts_two_devices(names):
+    lines = one(programs(page("003")), "ctrl_port")
+    run(lines, names)
+    shown = repr(flow.config)
+    assert "gpu_device_num=2" in shown and "ctrl_port=50051" in shown and "2 virtual CPU devices" in shown
+    config = flow.function_config()
+    config.default_logical_view(flow.scope.mirrored_view())
+
+    @flow.global_function(function_config=config)
+    def halves(images: tp.ListNumpy.Placeholder((50, 1, 28, 28))) -> tp.ListNumpy:
+        return flow.math.reduce_sum(images, axis=[1, 2, 3])
+
+    first, second = halves([names["images"][:50], names["images"][50:]])
+    np.testing.assert_allclose(np.concatenate([first, second]), names["images"].sum((1, 2, 3)), rtol=1e-5)

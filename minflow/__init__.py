@@ -57,9 +57,9 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.co
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, typing, utils, vision
+    from . import data, library, typing, utils, vision
 
-_LATER = ("data", "typing", "utils", "vision")  # rooms that many programs do not need: imported at first use
+_LATER = ("data", "library", "typing", "utils", "vision")  # rooms that many programs do not need: imported at first use
 
 
 def __getattr__(name: str):

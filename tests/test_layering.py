@@ -36,6 +36,7 @@ ROOMS = {
     "autograd": ["core"],
     "cuda": ["core"],
     "env": ["core"],
+    "library": ["core"],
     "typing": ["job"],
     "linalg": ["core"],
     "cli": ["headless", "doctor"],

@@ -1,0 +1,162 @@
+"""Operations of a learner's own: the lesson in docs, the three modes, the mistakes."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.library import custom_op
+
+LESSON = Path(__file__).parent.parent / "docs" / "custom-operators.md"
+NUMBERS = np.array([[-2.0, 0.5, 40.0], [0.0, -100.0, 3.0]], "float32")
+
+
+def softclip():
+    @custom_op("test_softclip(x; beta)", vjp=lambda g, x, beta: g * (x * beta).sigmoid())
+    def op(xp, x, beta):
+        return xp.logaddexp(x.dtype.type(beta) * x, x.dtype.type(0)) / x.dtype.type(beta)
+
+    return op
+
+
+def scaled_rows():
+    """Another shape, two inputs, a dict of gradients."""
+
+    @custom_op("test_scaled_rows(x, w)", infer=lambda x, w: x.but(shape=x.shape[:1]),
+               vjp=dict(x=lambda g, w: g.unsqueeze(1) * w, w=lambda g, x: (g.unsqueeze(1) * x).sum(0)))  # fmt: skip
+    def op(xp, x, w):
+        return (x * w).sum(axis=1)
+
+    return op
+
+
+def test_the_lesson_runs(capsys):
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", LESSON.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, "custom-operators.md", "exec"), names)
+    grad, graph, job = capsys.readouterr().out.strip().split("\n")
+    assert grad == "tensor([0.1192, 0.5000, 1.0000], dtype=minflow.float32)"
+    assert [float(x) for x in re.findall(r"\d+\.\d+", graph.partition("]")[0])] == [0.0635, 0.3466, 50.0]
+    assert np.allclose([float(x) for x in job.strip("[]").split()], [0.0634640, 0.3465736, 50], rtol=1e-5)
+
+
+def test_one_meaning_in_all_modes():
+    op, rows = softclip(), scaled_rows()
+    w = nn.Parameter(flow.tensor([0.5, -1.0, 2.0]))
+
+    class Eager(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = w
+
+        def forward(self, x):
+            return op(rows(x, self.w), beta=1.5).sum()
+
+    model = Eager()
+    loss = model(flow.tensor(NUMBERS))
+    loss.backward()
+    eager, gradient = loss.numpy(force=True).tobytes(), w.grad.numpy().copy()
+
+    class Step(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.0))
+
+        def build(self, x):
+            loss = self.model(x)
+            loss.backward()
+            return loss
+
+    w.grad = None
+    graph = Step()
+    assert graph(flow.tensor(NUMBERS)).numpy().tobytes() == eager
+    assert graph.grads["model.w"].numpy().tobytes() == gradient.tobytes()
+
+    seen = []
+
+    @flow.global_function(type="train")
+    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        w = flow.get_variable("custom-w", (3,), initializer=flow.constant_initializer(0.0))
+        flow.watch_diff(w, lambda g: seen.append(g))
+        loss = op(rows(x, w), beta=1.5).sum()
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.0]), momentum=0).minimize(loss)
+        return loss
+
+    flow.load_variables({"custom-w": w.detach().numpy()})
+    assert job(NUMBERS).tobytes() == eager and seen[0].tobytes() == gradient.tobytes()
+    flow.clear_default_session()
+
+
+def test_gradients_against_differences():
+    x = flow.tensor(np.linspace(-2, 2, 6).reshape(2, 3), dtype=flow.float64, requires_grad=True)
+    w = flow.tensor([0.3, -0.7, 1.1], dtype=flow.float64, requires_grad=True)
+    op, rows = softclip(), scaled_rows()
+    assert flow.autograd.gradcheck(lambda x: op(x, beta=2.0), [x])
+    assert flow.autograd.gradcheck(rows, [x, w]) and flow.autograd.gradgradcheck(rows, [x, w])
+
+
+def test_a_definition_is_replaced():
+    first = softclip()
+    second = softclip()
+    assert first is not second and flow.allclose(first(flow.ones(2), beta=1.0), second(flow.ones(2), beta=1.0))
+
+    class G(nn.Graph):
+        def build(self, x):
+            return op(x)
+
+    @custom_op("test_replaced(x)")
+    def op(xp, x):
+        return x + 1
+
+    graph = G()
+    assert graph(flow.zeros(1)).item() == 1
+
+    @custom_op("test_replaced(x)")
+    def again(xp, x):
+        return x + 2
+
+    assert again(flow.zeros(1)).item() == 2 and graph(flow.zeros(1)).item() == 1, "what is compiled keeps what it has"
+
+
+@pytest.mark.parametrize(("signature", "match"), [("relu(x)", "already.*my_relu"), ("no brackets", "signature"), ("(x)", "signature")])
+def test_a_wrong_signature(signature, match):
+    with pytest.raises(flow.MinflowError, match=f"(?s){match}"):
+        custom_op(signature)
+    assert flow.relu(flow.tensor([-1.0])).item() == 0
+
+
+def test_a_wrong_rule_keeps_the_old_op():
+    op = softclip()
+    with pytest.raises(flow.MinflowError, match="(?s)test_softclip.*nothing"):
+        custom_op("test_softclip(x)", vjp=lambda g, nothing: g)(lambda xp, x: x)
+    assert flow.allclose(op(flow.zeros(1), beta=1.0), flow.log(flow.tensor([2.0])))
+
+
+def test_a_kernel_that_breaks_its_shape_rule():
+    @custom_op("test_broken(x)")
+    def op(xp, x):
+        return x.sum(axis=0).astype("float64")
+
+    with pytest.raises(flow.MinflowError, match=r"(?s)test_broken.*float32\[2, 3\].*float64\[3\].*infer="):
+        op(flow.tensor(NUMBERS))
+
+    class G(nn.Graph):
+        def build(self, x):
+            return op(x)
+
+    with pytest.raises(flow.MinflowError, match=r"(?s)test_broken.*float32\[2, 3\].*float64\[3\]"):
+        G()(flow.tensor(NUMBERS))
+
+
+def test_without_a_gradient_backward_says_so():
+    @custom_op("test_no_gradient(x)")
+    def op(xp, x):
+        return x * 2
+
+    with pytest.raises(flow.MinflowError, match="require"):
+        op(flow.ones(2, requires_grad=True)).sum().backward()

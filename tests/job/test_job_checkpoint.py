@@ -375,14 +375,15 @@ def test_values_that_are_none(tmp_path, value, texts):
     assert not (tmp_path / "m").exists()
 
 
-def test_blob_has_no_numbers(tmp_path):
+def test_nothing_is_saved_while_a_job_is_built(tmp_path):
     @global_function()
     def job(x: SAMPLE) -> tp.Numpy:
         save(tmp_path / "m", {"x": x})
         return x
 
-    with pytest.raises(CheckpointError, match="(?s)'x' is a Blob of a job function, which has no numbers"):
+    with pytest.raises(JobError, match="(?s)flow.checkpoint.save inside the job function job: no step runs while it is built"):
         job(X)
+    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("values", [[("w", X)], {3: X}, None])

@@ -38,7 +38,8 @@ NUMBERED = {1: "kChar", 2: "kFloat", 3: "kDouble", 4: "kInt8", 5: "kInt32", 6: "
 
 def refuse(what: str, hint: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
     """Raise a CheckpointError in four parts; texts are shown as they are."""
-    raise CheckpointError(what, values={name.replace("_", " "): shorten(x) for name, x in values.items()},
+    named = {name.replace("_", " ") if name.isidentifier() else name: shorten(x) for name, x in values.items()}  # "job train_job" stays
+    raise CheckpointError(what, values=named,
                           where=here(), hint=hint) from error  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import JobError
 from ..core.op import here, warn
+from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
 VIEW: ContextVar[str] = ContextVar("view", default="consistent")
@@ -64,7 +65,10 @@ class View:
 
 
 def tell_of_gpu() -> None:
-    warn("there is no GPU here: gpu means cpu")
+    """Once in a session."""
+    if not SESSION.told_of_gpu:
+        warn("there is no GPU here: gpu means cpu")
+        SESSION.told_of_gpu = True
 
 
 def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Place:

@@ -1,0 +1,225 @@
+"""What a list of concepts of that generation promises, in programs of our own: tensors, placeholders, layers, a job with
+several mistakes, and two devices."""
+
+import typing
+import warnings
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import CheckpointError, JobError, MinflowWarning
+from minflow.job.session import SESSION
+
+BATCH = 8
+Pair = typing.Tuple  # noqa: UP006 - as programs of that generation annotate
+
+
+@pytest.fixture(autouse=True)
+def session():
+    flow.clear_default_session()
+    flow.manual_seed(3)
+    before = dict(SESSION.settings)
+    yield
+    flow.clear_default_session()
+    SESSION.settings.clear()
+    SESSION.settings.update(before)
+
+
+# ---- tensors and placeholders ----------------------------------------------------------------------------------------
+
+
+def test_a_tensor_is_indexed_and_changed_in_place():
+    rows = flow.tensor([[10, 20, 30], [40, 50, 60]])
+    assert int(rows[1][2]) == int(rows[1, 2]) == 60 and rows[:, 1].tolist() == [20, 50]
+    rows[0][1] = 7  # rows[0] is a view: what is written into it is in rows
+    rows[1, ::2] = flow.tensor([1, 2])
+    assert rows.tolist() == [[10, 7, 30], [1, 50, 2]]
+    assert flow.tensor(np.arange(6).reshape(2, 3), dtype=flow.float64)[-1].tolist() == [3, 4, 5]
+    weight = flow.tensor([1.0, 2.0], requires_grad=True)
+    (weight * weight).sum().backward()
+    assert weight.grad.tolist() == [2, 4]
+
+
+def both(
+    images: tp.Numpy.Placeholder((BATCH, 1, 6, 6)), labels: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)
+) -> Pair[tp.Numpy, tp.Numpy]:
+    return images, labels
+
+
+def test_placeholders_say_what_a_job_takes():
+    images, labels = np.random.default_rng(0).random((BATCH, 1, 6, 6), "float32"), np.arange(BATCH, dtype="int32")
+    assert both(images, labels) == (images, labels)  # annotations alone make no job
+    job = flow.global_function()(both)
+    first, second = job(images, labels)
+    assert first.tobytes() == images.tobytes() and second.dtype == np.int32 and second.tolist() == labels.tolist()
+    images[:] = 0  # what came out is not what went in
+    assert first.any()
+    with pytest.raises(JobError, match=r"images of job both(.|\n)*\[8, 1, 6, 6\](.|\n)*\[4, 1, 6, 6\]"):
+        job(images[:4], labels)
+    with pytest.raises(JobError, match=r"labels of job both(.|\n)*int32(.|\n)*int64"):
+        job(images, labels.astype("int64"))
+    assert job(images, labels)[1].tolist() == labels.tolist()
+
+
+# ---- layers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_layer_is_made_of_ops():
+    @flow.global_function()
+    def two_layers(x: tp.Numpy.Placeholder((1, 64, 128, 128))) -> Pair[tp.Numpy, tp.Numpy]:
+        maps = flow.layers.conv2d(x, 128, 3, strides=2, padding="SAME", kernel_initializer=flow.truncated_normal(0.1), name="halving")
+        return maps, flow.layers.batch_normalization(maps, axis=1, name="scaled")
+
+    x = np.random.default_rng(1).standard_normal((1, 64, 128, 128)).astype("float32")
+    maps, scaled = two_layers(x)
+    assert maps.shape == scaled.shape == (1, 128, 64, 64)
+    weight = flow.get_all_variables()["halving-weight"].numpy()
+    assert weight.shape == (128, 64, 3, 3)
+    padded = np.pad(x[0].astype("float64"), ((0, 0), (1, 0), (1, 0)))  # SAME: the odd row and column come first
+    for i, j in [(0, 0), (0, 63), (63, 0), (63, 63), (20, 41)]:
+        window = padded[:, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
+        np.testing.assert_allclose(maps[0, :, i, j], np.tensordot(weight, window, 3), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scaled, maps / np.sqrt(1 + 1e-3), rtol=1e-5)  # moving mean 0 and variance 1: not trained
+
+
+# ---- several mistakes at once ----------------------------------------------------------------------------------------
+
+
+def faulty(swapped=False, unnamed=False, no_optimizer=False):
+    """A train job with the mistakes that are asked for."""
+    first, second = ({}, {}) if unnamed else ({"name": "first"}, {"name": "second"})
+
+    @flow.global_function(type="train")
+    def two_words(x: tp.Numpy.Placeholder((BATCH, 6)), y: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)) -> tp.Callback[tp.Numpy]:
+        hidden = flow.layers.dense(x, 5, activation=flow.nn.relu, kernel_initializer=flow.truncated_normal(0.1), **first)
+        scores = flow.layers.dense(hidden, 3, kernel_initializer=flow.truncated_normal(0.1), **second)
+        given = (scores, y) if swapped else (y, scores)
+        losses = flow.nn.sparse_softmax_cross_entropy_with_logits(*given)
+        if not no_optimizer:
+            flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(losses)
+        return losses
+
+    return two_words
+
+
+BATCH_OF_TWO = np.ones((BATCH, 6), "float32"), np.zeros(BATCH, "int32")
+SIGNS = {"unnamed": "Dense-weight", "swapped": "logits, labels|labels, logits", "no_optimizer": "no optimizer"}
+
+
+def test_three_mistakes_are_told_in_one_pass():
+    job = faulty(swapped=True, unnamed=True, no_optimizer=True)
+    with pytest.raises(JobError, match="two_words has 3 mistakes") as caught:
+        job(*BATCH_OF_TWO)
+    line = faulty.__code__.co_firstlineno
+    told = list(map(str, caught.value.problems))
+    assert len(told) == 3 and all(text in str(caught.value) for text in (f"{i}. " for i in (1, 2, 3)))
+    assert "Dense-weight" in told[0] and f":{line + 6}" in told[0] and f":{line + 7}" in told[0]
+    assert "labels" in told[1] and f":{line + 9}" in told[1] and "float32[8, 3]" in told[1] and "int32[8]" in told[1]
+    assert "no optimizer" in told[2] and "minimize" in told[2]
+
+
+LEFT = ["swapped unnamed", "swapped no_optimizer", "unnamed no_optimizer", "swapped", "unnamed", "no_optimizer"]
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_mended_mistakes_are_no_longer_told(left):
+    left = left.split()
+    with pytest.raises(JobError) as caught:
+        faulty(**dict.fromkeys(left, True))(*BATCH_OF_TWO)
+    told = str(caught.value)
+    problems = getattr(caught.value, "problems", (caught.value,))
+    assert len(problems) == len(left)
+    for name, sign in SIGNS.items():
+        assert any(part in told for part in sign.split("|")) == (name in left), (name, told)
+
+
+def test_a_mended_job_runs_in_the_same_session():
+    with pytest.raises(JobError):
+        faulty(True, True, True)(*BATCH_OF_TWO)
+    with pytest.raises(CheckpointError, match="job two_words"):  # the only job there is cannot make its variables
+        flow.get_all_variables()
+    assert not SESSION.variables
+    seen = []
+    job = faulty()
+    for _ in range(5):
+        job(*BATCH_OF_TWO)(seen.append)
+    flow.sync_default_session()
+    assert len(seen) == 5 and seen[-1].mean() < seen[0].mean()
+    assert set(flow.get_all_variables()) >= {"first-weight", "first-bias", "second-weight", "second-bias"}
+
+
+# ---- two devices -----------------------------------------------------------------------------------------------------
+
+
+def step_on(x, y):
+    scores = flow.layers.dense(x, 4, kernel_initializer=flow.truncated_normal(0.3), name="scores")
+    losses = flow.nn.sparse_softmax_cross_entropy_with_logits(y, scores)
+    flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.2]), momentum=0.9).minimize(losses)
+    return losses
+
+
+def on_one_device(batches):
+    @flow.global_function(type="train")
+    def whole(x: tp.Numpy.Placeholder((BATCH, 6)), y: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)) -> tp.Numpy:
+        return step_on(x, y)
+
+    losses = [whole(x, y) for x, y in batches]
+    return losses, {name: variable.numpy() for name, variable in flow.get_all_variables().items()}
+
+
+def test_a_program_is_told_once_that_there_is_no_gpu():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        flow.config.gpu_device_num(1)
+        with flow.scope.placement("gpu", "0:0"), flow.scope.placement("gpu", "0:0"):
+            pass
+    assert [warning.category for warning in told] == [MinflowWarning] and "gpu means cpu" in str(told[0].message)
+
+
+def two_devices():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MinflowWarning)  # that there is no GPU
+        flow.config.gpu_device_num(2)
+    flow.config.ctrl_port(50051)
+    assert "gpu_device_num=2" in repr(flow.config) and "ctrl_port=50051" in repr(flow.config)
+    config = flow.function_config()
+    config.default_logical_view(flow.scope.mirrored_view())
+    return config
+
+
+def made(steps):
+    rng = np.random.default_rng(5)
+    return [(rng.standard_normal((BATCH, 6)).astype("float32"), rng.integers(0, 4, BATCH).astype("int32")) for _ in range(steps)]
+
+
+def test_mirrored_halves_train_as_the_whole_batch():
+    batches = made(6)
+    expected, variables = on_one_device(batches)
+    flow.clear_default_session()
+    flow.manual_seed(3)
+    half = BATCH // 2
+
+    @flow.global_function(type="train", function_config=two_devices())
+    def halves(x: tp.ListNumpy.Placeholder((half, 6)), y: tp.ListNumpy.Placeholder((half,), dtype=flow.int32)) -> tp.ListNumpy:
+        return step_on(x, y)
+
+    for (x, y), losses in zip(batches, expected):
+        first, second = halves([x[:half], x[half:]], [y[:half], y[half:]])
+        np.testing.assert_allclose(np.concatenate([first, second]), losses, rtol=1e-5)
+    found = {name: variable.numpy() for name, variable in flow.get_all_variables().items()}
+    for name in ("scores-weight", "scores-bias"):
+        np.testing.assert_allclose(found[name], variables[name], rtol=1e-5, atol=1e-7)
+    with pytest.raises(JobError, match=r"x of job halves(.|\n)*devices +2\n +got +list of 1"):
+        halves([batches[0][0][:half]], [batches[0][1][:half]])  # one array, and there are two devices
+
+
+def test_consistent_view_is_one_logical_tensor_on_two_devices():
+    batches = made(3)
+    expected, _ = on_one_device(batches)
+    flow.clear_default_session()
+    flow.manual_seed(3)
+    two_devices()
+    losses, _ = on_one_device(batches)  # the same job again, with two devices set
+    assert [a.tobytes() for a in losses] == [b.tobytes() for b in expected]

@@ -29,7 +29,7 @@ from ..core.errors import JobError
 
 DEPTH = 2  # steps in flight: one runs, one waits
 SLICE = 0.1  # seconds between two looks at the clock while waiting
-SWITCH = 0.001  # seconds between two switches of threads while steps are in flight; Python's 5 ms costs overlap
+SWITCH = 0.0001  # seconds a thread waits for one that holds Python, while steps are in flight (5 ms otherwise): see docs/performance.md
 EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
 RECORDS = 10_000  # steps that the timeline remembers
 BUILDING: ContextVar[str | None] = ContextVar("name of the job function that is built", default=None)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from ..core.functions import abs as absolute
-from ..core.functions import clamp, exp, gt, log, maximum, reshape, square, where
+from ..core.functions import acos, clamp, cos, exp, gt, log, maximum, one_hot, reshape, square, where
 from ..core.functions import sum as total
 from ..core.op import MODE, describe, fail
 from ..core.ops.index import check_labels, checked_labels
@@ -254,3 +254,35 @@ def pixel_shuffle_v2(
 ) -> Tensor:
     """PixelShuffle with a factor for each axis."""
     return pixel_shuffle(input, h_upscale_factor, w_upscale_factor)
+
+
+# ---- distances and margins, one loss for each number or example ------------------------------------------------------
+
+
+@folded
+def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
+    """d * d / (2 * beta) where the distance d is below beta, else d - beta / 2; no reduction. Girshick 2015, eq. 3.
+
+    Raises ShapeError where the shapes differ, OutOfRangeError for a beta that is not above 0.
+    """
+    check_same("smooth_l1_loss", "none", prediction=prediction, label=label)
+    if not beta > 0:
+        fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance above 0", "beta=1.0")
+    distance = absolute(prediction - label)
+    return where(gt(distance, beta), distance - 0.5 * beta, square(distance) * (0.5 / beta))
+
+
+@folded
+def combined_margin_loss(
+    x: Tensor, label: Tensor, m1: float = 1, m2: float = 0, m3: float = 0, name: str | None = None
+) -> Tensor:
+    """Cosines `(N, classes)` where that of each label's class, cos(t), is made smaller: cos(m1 * t + m2) - m3.
+
+    What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
+    """
+    check_tensor("combined_margin_loss", x)
+    if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
+        fail(ShapeError, f"combined_margin_loss: label {label.spec.shape} for x {x.spec.shape}", "(N,) and (N, classes)", x=x, label=label)
+    chosen = gt(one_hot(label, x.spec.shape[1]), 0)
+    margin = x if m1 == 1 and m2 == 0 else cos(acos(where(chosen, x, 0.0)) * m1 + m2)
+    return where(chosen, margin - m3, x)

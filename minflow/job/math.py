@@ -22,6 +22,7 @@ from .opname import folded, takes_name
 from .segments import add_n as add_n
 from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with
 from .segments import fused_scale_tril as fused_scale_tril
+from .segments import fused_scale_tril_softmax_dropout as fused_scale_tril_softmax_dropout
 from .segments import in_top_k as in_top_k
 from .segments import polyval as polyval
 from .segments import reduced_shape_elem_cnt as reduced_shape_elem_cnt

@@ -89,7 +89,9 @@ NEW = {  # name in flow -> "module.function": functions that no modern one share
     "range": "array.range_of",
     **{name: f"picking.{name}" for name in (
         "dim_gather", "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add")},
-    **{name: f"padding.{name}" for name in ("pad", "constant_pad2d", "zero_pad2d", "replication_pad2d", "reflection_pad2d")},
+    **{name: f"padding.{name}" for name in (
+        "pad", "same_padding", "constant_pad2d", "zero_pad2d", "replication_pad2d", "reflection_pad2d")},
+    **{name: f"losses.{name}" for name in ("smooth_l1_loss", "combined_margin_loss")},
     **{name: f"math.{name}" for name in (
         "broadcast_to_compatible_with", "clip_by_value", "in_top_k", "unsorted_segment_sum", "unsorted_segment_sum_like",
         "unsorted_batch_segment_sum")},
@@ -128,6 +130,8 @@ def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -
         if mode().trace is None:
             if not options:
                 return modern(*args)
+            if len(options) == len(args) == 1 and "dim" in options:  # the call with a keyword that eager code makes most
+                return modern(args[0], dim=options["dim"])
             if modern_only(options):
                 return modern(*args, **options)
         elif modern_only(options) and not has_blob(args) and not has_blob(options.values()):

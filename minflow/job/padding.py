@@ -13,6 +13,8 @@ from ..core.op import fail
 from ..core.ops import index as i
 from ..nn.functional.shape import pad as bordered
 from .opname import folded, takes_name
+from .windows import FORMATS, is_last, sizes, windows
+from .windows import sides as paddings
 
 
 @takes_name
@@ -23,6 +25,25 @@ def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None
         fail(ShapeError, f"pad: paddings is {paddings!r}, and x has {x.spec.ndim} axes",
              f"one pair (before, after) for each axis: {[(0, 0)] * x.spec.ndim}", x=x)  # fmt: skip
     return bordered(x, [integer(n, "paddings") for pair in reversed(paddings) for n in pair], value=constant_value)
+
+
+@takes_name
+def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilation_rate, name: str | None = None):
+    """Zeros around each image so that windows without padding then give ceil(n / stride) positions along each axis.
+
+    padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of vectors.
+    """
+    rank = x.spec.ndim - 2
+    if rank not in FORMATS or not isinstance(padding, str) or padding.upper() not in ("SAME", "SAME_LOWER", "SAME_UPPER"):
+        fail(ShapeError, f"same_padding: padding is {padding!r} for a tensor of {x.spec.ndim} axes",
+             'padding="SAME" and images (N, C, H, W)', x=x)  # fmt: skip
+    last = is_last("same_padding", data_format, rank)
+    kernel, stride, dilation = [sizes("same_padding", argument, value, rank) for argument, value in (
+        ("kernel_size", kernel_size), ("strides", strides), ("dilation_rate", dilation_rate))]  # fmt: skip
+    image = x.spec.shape[1:-1] if last else x.spec.shape[2:]
+    found = windows("same_padding", image, kernel, stride, dilation, paddings("same_padding", padding, last, rank))
+    pairs = [(a.before, a.after) for a in found]
+    return pad(x, [(0, 0), *pairs, (0, 0)] if last else [(0, 0), (0, 0), *pairs])
 
 
 def sides(name: str, x, padding) -> tuple[int, int, int, int]:

@@ -45,12 +45,11 @@ def add_n(inputs: Sequence, name: str | None = None):
 @folded
 def polyval(coeffs: Sequence, x, name: str | None = None):
     """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power first."""
-    if not isinstance(coeffs, list | tuple) or not coeffs:
-        fail(DTypeError, "polyval: coeffs is a list of at least one number or tensor", "polyval([1, 2, 3], x)", coeffs=coeffs)
-    first, *rest = coeffs
-    total = first + x * 0
-    for c in rest:
-        total = total * x + c
+    if not isinstance(coeffs, list | tuple):
+        fail(DTypeError, "polyval: coeffs is a list of numbers or tensors", "polyval([1, 2, 3], x)", coeffs=coeffs)
+    total = s.full(shape=tuple(x.spec.shape), value=0, dtype=x.spec.dtype)
+    for k, c in enumerate(coeffs):
+        total = (total * x if k else total) + c
     return total
 
 
@@ -106,6 +105,21 @@ def tril(x, diagonal: int = 0, fill_value=0, name: str | None = None):
 def fused_scale_tril(x, diagonal: int = 0, fill_value=0, scale=1, name: str | None = None):
     """scale * x in the lower triangle of the last two axes; fill_value above the given diagonal."""
     return e.where(lower(x, diagonal), x if scale == 1 else x * scale, fill_value)
+
+
+@folded
+def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value=0, scale=1, rate: float = 0.0, noise_shape=None,
+                                     seed: int | None = None, name: str | None = None):  # fmt: skip
+    """Softmax over the last axis of fused_scale_tril, of which each number is then 0 with probability rate, or / (1 - rate).
+
+    Numbers are dropped in predict jobs as well: rate=0 leaves that out. noise_shape, seed: as in flow.nn.dropout.
+    """
+    from .nn import random_mask_like
+
+    shares = F.softmax(fused_scale_tril(x, diagonal, float(fill_value), float(scale)), -1)
+    if not rate:
+        return shares
+    return shares * to(random_mask_like(x, rate, seed, noise_shape), shares.spec.dtype) * (1 / (1 - rate))
 
 
 # ---- segments ----------------------------------------------------------------------------------------------------

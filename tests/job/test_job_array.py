@@ -252,6 +252,39 @@ def test_mistakes_with_pads():
         flow.pad(x, [(1, 1)])
 
 
+@pytest.mark.parametrize("padding, pairs", [("SAME", [(1, 0), (1, 1)]), ("SAME_LOWER", [(1, 0), (1, 1)]), ("SAME_UPPER", [(0, 1), (1, 1)])])
+def test_same_padding(padding, pairs):
+    x = np.arange(1, 13, dtype="float32").reshape(1, 1, 4, 3)
+    function = lambda b: flow.same_padding(b, padding, "NCHW", 3, 2, 1)
+    check(function, np.pad(x, [(0, 0), (0, 0), *pairs]), x)
+    y = np.moveaxis(x, 1, -1).copy()
+    check(lambda b: flow.same_padding(b, padding, "NHWC", (3, 3), [2, 2], 1), np.pad(y, [(0, 0), *pairs, (0, 0)]), y)
+    weight = np.random.default_rng(0).uniform(-1, 1, (1, 1, 3, 3)).astype("float32")
+    np.testing.assert_allclose(both(lambda b, w: flow.nn.conv2d(function(b), w, 2, "VALID"), x, weight),
+                               both(lambda b, w: flow.nn.conv2d(b, w, 2, padding), x, weight), rtol=1e-6)
+    with pytest.raises(ShapeError, match="'VALID' for a tensor of 4 axes"):
+        flow.same_padding(flow.tensor(x), "VALID", "NCHW", 3, 2, 1)
+
+
+def test_losses_of_the_package():
+    x, y = np.float32([0, 1, 2, 5]), np.float32([0.5, 1, 5, 4])
+    d = np.abs(x - y)
+    for beta in (1.0, 2.5):
+        wanted = np.where(d < beta, d * d / (2 * beta), d - beta / 2)
+        np.testing.assert_allclose(both(lambda a, b, beta=beta: flow.smooth_l1_loss(a, b, beta), x, y), wanted, rtol=1e-6)
+    with pytest.raises(OutOfRangeError, match="beta is 0"):
+        flow.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0)
+    cosines, label = np.float32([[0.5, -0.2, 0.1], [0.3, 0.9, -0.7]]), np.int32([0, 2])
+    wanted = cosines.copy()
+    wanted[[0, 1], label] = np.cos(np.arccos(wanted[[0, 1], label]) * 1.2 + 0.4) - 0.1
+    found = both(lambda a, b: flow.combined_margin_loss(a, b, 1.2, 0.4, 0.1), cosines, label)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    assert gradcheck(lambda v: flow.combined_margin_loss(v, flow.tensor(label), 1.2, 0.4, 0.1),
+                     flow.tensor(cosines.astype("float64"), requires_grad=True))
+    with pytest.raises(ShapeError, match=r"label \(3,\) for x \(2, 3\)"):
+        flow.combined_margin_loss(flow.tensor(cosines), flow.tensor([0, 1, 2]))
+
+
 # ---- constants and casts -----------------------------------------------------------------------------------------
 
 

@@ -161,6 +161,7 @@ def test_sums_of_lists():
 def test_polyval():
     np.testing.assert_allclose(both(lambda x: flow.math.polyval([2, -1, 0.5], x), X), np.polyval([2, -1, 0.5], X), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(both(lambda x: flow.math.polyval([3], x), X), np.full((3, 4), 3))
+    assert not both(lambda x: flow.math.polyval([], x), X).any()
 
 
 def test_triangles():
@@ -169,6 +170,16 @@ def test_triangles():
         np.testing.assert_array_equal(both(lambda b, k=k: flow.math.tril(b, k), x), np.tril(x, k))
         wanted = np.where(np.tril(np.ones((3, 4)), k) > 0, x * 2, -7)
         np.testing.assert_array_equal(both(lambda b, k=k: flow.math.fused_scale_tril(b, k, -7, 2), x), wanted)
+
+
+def test_fused_softmax_of_a_triangle():
+    x = np.random.default_rng(3).normal(size=(2, 4, 4)).astype("float32")
+    wanted = special.softmax(np.where(np.tril(np.ones((4, 4))) > 0, x * 2, -1e4), -1)
+    np.testing.assert_allclose(both(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2), x), wanted, rtol=1e-5, atol=1e-7)
+    found = in_job(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2, rate=0.5, seed=1), x)
+    kept = (found != 0) & (wanted > 1e-7)
+    np.testing.assert_allclose(found[kept], wanted[kept] * 2, rtol=1e-5)
+    assert 0.2 < kept.sum() / (wanted > 1e-7).sum() < 0.8
 
 
 def test_counts_and_broadcast():

@@ -14,7 +14,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
@@ -250,14 +249,23 @@ def outside(op: Op, inputs: Sequence) -> MinflowError:
     return explain(OutOfRangeError(f"{op.name}: {number} does not fit into {kind.name}", hint="x.long() or x.float() first"), op, inputs)
 
 
-@contextmanager
-def using(mode: Mode):
+class using:
     """Run the block in `mode`."""
-    token = MODE.set(mode)
-    try:
-        yield mode
-    finally:
-        MODE.reset(token)
+
+    def __init__(self, mode: Mode):
+        self.mode = mode
+
+    def __enter__(self) -> Mode:
+        before = MODE.get()
+        try:
+            self.token = MODE.set(self.mode)
+        except BaseException:  # an interrupt just after it was set
+            MODE.set(before)
+            raise
+        return self.mode
+
+    def __exit__(self, *error: object) -> None:
+        MODE.reset(self.token)
 
 
 class Epoch:

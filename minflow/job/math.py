@@ -18,7 +18,7 @@ from ..core.ops import elementwise as e
 from ..core.ops import reduce as r
 from ..core.spec import float64, int8, int32
 from .missing import teller
-from .opname import folded, takes_name
+from .opname import folded, public, takes_name
 from .segments import add_n as add_n
 from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with
 from .segments import fused_scale_tril as fused_scale_tril
@@ -313,4 +313,5 @@ def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None
     return input / F.sqrt(F.clamp(total, min=epsilon))
 
 
+__dir__ = public(globals())
 __getattr__ = teller("flow.math", globals())

@@ -19,7 +19,7 @@ class MissingNameError(MinflowError, AttributeError):
 
 
 ONE_MACHINE = "leave it out: one device of one machine needs none"
-OPERATOR = "flow.autograd.Function: an op of your own with its gradient, for eager code, graphs and jobs"
+OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
 DATASETS = "flow.utils.data.DataLoader over a Dataset of your own, and flow.vision.transforms; a job takes the arrays as arguments"
 BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
 IMAGES = "flow.vision.transforms, before the call"
@@ -203,9 +203,9 @@ def of_nn(name: str) -> AttributeError:
 
 
 def teller(room: str, names: dict) -> Callable:
-    """A `__getattr__` for a module that is such a room. names: its globals()."""
+    """A `__getattr__` for a module that is such a room. names: its globals(), of which its `__dir__` names the public ones."""
 
     def __getattr__(name: str):
-        raise of(room, name, names)
+        raise of(room, name, names["__dir__"]() if "__dir__" in names else names)
 
     return __getattr__

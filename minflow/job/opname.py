@@ -38,6 +38,14 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
     return scoped
 
 
+def public(names: dict) -> Callable:
+    """A `__dir__` for a module of such functions: they alone, not what it imports. names: its globals()."""
+    def is_legacy(thing) -> bool:
+        return inspect.isfunction(thing) and hasattr(thing, "__wrapped__") and "name" in inspect.signature(thing).parameters
+
+    return lambda: sorted([name for name, thing in names.items() if is_legacy(thing)])
+
+
 def folded(function: Callable) -> Callable:
     """As takes_name; without a name its several ops stand in a scope of the function's own, which views fold to one row."""
     return takes_name(function, function.__name__)

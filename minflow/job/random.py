@@ -11,7 +11,7 @@ from ..core.ops import index as i
 from ..core.random import Generator
 from ..core.spec import as_dtype, int32
 from .missing import teller
-from .opname import folded, takes_name
+from .opname import folded, public, takes_name
 
 
 def source(seed: int | None) -> Generator | None:
@@ -37,4 +37,5 @@ def shuffle(value, seed: int | None = None, name: str | None = None):
     return i.take(value, generate_random_batch_permutation_indices(value, seed), axis=0)
 
 
+__dir__ = public(globals())
 __getattr__ = teller("flow.random", globals())

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import JobError
 from ..core.op import here, warn
+from .missing import teller
 from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
@@ -124,3 +125,6 @@ def full_name(name: str) -> str:
 
 def current_scope() -> str:
     return "-".join(NAMES.get())
+
+
+__getattr__ = teller("flow.scope", globals())

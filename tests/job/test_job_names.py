@@ -242,19 +242,28 @@ def test_missing_names_are_missing(room):
 
 
 @pytest.mark.parametrize("expression, wanted", [
-    ("flow.user_op_builder", "flow has no user_op_builder(.|\n)*autograd.Function"),
+    ("flow.user_op_builder", "flow has no user_op_builder(.|\n)*library.custom_op"),
     ("flow.tranpose", r"did you mean flow\.transpose"),
     ("flow.nn.batch_normalization_relu", "flow.nn has no batch_normalization_relu(.|\n)*relu"),
     ("flow.nn.reluu", r"did you mean flow\.nn\.relu "),
     ("flow.math.sum", r"flow.math has no sum(.|\n)*Try: flow\.math\.reduce_sum"),
     ("flow.math.sigmoidd", r"did you mean flow\.math\.sigmoid"),
     ("flow.random.coin_flip", r"flow\.random\.bernoulli"),
+    ("flow.math.aliasd", r"dir\(flow\.math\)"),
+    ("flow.layers.conv3d", r"flow\.layers\.conv2d"),
+    ("flow.scope.name_scope", r"flow\.scope\.namespace"),
     ("flow.qqqq", r"dir\(flow\)"),
 ])  # fmt: skip
 def test_a_name_that_is_not_there(expression, wanted):
     with pytest.raises(MissingNameError, match=wanted) as caught:
         eval(expression)
     assert isinstance(caught.value, AttributeError) and "at <string>:1" in str(caught.value)
+
+
+def test_dir_lists_functions_alone():
+    assert dir(flow.random) == ["bernoulli", "generate_random_batch_permutation_indices", "shuffle"]
+    names = dir(flow.math)
+    assert len(names) == 88 - 1 and "add_n" in names and "F" not in names and "named_axes" not in names
 
 
 def test_python_s_own_questions_are_answered_plainly():

@@ -24,7 +24,7 @@ NAMES = {  # flow.name -> where it is, in this room
         "glorot_uniform_initializer", "glorot_normal_initializer", "xavier_uniform_initializer", "xavier_normal_initializer",
         "kaiming_initializer")},
 }  # fmt: skip
-ROOMS = ("scope", "layers", "optimizer", "math", "regularizers", "distribute", "random")  # flow.layers is the file here
+ROOMS = ("scope", "layers", "optimizer", "math", "regularizers", "distribute", "random", "unittest")  # flow.layers is the file here
 GROUPS = {
     "train": {"CheckPoint": "checkpoint.CheckPoint", "SimpleCheckPointManager": "checkpoint.SimpleCheckPointManager"},
     "checkpoint": {"get": "checkpoint.get", "save": "checkpoint.save"},

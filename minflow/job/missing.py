@@ -20,7 +20,6 @@ class MissingNameError(MinflowError, AttributeError):
 
 ONE_MACHINE = "leave it out: one device of one machine needs none"
 OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
-DATASETS = "flow.utils.data.DataLoader over a Dataset of your own, and flow.vision.transforms; a job takes the arrays as arguments"
 BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
 IMAGES = "flow.vision.transforms, before the call"
 EAGER = "eager code is always on: flow.tensor(...) outside a job function"
@@ -70,7 +69,6 @@ FLOW = {
     **dict.fromkeys(("experimental", "compatible"), "the name without it: flow.scope.namespace, flow.nn.functional, ..."),
     "sysconfig": "python -m minflow doctor tells of the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
-    "unittest": "Python's unittest or pytest",
 }  # fmt: skip
 
 NN = {
@@ -160,22 +158,11 @@ RANDOM = {
     "seed": "flow.manual_seed(seed)",
 }
 
-DATA = {name: DATASETS for name in (
-    "BatchDataLoader", "OFRecordDataset", "OFRecordRawDecoder", "OFRecordImageDecoder", "OFRecordImageDecoderRandomCrop",
-    "ofrecord_reader", "ofrecord_loader", "ofrecord_raw_decoder", "ofrecord_bytes_decoder", "ofrecord_image_decoder",
-    "ofrecord_image_decoder_random_crop", "ofrecord_image_classification_reader", "decode_ofrecord", "decode_random", "coco_reader",
-    "onerec_reader", "onerec_decoder", "megatron_gpt_mmap_data_loader", "image_preprocessor", "random_loader", "BlobConf",
-    "ImageCodec", "ImagePreprocessor", "ImageResizePreprocessor", "RawCodec", "NormByChannelPreprocessor")}  # fmt: skip
-
 SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}
-TRAIN = {
-    "model_init_job": "nothing: variables are filled when they are made",
-    "CheckpointManager": "flow.train.SimpleCheckPointManager(path)",
-}
 
 MISSING = {
     "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER, "flow.random": RANDOM,
-    "flow.data": DATA, "flow.scope": SCOPE, "flow.train": TRAIN,
+    "flow.scope": SCOPE,
 }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
 
 def public(names: dict) -> Callable:
     """A `__dir__` for a module of such functions: they alone, not what it imports. names: its globals()."""
+
     def is_legacy(thing) -> bool:
         return inspect.isfunction(thing) and hasattr(thing, "__wrapped__") and "name" in inspect.signature(thing).parameters
 

@@ -442,7 +442,9 @@ class Stream:
                 if run.error is not None and not run.told:
                     raise run.error
             if not ended:
-                print(f"minflow: {self.list()} did not end within {EXIT:.0f} s of the program's end", file=sys.stderr)
+                self.failed_at_exit = True
+                print(f"minflow: {self.list()} did not end within {EXIT:g} s of the program's end", file=sys.stderr)
+                print(self.where_threads_stand(), file=sys.stderr)
             self.tell()
         except KeyboardInterrupt:
             self.cancel_queued()

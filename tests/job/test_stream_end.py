@@ -1,0 +1,432 @@
+"""How the stream ends, is interrupted and is forked: programs of their own, and what they print and return.
+
+Each program has the jobs of `PRELUDE`: a step lowers `a` and `b` by exactly 1, so the variables count the steps.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent.parent
+
+PRELUDE = """
+import os, random, signal, sys, threading
+import numpy as np
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.job.session import SESSION
+from minflow.job import stream
+from minflow.job.stream import STREAM
+
+SIZE = 4
+
+def training(result):
+    def job(x: tp.Numpy.Placeholder((SIZE,))) -> result:
+        a = flow.get_variable("a", (SIZE,), initializer=flow.zeros_initializer())
+        b = flow.get_variable("b", (SIZE,), initializer=flow.zeros_initializer())
+        loss = a * x + b * x
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [float(SIZE)]), momentum=0).minimize(loss)
+        return loss
+    job.__name__ = "train_" + ("sync" if result is tp.Numpy else "async")
+    return flow.global_function(type="train")(job)
+
+def ones():
+    return np.ones(SIZE, "f")
+
+def wait(event):
+    assert event.wait(30), STREAM.where_threads_stand()
+"""
+
+
+def ran(tmp_path, program, rc=0, timeout=60):
+    """stdout and stderr of the program; its return code is `rc`."""
+    file = tmp_path / "program.py"
+    file.write_text(PRELUDE + program)
+    env = os.environ | {"PYTHONPATH": str(TOP), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-X", "faulthandler", file], env=env, text=True, capture_output=True, timeout=timeout)
+    assert done.returncode == rc, done.stdout[-2000:] + done.stderr[-6000:]
+    return done.stdout, done.stderr
+
+
+# ---- Ctrl-C --------------------------------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+TIMES = 200
+signal.signal(signal.SIGALRM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
+
+def interrupted(rng, most, phase):
+    "Run `phase`, which does not end, and interrupt it after at most so many seconds."
+    signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0002, most))
+    try:
+        phase()
+    except KeyboardInterrupt:
+        return True
+"""
+
+STEPS = """
+SIZE = 20_000  # so that a step takes long enough to be torn
+rng = random.Random(0)
+sync, later = training(tp.Numpy), training(tp.Callback[tp.Numpy])
+called = []
+
+def whole_steps():
+    "Both variables stand after the same whole number of steps, which is the number of steps that were counted."
+    a, b = SESSION.variables["a"].numpy(), SESSION.variables["b"].numpy()
+    steps = sync.steps + later.steps
+    assert (a == -steps).all() and (b == -steps).all(), (a[0], a[-1], b[0], b[-1], steps)
+    return steps
+
+def calls_that_wait():
+    while True:
+        sync(ones())
+
+def calls_with_callbacks():
+    while True:
+        later(ones())(called.append)
+
+def waits_for_the_queue():
+    while True:
+        later(ones())
+        flow.sync_default_session()
+
+def handles():
+    while True:
+        first, second = later(ones()), later(ones())
+        second.cancel()
+        first.get()
+
+def reads_behind_a_long_callback():
+    while True:
+        later(ones())(lambda loss: [i * i for i in range(3000)])
+        SESSION.variables["b"].numpy()
+
+def redefines_a_job():
+    global sync
+    while True:
+        sync = training(tp.Numpy)
+        sync(ones())
+
+phases = [calls_that_wait, calls_with_callbacks, waits_for_the_queue, handles, reads_behind_a_long_callback, redefines_a_job]
+sync(ones()), later(ones()).get()
+before, came = whole_steps(), 0
+for i in range(TIMES):
+    called.clear()
+    came += interrupted(rng, 0.015, phases[i % len(phases)])
+    steps = whole_steps()
+    assert steps >= before
+    losses = [float(loss[0]) for loss in called]
+    assert losses == list(range(-2 * before, -2 * (before + len(losses)), -2)), (before, losses)  # in order, once, none left out
+    assert all([(loss == loss[0]).all() for loss in called])
+    assert not STREAM.submitting.locked() and not STREAM.starting.locked() and not STREAM.errors and flow.jobs() == []
+    assert (sync(ones()) == -2 * steps).all()  # the next job works
+    assert (later(ones()).get() == -2 * steps - 2).all()
+    before = whole_steps()
+    assert before == steps + 2
+assert [thread.name for thread in threading.enumerate()] == ["MainThread", "minflow jobs"]
+print(came)
+"""
+
+BUILDS = """
+from minflow.core.op import DEFAULT, MODE
+from minflow.job.build import current
+rng = random.Random(7)
+came, built = 0, 0
+
+def builds():
+    global built
+    while True:
+        flow.clear_default_session()
+        training(tp.Numpy)(ones())
+        built += 1
+
+for i in range(TIMES):
+    came += interrupted(rng, 0.012, builds)
+    assert current() is None and MODE.get() is DEFAULT and stream.BUILDING.get() is None
+    assert (flow.ones(2) + 1).numpy().tolist() == [2, 2]  # eager code is eager
+    before = [v.numpy() for v in SESSION.variables.values()]
+    assert all([(a == a[0]).all() and a[0] in (0, -1) for a in before])
+    job = training(tp.Numpy)
+    first = job(ones())  # over what stands there: nothing, or both variables before or after the step
+    assert (first == sum(a[0] for a in before)).all() and (job(ones()) == first - 2).all()
+assert built > TIMES
+print(came)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.parametrize("program", [STEPS, BUILDS], ids=["steps", "builds"])
+def test_interrupts_at_200_random_times(tmp_path, program):
+    assert ran(tmp_path, INTERRUPTED + program) == ("200\n", "")
+
+
+def test_an_interrupt_reaches_a_waiting_caller_and_cancels_what_is_queued(tmp_path):
+    out, err = ran(tmp_path, """
+later, seen = training(tp.Callback[tp.Numpy]), []
+entered, go = threading.Event(), threading.Event()
+
+def holds(loss):
+    entered.set()
+    wait(go)
+    seen.append("first")
+
+class Waited(stream.Gate):
+    "Interrupts the caller as soon as it stands at this gate."
+    def wait(self, timeout=None):
+        if threading.current_thread() is threading.main_thread() and not seen:
+            seen.append("interrupted")
+            threading.Timer(0, lambda: (os.kill(os.getpid(), signal.SIGINT), go.set())).start()
+        return super().wait(timeout)
+
+later(ones()).get()
+flow.sync_default_session()
+first = later(ones())
+first(holds)
+wait(entered)
+second = later(ones())
+second(lambda loss: seen.append("second"))
+second.over = Waited()
+try:
+    flow.sync_default_session()
+    print("not interrupted")
+except KeyboardInterrupt:
+    print(seen, first.state, second.state, later.steps, flow.jobs())
+flow.sync_default_session()
+print(later(ones()).get()[0])
+""")  # fmt: skip
+    assert out == "['interrupted', 'first'] done cancelled 2 []\n-4.0\n" and err == ""
+
+
+def test_an_interrupt_of_the_program_ends_it_with_what_was_submitted_done(tmp_path):
+    out, err = ran(tmp_path, """
+later = training(tp.Callback[tp.Numpy])
+for i in range(3):
+    later(ones())(lambda loss: print(loss[0], flush=True))
+raise KeyboardInterrupt
+""", rc=-signal.SIGINT if os.name == "posix" else 1)  # fmt: skip
+    assert out == "0.0\n-2.0\n-4.0\n" and "KeyboardInterrupt" in err
+
+
+# ---- the end of the program ----------------------------------------------------------------------------------------------
+
+
+def test_jobs_in_flight_end_before_the_program_does(tmp_path):
+    out, err = ran(tmp_path, """
+import atexit
+later, go = training(tp.Callback[tp.Numpy]), threading.Event()
+first = later(ones())
+first.get()
+atexit.register(go.set)  # which comes before the stream is waited for
+
+def callback(loss):
+    wait(go)
+    print(float(loss[0]), flush=True)
+
+later(ones())(callback)
+later(ones())(lambda loss: (callback(loss), first(lambda again: print("late", flush=True))))
+""")  # fmt: skip
+    assert out == "-2.0\n-4.0\nlate\n" and err == ""
+
+
+@pytest.mark.parametrize("sort", ["step", "callback"])
+def test_a_failed_step_at_the_end_is_told_and_the_program_returns_1(tmp_path, sort):
+    out, err = ran(tmp_path, f"""
+import atexit
+atexit.register(print, "after the callbacks were set")
+
+def say(text):
+    sys.stdout.write(str(text) + "\\n")
+
+@flow.global_function(type="predict")
+def eval_job(labels: tp.Numpy.Placeholder((2,), dtype=flow.int32)) -> tp.Callback[tp.Numpy]:
+    w = flow.get_variable("w", (2, 3), initializer=flow.zeros_initializer())
+    return flow.nn.sparse_softmax_cross_entropy_with_logits(labels, w)
+
+def fails(loss):
+    raise KeyError("nobody looks")
+
+eval_job(np.array([0, 1], "i"))(say)
+eval_job(np.array([0, 7 if {sort == "step"} else 1], "i"))(fails)
+say("end")
+""", rc=1)  # fmt: skip
+    assert sorted(out.splitlines()) == ["[1.0986123 1.0986123]", "after the callbacks were set", "end"]
+    assert "Traceback" in err and "step 2 of eval_job" in err and err.count("JobError") == 1
+    if sort == "callback":
+        assert "in fails" in err and "KeyError: 'nobody looks'" in err
+    else:
+        assert re.search(r"\b7\b", err.partition("step 2 of eval_job")[2])  # the label
+
+
+def test_an_error_that_was_told_does_not_change_the_return_code(tmp_path):
+    out, err = ran(tmp_path, """
+def fails(loss):
+    raise KeyError("told")
+later = training(tp.Callback[tp.Numpy])
+later(ones())(fails)
+try:
+    flow.sync_default_session()
+except JobError as error:
+    print(error.step)
+later(ones())
+""")  # fmt: skip
+    assert out == "1\n" and err == ""
+
+
+def test_a_program_that_raises_ends_its_steps_and_returns_its_own_code(tmp_path):
+    out, err = ran(tmp_path, """
+later = training(tp.Callback[tp.Numpy])
+later(ones())(lambda loss: print("called", flush=True))
+sys.exit(3)
+""", rc=3)  # fmt: skip
+    assert out == "called\n" and err == ""
+
+
+def test_a_step_that_does_not_end_does_not_hang_the_program(tmp_path):
+    out, err = ran(tmp_path, """
+stream.EXIT = 0.2
+later, entered = training(tp.Callback[tp.Numpy]), threading.Event()
+later(ones())(lambda loss: (entered.set(), threading.Event().wait()))
+wait(entered)
+print("end")
+""", rc=1)  # fmt: skip
+    assert out == "end\n" and "[<step 1 of train_async: done>] did not end within 0.2 s" in err
+    assert "minflow jobs:" in err and "entered.set(), threading.Event().wait()" in err  # where it stands
+
+
+# ---- forks ---------------------------------------------------------------------------------------------------------------
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+FORKS = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+
+def forked(work):
+    "The return code of a child process that does `work`."
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+@needs_fork
+def test_a_child_process_uses_jobs_after_steps_of_its_parent(tmp_path):
+    out, err = ran(tmp_path, FORKS + """
+sync, later = training(tp.Numpy), training(tp.Callback[tp.Numpy])
+interval = sys.getswitchinterval()
+for i in range(20):
+    sync(ones())
+
+def child():
+    seen = []
+    for i in range(5):
+        later(ones())(lambda loss: seen.append(float(loss[0])))
+    flow.sync_default_session()
+    assert seen == [-40.0, -42.0, -44.0, -46.0, -48.0], seen
+    assert (sync(ones()) == -50).all()
+
+for i in range(3):
+    assert forked(child) == 0
+assert (sync(ones()) == -40).all()  # the parent's numbers are its own
+print("end")
+""")  # fmt: skip
+    assert out == "end\n" and err == ""
+
+
+@needs_fork
+def test_a_fork_with_steps_in_flight_leaves_them_to_the_parent(tmp_path):
+    out, err = ran(tmp_path, FORKS + """
+later, seen = training(tp.Callback[tp.Numpy]), []
+entered, go = threading.Event(), threading.Event()
+interval = sys.getswitchinterval()
+later(ones()).get()
+flow.sync_default_session()
+sys.setswitchinterval(0.02)
+
+def holds(loss):
+    entered.set()
+    wait(go)
+    seen.append("first")
+
+first = later(ones())
+first(holds)
+wait(entered)
+second = later(ones())
+second(lambda loss: seen.append("second"))
+parent = STREAM.thread
+
+def child():
+    assert flow.jobs() == [] and abs(sys.getswitchinterval() - 0.02) < 1e-6
+    assert first.get(5)[0] == -2.0  # it had ended
+    try:
+        second.get(5)
+        assert False
+    except JobError as error:
+        assert "step 3 of train_async was cancelled" in str(error)
+    flow.sync_default_session()
+    assert (later(ones()).get(5) == -4).all() and STREAM.thread is not parent
+    assert seen == []
+
+assert forked(child) == 0
+go.set()
+flow.sync_default_session()
+print(seen, second.get()[0], later.steps)
+""")  # fmt: skip
+    assert out == "['first', 'second'] -4.0 3\n" and err == ""
+
+
+@needs_fork
+def test_a_fork_while_steps_run(tmp_path):
+    """A plan that runs is waited for: the child never sees half a step, nor a lock that is held."""
+    out, err = ran(tmp_path, FORKS + """
+SIZE = 20_000
+later = training(tp.Callback[tp.Numpy])
+later(ones()).get()
+
+def child():
+    a, b = SESSION.variables["a"].numpy(), SESSION.variables["b"].numpy()
+    assert (a == a[0]).all() and (b == a).all() and a[0] == -later.steps, (a[0], b[0], later.steps)
+    assert (later(ones()).get(10) == 2 * a[0]).all()
+
+for i in range(40):
+    for _ in range(i % 4):
+        later(ones())
+    assert forked(child) == 0
+flow.sync_default_session()
+print(later.steps)
+""")  # fmt: skip
+    assert out == "61\n" and err == ""
+
+
+@needs_fork
+def test_processes_of_multiprocessing_use_jobs(tmp_path):
+    out, err = ran(tmp_path, FORKS + """
+import multiprocessing
+sync, later = training(tp.Numpy), training(tp.Callback[tp.Numpy])
+sync(ones())
+later(ones())(lambda loss: None)
+
+def work(x):
+    later(ones())
+    return float(sync(np.full(4, x, "f"))[0])
+
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    results = pool.map(work, [1.0, 1.0, 1.0, 1.0], chunksize=4)
+print(results)
+flow.sync_default_session()
+print(sync(ones())[0])
+""")  # fmt: skip
+    first = float(out.strip("[").partition(",")[0])  # the step of the parent had ended, or not
+    assert out == f"{[first - 4.0 * i for i in range(4)]}\n-4.0\n" and first in (-4.0, -6.0) and err == ""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+import minflow.typing as tp
 from minflow.core.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from minflow.job import nn, windows
 
@@ -453,3 +454,14 @@ def test_every_name_takes_a_name():
         for function in table.values():
             assert "name" in inspect.signature(function).parameters and function.__doc__
     assert sorted(nn.LEGACY) == nn.__all__
+
+
+def test_a_steep_slope_of_the_modern_leaky_relu_in_a_job():
+    """Comparisons of Blobs give int8; what is written on operators must not depend on that."""
+    x = np.array([-2.0, -0.5, 0.0, 3.0], "float32")
+
+    @flow.global_function()
+    def steep(x: tp.Numpy.Placeholder((4,))) -> tp.Numpy:
+        return flow.nn.functional.leaky_relu(x, 2.0)
+
+    np.testing.assert_array_equal(steep(x), np.where(x > 0, x, 2 * x))

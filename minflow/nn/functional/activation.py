@@ -15,6 +15,7 @@ from ...core.op import fail, warn
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
+from ...core.ops.compare import gt
 from ...core.rebind import in_place
 from ...core.spec import DType
 from ...core.tensor import Tensor
@@ -53,7 +54,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def leaky(input: Tensor, slope: float) -> Tensor:
     if 0 <= slope <= 1:
         return e.maximum(input, input * slope) if slope != 1 else input.clone()
-    return e.where(input > 0, input, input * slope)
+    return e.where(gt(input, 0), input, input * slope)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:

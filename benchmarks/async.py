@@ -34,7 +34,7 @@ SHARES = (0.3, 1.0, 2.0)
 CORES = ("idle", "busy")
 AIM = 0.8  # of the ideal gain, best, loader as long as the step, with a free core
 FREE = ("numpy", "zlib", "sleep")  # loaders that let other threads run
-STEPS = {"mlp": 60, "lenet": 8}  # of one run
+STEPS = {"mlp": 60, "lenet": 6}  # of one run
 clock = time.perf_counter
 
 
@@ -178,20 +178,6 @@ class Loader:
             images[i % BATCH].reshape(-1)[:] = row
 
 
-def fit(loader: Loader, seconds: float) -> None:
-    """Give the loader work for so many seconds; what it really takes is timed in each run again."""
-    if loader.kind == "sleep":
-        loader.amount = seconds
-        return
-    for loader.amount in (400, 4000):
-        start = clock()
-        loader(0)
-        taken = clock() - start
-        if taken > 0.05:
-            break
-    loader.amount = max(1, loader.amount * seconds / taken)
-
-
 # ---- the runs --------------------------------------------------------------------------------------------------------
 
 
@@ -233,10 +219,17 @@ class Bench:
         count = self.steps - 1
         return Run((ends[-1] - ends[0]) / count, load / count, call / count, b"".join(loss.tobytes() for loss in losses))
 
+    def fit(self, loader: Loader, share: float) -> None:
+        """Give the loader work for so large a share of the step; what it really takes is timed in every run again."""
+        if loader.kind == "sleep":
+            loader.amount = 1e-3
+        for _ in range(2):
+            run = self.run(loader, False)
+            loader.amount *= share * run.call / run.load
+
     def rounds(self, loader: Loader, count: int) -> list[tuple[Run, Run]]:
         """(synchronous, asynchronous) of each round; every other round the asynchronous run comes first."""
-        for asynchronous in (False, True):
-            self.run(loader, asynchronous)
+        self.run(loader, True)
         gc.collect()
         pairs = []
         for i in range(count):
@@ -258,23 +251,16 @@ def busy(count: int) -> Iterator[None]:
             process.wait()
 
 
-def compute_seconds(bench: Bench) -> float:
-    """Of one step, of a batch that is ready."""
-    loader = Loader("sleep", 0)
-    return min(bench.run(loader, False).call for _ in range(2))
-
-
 def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one model, printed as they come."""
     bench = Bench(model, max(4, STEPS[model] // 4) if options.quick else STEPS[model])
-    compute_seconds(bench)
-    seconds, found = compute_seconds(bench), []
-    print(f"\n{model}: {seconds * 1e3:.2f} ms a step, {bench.steps} steps a run, {options.rounds} rounds")
+    found = []
+    print(f"\n{model}: {bench.steps} steps a run, {options.rounds} rounds")
     print("  loader   share  cores    load, ms compute, ms    sync, ms   async, ms   ideal  gain: best  median")
     for kind in options.loaders:
         for share in options.shares:
             loader = Loader(kind)
-            fit(loader, share * seconds)
+            bench.fit(loader, share)
             for cores in options.cores:
                 with busy(os.cpu_count() or 1 if cores == "busy" else 0):
                     row = figures(bench.rounds(loader, options.rounds))

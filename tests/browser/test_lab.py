@@ -139,8 +139,9 @@ def test_tour(lab, tmp_path):
     assert report["again"]["good"] == report["atEnd"]["good"] and not report["again"]["lost"]
 
 
-@pytest.mark.parametrize(("name", "pictures"), [("05_eager_and_static", 2), ("06_debugging_graphs", 1)])
-def test_notebooks_on_graphs(lab, tmp_path, name, pictures):
+@pytest.mark.parametrize(("name", "pictures"), [
+    ("05_eager_and_static", 2), ("06_debugging_graphs", 1), ("08_job_functions", 2), ("09_async", 1)])
+def test_notebooks_with_pictures(lab, tmp_path, name, pictures):
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
     report = drive(lab, f"{name}.ipynb", shots_folder(tmp_path, name))
     assert report["errors"] == [] and report["outside"] == []

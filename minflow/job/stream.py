@@ -26,6 +26,7 @@ from typing import Any
 
 from ..compiler.executor import LOCK
 from ..core.errors import JobError
+from .handle import Handle
 
 DEPTH = 2  # steps in flight: one runs, one waits
 SLICE = 0.1  # seconds between two looks at the clock while waiting
@@ -99,7 +100,7 @@ class Record:
     finished: float | None = None
 
 
-class Step:
+class Step(Handle):
     """One call of a job function: a handle on its result. record: its times.
 
     `step(callback)` hands the result to `callback(result)` on the worker, in the order of the calls.

@@ -1,0 +1,59 @@
+"""What a handle is not: an array. A learner who forgets that a job is async uses what its call gives as if it were one.
+
+Knows nothing of the stream. Read next: `stream.py`, whose Step is such a handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core.errors import JobError
+from ..core.op import here
+
+
+class UsedAsArray(JobError, AttributeError, TypeError):
+    """A handle was used as if it were its result. An AttributeError too, so that hasattr() answers no."""
+
+
+def refusing(what: str) -> Callable[..., NoReturn]:
+    """A method that refuses its use."""
+
+    def method(self: Any, *others: Any) -> NoReturn:
+        self.refuse(what)
+
+    return method
+
+
+class Handle:
+    """Tells who uses it like an array, by attribute, operator, index or conversion, how to get the array."""
+
+    name: str
+
+    def refuse(self, what: str) -> NoReturn:
+        raise UsedAsArray(f"{what} of a step of {self.name}: its call does not wait, and gives a handle, not the result",
+                          values={"handle": repr(self)}, where=here(),
+                          hint=f"{self.name}(...)(callback) hands the result to callback(result); {self.name}(...).get() waits for it; "
+                               "-> tp.Numpy in place of tp.Callback makes every call wait")  # fmt: skip
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            self.refuse(f".{name}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __format__(self, spec: str) -> str:
+        return self.refuse(f"a number (:{spec})") if spec else str(self)
+
+    def __bool__(self) -> bool:
+        return True  # there is a handle
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refusing("arithmetic")
+    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = refusing("arithmetic")
+    __lt__ = __le__ = __gt__ = __ge__ = refusing("a comparison")
+    __getitem__ = refusing("an index")
+    __iter__ = refusing("the parts")
+    __len__ = refusing("the length")
+    __float__ = __int__ = refusing("a number")
+    __array__ = refusing("an array")

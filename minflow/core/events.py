@@ -15,10 +15,11 @@ LISTENERS: list[tuple[type, Callable]] = []
 
 @dataclass(frozen=True, slots=True)
 class BackwardDone:
-    """A call of backward has ended. nodes: how many nodes it visited."""
+    """A call of backward has ended. nodes: how many nodes it visited.  outputs: the tensors that it started from."""
 
     nodes: int
     where: str
+    outputs: tuple = ()
 
 
 @dataclass(frozen=True, slots=True)

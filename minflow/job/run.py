@@ -25,12 +25,13 @@ class Run:
     """A loop that submits steps of a job, and the handle on it.
 
     state: "running", "paused", "stopped", "failed" or "done".  epoch: from 1.  steps: how many have ended.
-    values: of each step the mean of its first array, such as the loss.  started, ended: `time.perf_counter` seconds.
+    values: of each step the mean of its first array, such as the loss.  times: when each of them was there.
+    starts: how many steps were submitted before each epoch.  started, ended: `time.perf_counter` seconds.
     """
 
     def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
         self.job, self.loader, self.epochs, self.callback = job, loader, epochs, callback
-        self.epoch, self.steps, self.values = 0, 0, []
+        self.epoch, self.steps, self.values, self.times, self.starts = 0, 0, [], [], []
         self.error: BaseException | None = None
         self.last: Any = None
         self.stopping, self.told = False, False
@@ -92,8 +93,10 @@ class Run:
 
     def loop(self) -> None:
         step: Step | None = None
+        submitted = 0
         try:
             for epoch in range(1, self.epochs + 1):
+                self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
                     self.going.wait()
@@ -101,6 +104,7 @@ class Run:
                         raise Stopped
                     args, kwargs = arguments(batch)
                     step = self.job.submit(args, kwargs, self.landed, self)
+                    submitted += 1
         except Stopped:
             pass
         except BaseException as error:
@@ -115,6 +119,7 @@ class Run:
         """The callback of every step; on the worker."""
         self.steps, self.last = self.steps + 1, result
         first = first_array(result)
+        self.times.append(clock())
         self.values.append(float(np.mean(first)) if first is not None else float("nan"))
         if self.callback is not None:
             self.callback(result)

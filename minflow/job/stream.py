@@ -25,7 +25,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..compiler.executor import LOCK
+from ..core import events
 from ..core.errors import JobError
+from .events import JobStepped
 from .handle import Handle
 
 DEPTH = 2  # steps in flight: one runs, one waits
@@ -365,6 +367,12 @@ class Stream:
                 step.before_callback(step.result)
             except BaseException as error:
                 self.fail(step, told(step, error, "a watch handler"))
+                return
+        if events.LISTENERS:
+            try:
+                events.emit(JobStepped(step.name, step.number, step.owner, step.result, record))
+            except BaseException as error:
+                self.fail(step, told(step, error, "who listens to JobStepped"))
                 return
         step.computed.open()
         step.looked = True

@@ -14,6 +14,7 @@ from ...compiler.executor import guarded, run
 from ...compiler.passes import Stage, run_passes
 from ...compiler.plan import Plan
 from ...core.ir import Node
+from ...core import events
 from ...core.op import MODE
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
@@ -54,6 +55,17 @@ class Summary(NamedTuple):
     reason: tuple
     seconds: dict
     nodes: int
+
+
+class GraphRan(NamedTuple):
+    """The event that a call of an nn.Graph has ended; of a training graph, after its optimizers' StepDone.
+
+    step: number of this step, from 1; 0 of a graph that does not train.  result: what the call gives.
+    """
+
+    graph: Any
+    step: int
+    result: Any
 
 
 class Compiled:
@@ -107,9 +119,10 @@ class Compiled:
                 graph.stepped(self)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        if self.simple:
-            return graph.give(results[0])
-        return unflatten(self.out_tree, [graph.give(array) for array in results])
+        result = graph.give(results[0]) if self.simple else unflatten(self.out_tree, [graph.give(array) for array in results])
+        if events.LISTENERS:
+            events.emit(GraphRan(graph, graph._steps if self.trains else 0, result))
+        return result
 
     def cells(self) -> list:
         return [cell for part in self.parts for cell in part.plan.cells]

@@ -18,10 +18,10 @@ class UsedAsArray(JobError, AttributeError, TypeError):
     """A handle was used as if it were its result. An AttributeError too, so that hasattr() answers no."""
 
 
-def refusing(what: str) -> Callable[..., NoReturn]:
+def refusing(what: str) -> Callable[..., Any]:
     """A method that refuses its use."""
 
-    def method(self: Any, *others: Any) -> NoReturn:
+    def method(self: Any, *others: Any) -> None:
         self.refuse(what)
 
     return method
@@ -44,7 +44,9 @@ class Handle:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __format__(self, spec: str) -> str:
-        return self.refuse(f"a number (:{spec})") if spec else str(self)
+        if spec:
+            self.refuse(f"a number (:{spec})")
+        return str(self)
 
     def __bool__(self) -> bool:
         return True  # there is a handle

@@ -35,6 +35,7 @@ class Run:
         self.error: BaseException | None = None
         self.last: Any = None
         self.stopping, self.told = False, False
+        self.caller = 0  # which thread of the timeline it is
         self.going, self.over = Gate(), Gate()
         self.going.open()
         self.started, self.ended = clock(), None
@@ -93,13 +94,13 @@ class Run:
 
     def loop(self) -> None:
         step: Step | None = None
-        submitted = 0
+        submitted, self.caller = 0, STREAM.callers.number
         try:
             for epoch in range(1, self.epochs + 1):
                 self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
-                    self.going.wait()
+                    STREAM.waiting(self.going)  # a pause is no loading
                     if self.ending():
                         raise Stopped
                     args, kwargs = arguments(batch)

@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -29,6 +28,7 @@ from ..core import events
 from ..core.errors import JobError
 from .events import JobStepped
 from .handle import Handle
+from .records import Callers, Record
 
 DEPTH = 2  # steps in flight: one runs, one waits
 SLICE = 0.1  # seconds between two looks at the clock while waiting
@@ -80,26 +80,6 @@ class Claim:
 
     def take(self) -> bool:
         return self.taken.acquire(blocking=False)
-
-
-@dataclass(slots=True)
-class Record:
-    """What the timeline knows of a step.
-
-    name: of the job.  number: the how manyeth call of that job, from 1.  state: "queued", "running", "done", "failed" or
-    "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its work starts and
-    ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the caller waited for room.
-    """
-
-    name: str
-    number: int
-    submitted: float = 0.0
-    blocked: float = 0.0
-    state: str = "queued"
-    started: float | None = None
-    ended: float | None = None
-    called: float | None = None
-    finished: float | None = None
 
 
 class Step(Handle):
@@ -193,6 +173,7 @@ class Stream:
         self.cell = None
         self.hooked = False
         self.counts: dict[str, itertools.count] = {}
+        self.callers = Callers()
         self.failed_at_exit = False
 
     # ---- the caller's side -----------------------------------------------------------------------------------------------
@@ -218,8 +199,7 @@ class Stream:
             number = next(self.counts.setdefault(name, itertools.count(1)))
             step = Step(self, name, number, work, owner)
             step.callback, step.before_callback, step.cell = callback, before_callback, None if owner is not None else self.cell
-            now = clock()
-            step.record.submitted, step.record.blocked = now, now - start
+            self.callers.submits(step.record, start, clock())
             self.ready()
             try:
                 self.queue.append(step)
@@ -229,22 +209,30 @@ class Stream:
 
     def waiting(self, gate: Gate, timeout: float | None = None) -> bool:
         """Wait at a gate. After an interrupt what is queued is cancelled, what runs ends, and then KeyboardInterrupt goes on."""
+        if gate.opened:
+            return True
+        start = clock()
         try:
             return gate.wait(timeout)
         except KeyboardInterrupt:
             self.cancel_queued()
             self.idle(EXIT)
             raise
+        finally:
+            self.callers.waited(start)
 
     def sync(self, timeout: float | None = None) -> None:
         """Wait until every step and callback has ended, then raise what is left to be told."""
         self.refuse_inside("waiting for the queue")
+        start = clock()
         try:
             ended = self.idle(timeout)
         except KeyboardInterrupt:
             self.cancel_queued()
             self.idle(EXIT)
             raise
+        finally:
+            self.callers.waited(start)
         if not ended:
             raise JobError("the queue did not end in time", values={"seconds": timeout, "in flight": self.list() or "callbacks"},
                            where=self.where_threads_stand(), hint="does a callback wait for a lock that the caller holds?")  # fmt: skip
@@ -293,7 +281,8 @@ class Stream:
 
     def list(self) -> list[Any]:
         """Handles of what is in flight: steps, then runs."""
-        return [s for s in tuple(self.queue) if isinstance(s, Step)] + [run for run in self.runs if not run.done()]
+        steps = [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
+        return steps + [run for run in self.runs if not run.done()]
 
     def background(self, run: Any) -> None:
         """Run `run.loop` on a thread of its own."""
@@ -431,6 +420,7 @@ class Stream:
 
     def cell_starts(self, *info: Any) -> None:
         self.cell = object()
+        self.callers.forget()
 
     def cell_ends(self, *info: Any) -> None:
         try:

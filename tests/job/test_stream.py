@@ -16,7 +16,7 @@ from stream_jobs import LONG, ONES, counting, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.job.session import SESSION
-from minflow.job.stream import STREAM, SWITCH, Record, Stream
+from minflow.job.stream import STREAM, SWITCH, Record, Step, Stream
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -65,20 +65,30 @@ def test_several_threads_submit_at_once():
     job, start, seen, own = counting(), threading.Barrier(8), [], [[] for _ in range(8)]
     job(ONES).get()
     flow.sync_default_session()
+    lengths, before = [], sys.getswitchinterval()
+
+    def callback(number, i):
+        seen.append((number, i))
+        lengths.append(sum(isinstance(entry, Step) for entry in tuple(STREAM.queue)))
 
     def caller(number):
         x = np.full(4, 1.0 + number, "f")
         start.wait(LONG)
         for i in range(50):
             own[number].append(job(x))
-            own[number][-1](lambda result, i=i: seen.append((number, i)))
+            own[number][-1](lambda result, i=i: callback(number, i))
 
     callers = [threading.Thread(target=caller, args=(number,)) for number in range(8)]
-    for thread in callers:
-        thread.start()
-    for thread in callers:
-        thread.join(LONG)
-    flow.sync_default_session()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in callers:
+            thread.start()
+        for thread in callers:
+            thread.join(LONG)
+        flow.sync_default_session()
+    finally:
+        sys.setswitchinterval(before)
+    assert max(lengths) <= 2  # together, not each
     assert sorted(seen) == [(number, i) for number in range(8) for i in range(50)]
     assert all([i for n, i in seen if n == number] == list(range(50)) for number in range(8))
     assert sorted(step.number for steps in own for step in steps) == list(range(2, 402))
@@ -160,7 +170,8 @@ def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth)
         config.concurrency_width(depth)
     job, submitted, ended = counting(config=config), [], threading.Event()
     job(ONES).get()
-    job(ONES)(held)
+    flow.sync_default_session()
+    job.submit((ONES,), {}, held)
     wait(held.entered)
 
     def caller():
@@ -189,8 +200,7 @@ def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth)
 
 def test_the_callback_of_the_last_step_counts_as_in_flight(held):
     job = counting()
-    step = job(ONES)
-    step(held)
+    step = job.submit((ONES,), {}, held)
     wait(held.entered)
     assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its work has ended, its callback not
     held.go.set()
@@ -224,6 +234,18 @@ def test_memory_stays_flat_over_ten_thousand_steps():
     assert after - before < records + 50_000
     assert peak - after < 200_000  # in flight: a step's arrays have 1 KiB each
     assert len(STREAM.records) == STREAM.records.maxlen
+
+
+def test_a_handle_does_not_keep_the_inputs():
+    class Inputs:
+        pass
+
+    stream, inputs = Stream(), Inputs()
+    dies = weakref.ref(inputs)
+    step = stream.submit("job", lambda kept=inputs: 3)
+    del inputs
+    stream.sync()
+    assert dies() is None and step.get() == 3
 
 
 def test_a_result_dies_with_its_handle():
@@ -307,8 +329,8 @@ def test_the_switch_interval_is_restored(held):
         held.go.set()
         restored(0.02)
         sys.setswitchinterval(1e-5)  # who wants it shorter keeps it
-        job(ONES)(lambda loss: seen.append(sys.getswitchinterval()))
         seen = []
+        job(ONES)(lambda loss: seen.append(sys.getswitchinterval()))
         flow.sync_default_session()
         assert seen == [pytest.approx(1e-5)]
         restored(1e-5)

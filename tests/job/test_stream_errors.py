@@ -175,6 +175,16 @@ def test_an_error_that_get_has_raised_is_not_raised_again():
     job(GOOD).get()
 
 
+def test_an_error_that_one_thread_gets_while_it_is_queued_is_not_raised_again():
+    stream = Stream()
+    step = stream.submit("job", lambda: 1 / 0)
+    with pytest.raises(JobError, match="ZeroDivisionError"):
+        step.get()
+    stream.errors.append((step, step.error))  # as if `get` had come before it was there
+    stream.sync()
+    assert stream.submit("job", lambda: 5).get() == 5
+
+
 def test_a_call_that_waits_raises_its_own_error():
     @flow.global_function(type="predict")
     def eval_job(labels: tp.Numpy.Placeholder((2,), dtype=flow.int32)) -> tp.Numpy:

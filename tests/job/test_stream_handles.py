@@ -11,7 +11,7 @@ from stream_jobs import LONG, ONES, counting, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.errors import JobError
-from minflow.job.stream import STREAM
+from minflow.job.stream import STREAM, Stream
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -54,8 +54,7 @@ def test_cancel_takes_a_step_out_of_the_queue(held):
 
 def test_the_steps_tell_their_times(held):
     job = counting()
-    first = job(ONES)
-    first(held)
+    first = job.submit((ONES,), {}, held)
     wait(held.entered)
     second = job(ONES)
     assert [repr(step) for step in flow.jobs()] == ["<step 1 of train_job: done>", "<step 2 of train_job: queued>"]
@@ -79,7 +78,7 @@ def test_a_late_callback_runs_on_the_worker_in_its_turn(held):
     wait(held.entered)
     job(ONES)(lambda result: seen.append("third"))
     early(lambda result: seen.append((float(result[0]), threading.current_thread())))
-    assert seen == []
+    assert seen == [] and flow.jobs()[-1] is early
     held.go.set()
     flow.sync_default_session()
     assert seen == ["third", (0.0, STREAM.thread)]
@@ -102,13 +101,31 @@ def test_every_callback_runs_once_however_late_it_is_registered():
     assert sorted(seen) == list(range(2000))
 
 
-def test_a_callback_that_a_callback_registers_is_waited_for():
-    job, seen = counting(), []
+def test_a_callback_that_worker_and_caller_find_at_once_runs_once():
+    stream, entered, go, seen = Stream(), threading.Event(), threading.Event(), []
+    step = stream.submit("job", lambda: (entered.set(), wait(go)))
+    wait(entered)
+    step.looked = True  # as if the worker had just said that it looks for a callback
+    step(seen.append)
+    go.set()
+    stream.sync()
+    assert seen == [(None, None)]
+
+
+def test_a_callback_that_a_callback_registers_is_waited_for(held):
+    job, seen, asked = counting(), [], threading.Event()
     first = job(ONES)
     first.get()
-    job(ONES)(lambda result: first(lambda again: seen.append(float(again[0]))))
-    flow.sync_default_session()
-    assert seen == [0.0]
+    job(ONES)(lambda result: (wait(asked), first(held)))
+    caller = threading.Thread(target=lambda: (flow.sync_default_session(), seen.append("synchronised")))
+    caller.start()
+    asked.set()
+    wait(held.entered)
+    caller.join(0.05)  # to no avail: the late callback has not ended
+    assert seen == [] and caller.is_alive()
+    held.go.set()
+    caller.join(LONG)
+    assert seen == ["synchronised"]
 
 
 def test_a_second_callback_is_refused(held):

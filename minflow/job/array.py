@@ -306,6 +306,16 @@ def cast_to_current_logical_view(x):
     return x
 
 
+def parallel_cast(input, name: str | None = None, distribute=None, gradient_distribute=None):
+    """input itself: how it lies over devices is accepted, and makes no difference to its numbers on one machine."""
+    from .distribute import assert_is_valid_distribute
+
+    for given in (distribute, gradient_distribute):
+        if given is not None:
+            assert_is_valid_distribute(given)
+    return input
+
+
 @folded
 def count_not_finite(x, name: str | None = None):
     """`int64 (1,)`: how many are NaN or infinite."""

@@ -34,7 +34,7 @@ FLOW = {
                      "image_batch_align", "image"), IMAGES),
     **dict.fromkeys(("object_bbox_flip", "object_bbox_scale", "object_segmentation_polygon_flip", "object_segmentation_polygon_scale",
                      "object_segmentation_polygon_to_mask", "detection"), "numpy on the arrays, before the call"),
-    **dict.fromkeys(("parallel_cast", "hierarchical_parallel_cast", "eager_nccl_all_reduce", "distributed_partial_fc_sample",
+    **dict.fromkeys(("hierarchical_parallel_cast", "eager_nccl_all_reduce", "distributed_partial_fc_sample",
                      "current_machine_id", "current_resource", "inter_job_reuse_mem_strategy", "InitEagerGlobalSession",
                      "distribute_concat", "distribute_split", "distribute_clone", "distribute_add", "distribute_map", "nccl"), ONE_MACHINE),
     **dict.fromkeys(("eager_execution_enabled", "enable_eager_environment"), EAGER),

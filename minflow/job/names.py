@@ -85,7 +85,7 @@ NEW = {  # name in flow -> "module.function": functions that no modern one share
     **{name: f"array.{name}" for name in (
         "reshape_like", "dynamic_reshape", "expand_dims", "broadcast_like", "reverse", "slice", "slice_v2", "slice_update",
         "constant", "constant_scalar", "constant_like", "elem_cnt", "cast", "identity", "identity_n", "cast_to_static_shape",
-        "amp_white_identity", "cast_to_current_logical_view", "count_not_finite", "multi_count_not_finite", "assign")},
+        "amp_white_identity", "cast_to_current_logical_view", "parallel_cast", "count_not_finite", "multi_count_not_finite", "assign")},
     "range": "array.range_of",
     **{name: f"picking.{name}" for name in (
         "dim_gather", "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add")},

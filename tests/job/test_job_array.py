@@ -392,3 +392,10 @@ def test_every_step_draws_anew():
 def test_the_table_of_new_names_is_true():
     for name, path in NEW.items():
         assert getattr(flow, name) is found(path), name
+
+
+def test_parallel_cast_takes_distributions_only():
+    x = flow.ones(2)
+    assert flow.parallel_cast(x, distribute=flow.distribute.split(0), gradient_distribute=flow.distribute.broadcast()) is x
+    with pytest.raises(JobError, match="(?s)no distribution.*'split'.*split\\(axis\\)"):
+        flow.parallel_cast(x, distribute="split")

@@ -8,6 +8,7 @@ Read next: `svg.py`, from DOT to a picture.
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import wrap
 
 from .fold import BOXES, fold, levels
 from .records import GraphRecord, NodeRecord, TapeRecord
@@ -21,7 +22,14 @@ STYLES = {  # kind -> attributes of its boxes
     "folded": 'shape=box style="rounded,filled" peripheries=2 fillcolor="#f3f5f8" color="#5b6775"',
     "constant": 'shape=box style="rounded,dashed" color="#6b7280" fontcolor="#57606a"',
 }
+MARKS = {  # mark -> (sign before the name, attributes that replace those of the kind)
+    "failed": ("\u2717 ", 'fillcolor="#fff0ee" color="#b42318" fontcolor="#8f1d14" penwidth=3'),
+    "differs": ("\u2717 ", 'fillcolor="#fff0ee" color="#b42318" fontcolor="#8f1d14" penwidth=3'),
+    "equal": ("\u2713 ", 'fillcolor="#e6f5ea" color="#1d7a46"'),
+    "only": ("? ", 'fillcolor="#fff8e5" color="#8a6100"'),
+}
 LONGEST = 34  # characters of a line in a box
+NOTE_LINES = 4  # of a note in a box
 
 
 def quoted(text: str) -> str:
@@ -126,16 +134,26 @@ def box_text(node: NodeRecord, result: bool) -> str:
     """One node statement."""
     numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
     title = node.label if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
-    parts = [cut(title)]
+    sign, look = MARKS.get(node.mark, ("", ""))
+    parts = [cut(sign + title)]
     if node.attrs and node.kind in ("op", "folded"):
         parts += map(cut, node.attrs.split("\n"))
     made = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
     parts += [cut(spec) for spec in made[:3]] + (["..."] if len(made) > 3 else [])
     parts += [cut(f"value {node.value}")] if node.value else []
     parts += [cut(f"grad {node.grad}")] if node.grad else []
+    parts += [line for note in node.notes for line in note_lines(note)]
     style = STYLES[node.kind]
-    if not node.needs and node.kind == "op":
+    if look:
+        style = f'{style[: style.index(" fillcolor")]} {look}'
+    if not node.needs and node.kind == "op" and not look:
         style = style.replace('"rounded,filled"', '"rounded,filled,dashed"')
     if result:
         style += " penwidth=2.4"
     return f"{quoted(node.id)} [label={quoted(chr(10).join(parts))} {style}]"
+
+
+def note_lines(note: str) -> list[str]:
+    """A note in a box, wrapped; cut where it is long, the whole of it stands beside the picture."""
+    lines = wrap(clean(note), LONGEST + 8, subsequent_indent="    ", break_on_hyphens=False)
+    return lines if len(lines) <= NOTE_LINES else [*lines[: NOTE_LINES - 1], lines[NOTE_LINES - 1][: LONGEST] + " ..."]

@@ -31,7 +31,7 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     else:
         depths = [(depth, depth) for depth in range(deepest, 0, -1)]
     for depth, inner in depths:  # what the program says is opened as deep as fits, even where backward has to stay closed
-        keys = {n.id: (n.phase, *scope_at(n, inner if n.phase else depth)) for n in record.nodes}
+        keys = {n.id: (n.mark, n.phase, *scope_at(n, inner if n.phase else depth)) for n in record.nodes}
         nodes = gathered(record.nodes, keys) if isinstance(record, GraphRecord) else record.nodes
         runs = runs_by([keys[n.id] for n in nodes])
         if 3 <= len(runs) <= limit:
@@ -61,7 +61,7 @@ def arranged(record: GraphRecord) -> GraphRecord:
             continue
         for x in n.inputs:
             if x.ref and x.ref not in order:  # a state: all else stands before what reads it
-                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase)
+                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase, mark=n.mark if n.mark == "equal" else "")
         order[n.id] = n
     for n in record.nodes:
         order.setdefault(n.id, n)
@@ -198,6 +198,7 @@ def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, .
         count=count,
         phase=phase,
         held=held,
+        mark=members[0].mark if len({n.mark for n in members}) == 1 else "",
     )
 
 

@@ -36,6 +36,8 @@ class NodeRecord:
     needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
     phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
     held: of a folded box, how many of its last `outs` are leaves or states that stand in it.
+    mark: "failed" or "differs" for the one node that a picture is about, "equal" for what was checked before it, "only"
+    for what the other side does not have. notes: lines of a marked node: got, expected, try.
     """
 
     id: str
@@ -52,6 +54,8 @@ class NodeRecord:
     grad: str = ""
     phase: str = ""
     held: int = 0
+    mark: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from .records import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
 NAME = 52  # columns of the first column of a module table, at most
+SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? "}  # before a node that is marked
 VALUES = 6  # that a box of many operations names; of more only how many
 
 
@@ -85,7 +86,9 @@ def headline(node: NodeRecord, index: int) -> str:
     """`matmul(ta=False) -> float32[64, 10]`"""
     spec = node.outs[index] if index < len(node.outs) else ""
     if node.kind == "folded":
-        return f"{clean(node.label)} ({node.attrs}) -> {spec}"
+        return f"{SIGNS.get(node.mark, '')}{clean(node.label)} ({node.attrs}) -> {spec}"
+    if node.mark == "failed":
+        return f"{SIGNS['failed']}{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} fails"
     if node.kind != "op":
         return f"{node.kind} {clean(node.label)}".replace("leaf leaf", "leaf") + f" {spec}"
     return f"{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} -> {spec}"
@@ -121,6 +124,8 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
         read = [names.get((x.ref, x.index), "?") if x.ref else x.text for x in node.inputs]
         reads = [clean(listed(read, node))] if read else []
         attrs = [clean(node.attrs)] if node.attrs else []
+        if node.mark:
+            made, specs = SIGNS[node.mark] + (made or "-"), "fails" if node.mark == "failed" else specs
         rows.append((f"{made} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
     by_id = {n.id: n for n in record.nodes}
     updates: dict[tuple, list[str]] = {}  # those of one box to another are told together
@@ -129,7 +134,8 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
         updates.setdefault((state, id) if folded else (state, id, k), []).append(names[id, k])
     for (state, id, *_), values in updates.items():
         rows.append((f"update {clean(by_id[state].label)} <- {listed(values, by_id[state])}", ""))
-    rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
+    if record.outputs or not any(node.mark for node in record.nodes):
+        rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
     return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])
 
 

@@ -1,0 +1,120 @@
+"""An error as a card: what, got, expected, where, try, and the graph up to the node that failed, that node red.
+
+Pure functions of a record, which `nn/failure.py` reads from a traceback. The same on dark and light themes, and in an
+untrusted notebook: inline styles, `<img>` and `<details>` only. Read next: `notebook.py`, when a card is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
+
+from .dot import dot_text
+from .html import CARD, picture_card
+from .records import GraphRecord, TapeRecord
+from .svg import render_svg
+from .text import clean, graph_text, tape_text
+
+LINES = 30  # of the graph as text
+WIDE = 110  # columns of a sentence as text
+LONG = 4000  # characters of a part, at most
+
+
+@dataclass(frozen=True)
+class CardRecord:
+    """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error tells.  got: (name,
+    spec) that went into what failed.  expected: what would have gone in, empty where nobody knows.  where, hint: the
+    other parts.  told: how the error reached the user, if not by itself.  graph: what was recorded up to there.
+    """
+
+    title: str
+    what: str
+    values: tuple[tuple[str, str], ...] = ()
+    got: tuple[tuple[str, str], ...] = ()
+    expected: str = ""
+    where: str = ""
+    hint: str = ""
+    told: str = ""
+    graph: GraphRecord | TapeRecord | None = None
+
+
+def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
+    """(what a row is called, its lines): got, expected, where, try; and what else the error tells by name."""
+    names = {name for name, _ in record.got}
+    others = [pair for pair in record.values if pair[0] not in names]
+    found = [
+        ("got", [f"{name}  {value}".strip() for name, value in record.got]),
+        ("with" if record.got else "values", [f"{name}  {value}".strip() for name, value in others]),
+        ("expected", [record.expected]),
+        ("where", [record.where]),
+        ("try", record.hint.split("\n")),
+        ("told by", [record.told]),
+    ]
+    return [(name, [clean(line)[:LONG] for line in lines]) for name, lines in found if any(lines)]
+
+
+def card_text(record: CardRecord) -> str:
+    """The card for a terminal, a screen reader, and a notebook without pictures."""
+    lines = [clean(record.title), *[f"  {clean(line)}" for line in record.what[:LONG].split("\n")]]
+    for name, values in rows(record):
+        for i, value in enumerate(values):
+            lines += wrap(value, WIDE, initial_indent=f"  {name if not i else '':<9} ", subsequent_indent=" " * 12, break_on_hyphens=False)
+    if record.graph is not None and record.graph.nodes:
+        lines += ["", graph_lines(record.graph)]
+    return "\n".join(lines)
+
+
+def graph_lines(graph: GraphRecord | TapeRecord) -> str:
+    return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
+
+
+PLAIN = "padding:1px 10px 1px 0;vertical-align:top;text-align:left;background:#ffffff;border:0"
+NAME = f"{PLAIN};color:#57606a;font-weight:600;white-space:nowrap"
+CELL = f"{PLAIN};font-family:monospace;font-size:12.5px;white-space:pre-wrap"
+SIGN = "\u2717"
+RED, GREEN, INK = "#b42318", "#1d7a46", "#24292f"
+COLOURS = {"got": RED, "expected": GREEN}
+
+
+def card_html(record: CardRecord) -> str:
+    """The card on a light ground of its own."""
+    parts = [
+        f'<div style="color:{RED};font-size:14px;font-weight:600">{SIGN} {escape(clean(record.title))}</div>',
+        f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>',
+        '<table style="border-collapse:collapse;margin:0;background:#ffffff">',
+    ]
+    for name, lines in rows(record):
+        look = f"{CELL};color:{COLOURS.get(name, INK)}"
+        value = "<br>".join(map(escape, lines))
+        parts.append(f'<tr style="background:#ffffff"><td style="{NAME}">{name}</td><td style="{look}">{value}</td></tr>')
+    parts.append("</table>")
+    parts.append(graph_html(record))
+    return f'<div style="{CARD};border-left:4px solid {RED};padding:8px 12px;text-align:left">{"".join(parts)}</div>'
+
+
+def text_html(text: str) -> str:
+    return escape("\n".join(map(clean, text[:LONG].split("\n"))))
+
+
+def graph_html(record: CardRecord) -> str:
+    """The picture, with its text folded below it; nothing where there is no graph."""
+    if record.graph is None or not record.graph.nodes:
+        return ""
+    head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
+    return head + picture_card(render_svg(dot_text(record.graph))[0], alt(record), graph_lines(record.graph)).replace(CARD, BARE, 1)
+
+
+BARE = "background:#ffffff;color:#24292f;max-width:100%"
+
+
+def alt(record: CardRecord) -> str:
+    """The picture in words."""
+    inside = f"{record.graph.title}; " if record.graph is not None else ""
+    got = ", ".join(f"{name} {spec}".strip() for name, spec in record.got)
+    return f"{inside}red: {record.title}" + (f", got {got}" if got else "") + (f", expected {record.expected}" if record.expected else "")
+
+
+def card_bundle(record: CardRecord) -> dict[str, str]:
+    """mime type -> data."""
+    return {"text/html": card_html(record), "text/plain": card_text(record)}

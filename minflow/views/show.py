@@ -16,6 +16,8 @@ from .fold import BOXES, LINES
 from .html import module_html, picture_bundle
 from .records import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, learner_names, names_in, record_of
 from .svg import export, render_svg
+from .tensor_card import TINY, tensor_record
+from .tensor_picture import tensor_html
 from .text import graph_text, module_text, parts_text, tape_text
 
 
@@ -125,11 +127,14 @@ def show(x: Any, *, values: bool = False, boxes: int = BOXES, names: dict[str, A
 
 
 def render(x: Any) -> dict[str, str]:
-    """What a notebook shows of an object besides its text: pictures of graphs, trees of modules.
+    """What a notebook shows of an object besides its text: pictures of graphs, trees of modules, cards of tensors.
 
-    A Tensor stays text: its numbers are what one looks for; `show(x)` draws its tape.
+    A Tensor shows its numbers, a tiny one in its text alone; `show(x)` draws its tape.
     """
-    record = record_of(x) if not hasattr(x, "value") else None
+    if hasattr(x, "spec") and hasattr(x, "array"):
+        html = tensor_html(tensor_record(x)) if x.array is None or x.spec.size > TINY else ""
+        return {"text/html": html} if html else {}
+    record = record_of(x)
     if record is None:
         return {}
     bundle = View(record).bundle()

@@ -1,0 +1,208 @@
+"""The card of a tensor: what it says in words, which cells are marked, how large it is, and what stays text."""
+
+import base64
+import json
+import math
+import re
+import struct
+import time
+import zlib
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.trace import trace
+from minflow.views.png import png
+from minflow.views.sparkline import curve_line, shaded, sparkline, table
+from minflow.views.tensor_card import SIDE, TINY, array_record, numbers_line, shown_line, tensor_record, tensor_text
+from minflow.views.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
+
+LIMIT = 20_000  # bytes of the HTML of one card
+
+
+def pixels_of(image: bytes) -> np.ndarray:
+    """The pixels of a PNG that `png` wrote: filters none and up, eight bits."""
+    assert image.startswith(b"\x89PNG\r\n\x1a\n")
+    at, chunks = 8, {}
+    while at < len(image):
+        size, name = struct.unpack(">I4s", image[at : at + 8])
+        data = image[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", image[at + 8 + size : at + 12 + size])[0] == zlib.crc32(name + data)
+        chunks[name], at = data, at + 12 + size
+    width, height, _, kind = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    depth = 3 if kind == 2 else 1
+    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + depth * width)
+    rows = []
+    for line in lines:
+        rows.append(line[1:] if line[0] == 0 else line[1:] + rows[-1])
+    return np.stack(rows).reshape((height, width, 3) if depth == 3 else (height, width))
+
+
+def html_of(x) -> str:
+    return x._repr_mimebundle_().get("text/html", "")
+
+
+def svg_of(html: str) -> str:
+    return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", html).group(1)).decode()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4, 4), (0, 3), (2, 0, 5), (16,)])
+def test_scalars_tiny_and_empty_tensors_stay_text(shape):
+    x = flow.zeros(*shape) if shape else flow.tensor(1.5)
+    assert x.numel() <= TINY and x._repr_mimebundle_() == {"text/plain": repr(x)}
+
+
+@pytest.mark.parametrize("make", [
+    lambda: flow.randn(64, 10), lambda: flow.randn(3000, 2000), lambda: flow.randn(20, 28, 28), lambda: flow.randn(64, 64, 3, 3),
+    lambda: flow.randn(12, 8) * 1e-7, lambda: flow.arange(100_000), lambda: flow.randn(48, 48).half(), lambda: flow.randn(12, 8, 5, 5, 5),
+    lambda: flow.full((12, 8), math.nan), lambda: flow.ones(2, 3, 1, 1, 9), lambda: flow.arange(48).reshape(6, 8) > 7,
+    lambda: flow.randn(1, 28, 28), lambda: flow.full((48, 48), 1e38).double() * flow.randn(48, 48).double(),
+])  # fmt: skip
+def test_every_card_is_small_and_keeps_the_text(make):
+    x = make()
+    bundle = x._repr_mimebundle_()
+    html = bundle["text/html"]
+    assert set(bundle) == {"text/plain", "text/html"} and bundle["text/plain"] == repr(x) and len(json.dumps(bundle["text/html"])) < LIMIT
+    assert "<script" not in html and "<svg" not in html and "<style" not in html and str(x.spec) in html
+    assert html == html_of(x)
+
+
+def test_the_line_of_numbers():
+    x = np.arange(40.0).reshape(5, 8)
+    x[0, 0], x[1, 1], x[4, 7] = np.nan, np.inf, -np.inf
+    line = numbers_line(array_record(x, "float64[5, 8]"))
+    finite = x[np.isfinite(x)]
+    assert line == f"40 numbers: min 1, mean {finite.mean():.4g}, max 38; 1 NaN, 1 inf, 1 -inf"
+    assert numbers_line(array_record(np.full((4, 5), np.nan), "")) == "20 numbers, none finite: 20 NaN"
+    assert numbers_line(array_record(np.arange(30) > 9, "")) == "20 of 30 numbers true"
+    assert numbers_line(array_record(np.zeros((5, 5), np.int64), "")) == "25 numbers, all 0"
+    half = np.full(100, 60000, np.float16)
+    half[0] = 10000
+    assert "mean 5.95e+04" in numbers_line(array_record(half, ""))  # the mean of float16 does not overflow
+
+
+def test_one_bad_number_of_a_million_is_marked_and_counted():
+    x = flow.zeros(1000, 1000)
+    x[617, 3] = math.nan
+    record = tensor_record(x)
+    cells = np.array(record.tiles[0].cells)
+    assert cells.shape == (SIDE, SIDE) and np.isnan(cells).sum() == 1 and record.nan == 1
+    assert list(np.argwhere(np.isnan(cells))[0]) == [617 * SIDE // 1000, 0]
+    assert shown_line(record) == "shown: 48 of 1,000 rows, 48 of 1,000 columns"
+    html = html_of(x)
+    assert "1 NaN" in html and "× NaN" in svg_of(html)
+
+
+def test_marks_are_signs_not_only_colours():
+    found = levels(np.array([[0.0, np.nan, np.inf, -np.inf, 1.0]]), 0.0, 1.0)
+    assert found.tolist() == [[0, NAN, PLUS, MINUS, LEVELS - 1]]
+    drawn = painted(found, 7)
+    assert (drawn[:, :7] == 0).all() and (drawn[:, 28:] == LEVELS - 1).all()
+    shapes = [drawn[:, 7 * k : 7 * k + 7] >= LEVELS + 4 for k in (1, 2, 3)]
+    assert all(0 < s.sum() < 49 for s in shapes) and not (shapes[0] == shapes[1]).all() and not (shapes[1] == shapes[2]).all()
+    bright = palette(True).astype(int).sum(1)
+    assert bright[LEVELS + 4] - bright[NAN] > 300
+
+
+def test_a_png_is_what_was_painted():
+    cells = np.random.default_rng(0).integers(0, 50, (9, 13)).astype(np.uint8)
+    assert (pixels_of(png(cells.repeat(3, 0), palette(False))) == cells.repeat(3, 0)).all()
+    colors = np.random.default_rng(0).integers(0, 255, (5, 4, 3)).astype(np.uint8)
+    assert (pixels_of(png(colors)) == colors).all()
+
+
+def test_one_far_number_does_not_hide_the_others():
+    x = np.random.default_rng(0).standard_normal((40, 40))
+    x[3, 3] = 1e30
+    counts, low, high = array_record(x, "").histogram
+    assert high < 100 and sum(counts) == 1600 and max(counts) < 800
+    assert "≥" in tensor_svg(array_record(x, "float64[40, 40]"))
+
+
+def test_integers_have_a_bin_each():
+    counts, low, high = array_record(np.array([0, 1, 1, 3] * 5), "").histogram
+    assert counts == (5, 10, 0, 5) and (low, high) == (0.0, 3.0)
+
+
+def test_where_a_tensor_comes_from():
+    x = flow.randn(5, 6, requires_grad=True)
+    assert "leaf, requires grad" in html_of(x) and "grad:" not in html_of(x)
+    y = x.tanh()
+    assert re.search(r"result of tanh at test_tensor_card\.py:\d+", html_of(y))
+    y.sum().backward()
+    assert "grad: " in html_of(x) and "grad    " in tensor_text(tensor_record(x))
+    assert "leaf, requires grad (weight)" in html_of(nn.Linear(5, 6).weight) and "requires no grad" in html_of(x.detach())
+
+
+def test_a_symbolic_tensor_says_what_it_is():
+    seen = []
+
+    def program(x):
+        y = (x * 2).relu()
+        seen.extend([x, y, y._repr_mimebundle_(), x._repr_mimebundle_()])
+        return y
+
+    trace(program, [flow.ones(30, 3)])
+    result, given = seen[2], seen[3]
+    assert "symbolic: result of relu at test_tensor_card.py" in result["text/html"] and "float32[30, 3]" in result["text/html"]
+    assert "symbolic: input" in given["text/html"] and "<img" not in given["text/html"]
+    assert "when the graph runs" in tensor_text(tensor_record(seen[1]))
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a\nb\x1b[31m", "' onload='x", "&amp;", "]]>", "名前"])
+def test_hostile_names_stay_text(name):
+    x = nn.Parameter(flow.randn(5, 5))
+    x.label = name
+    html = html_of(x)
+    drawn = svg_of(html)
+    assert "<script" not in html + drawn and "onload='x" not in html + drawn and "\x1b" not in html + drawn
+    import xml.etree.ElementTree as tree
+
+    tree.fromstring(drawn)
+
+
+def test_a_repr_never_raises_and_runs_only_when_displayed(monkeypatch):
+    from minflow.views import show
+
+    x = flow.randn(50, 50)
+    monkeypatch.setattr(show, "tensor_record", lambda x: 1 / 0)
+    (x * 2).sum()
+    assert repr(x) and "no picture: ZeroDivisionError" in x._repr_mimebundle_()["text/plain"]
+
+
+def test_a_large_tensor_is_shown_at_once():
+    x = flow.zeros(6000, 4000)
+    x[0, 0] = math.inf
+    best = math.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        record = tensor_record(x)
+        best = min(best, time.perf_counter() - start)
+    assert record.looked < x.numel() and "at least 1 inf" in numbers_line(record) and "a sample of" in numbers_line(record)
+    assert best < 1.0
+
+
+def test_views_and_transposes_are_read_as_they_are():
+    x = flow.arange(200).reshape(10, 20)
+    record = tensor_record(x.t())
+    assert np.array_equal(np.array(record.tiles[0].cells), x.numpy().T)
+    assert "<img" in html_of(x[:, ::2]) and "<img" in html_of(x.t())
+
+
+# ---- lines of text ---------------------------------------------------------------------------------------------------
+
+
+def test_sparklines():
+    assert sparkline([]) == "" and sparkline([2, 2]) == "▁▁" and sparkline([math.nan]) == "×"
+    assert sparkline(range(8)) == "▁▂▃▄▅▆▇█" and len(sparkline(range(10_000), 30)) == 30
+    assert sparkline([1e308, -1e308]) in ("▁█", "▁▁", "█▁", "××")
+    assert curve_line("loss", [0, 1, 2, 3], [1.0, 0.5, math.nan, 0.75]) == (
+        "loss █▁×▅ 0.75  min 0.5 at 1, max 1 at 0, NaN from step 2 (1 not finite)")
+    assert curve_line("a\nb", [], []) == "a\\x0ab (no values)"
+    assert shaded([[0, 1], [math.nan, 0.5]]) == ["  ██", "××▒▒"]
+
+
+def test_tables_line_up():
+    assert table(["name", "n"], [["a", "10"], ["bcdef", "9"]], right=[1]) == ["name    n", "---------", "a      10", "bcdef   9"]

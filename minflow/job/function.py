@@ -31,7 +31,8 @@ from .build import JobBuild, whole
 from .config import FunctionConfig
 from .session import SESSION, Session
 from .signature import Signature, described, place
-from .stream import BUILDING, STREAM, Step
+from .step import Step
+from .stream import BUILDING, STREAM
 from .typing import ListListNumpy, ListNumpy, text
 
 PLANS = 16  # of one job; lists of arrays may come in many shapes

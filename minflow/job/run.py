@@ -18,7 +18,9 @@ from ..core.op import here
 from ..core.tensor import Tensor
 from .function import Job
 from .signature import described
-from .stream import STREAM, Gate, Step, Stopped, check_arity, clock
+from .records import clock
+from .step import Gate, Step, Stopped, check_arity
+from .stream import STREAM
 
 
 class Run:

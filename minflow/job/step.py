@@ -1,0 +1,175 @@
+"""A step: the handle that a call of a job function gives, and the gates at which callers wait for it.
+
+Knows the stream as what it asks to wait, to call late and to forget. Read next: `stream.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from ..core.errors import JobError
+from .handle import Handle
+from .records import Record, clock
+
+SLICE = 0.1  # seconds between two looks at the clock while waiting
+
+
+class Gate:
+    """Closed until `open()`. Waiting at it holds no lock, so that an interrupt leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self.opened = False
+        self.waiters: deque[SimpleQueue] = deque()
+
+    def open(self) -> None:
+        self.opened = True
+        for waiter in tuple(self.waiters):
+            waiter.put(None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """True once it is open, False after `timeout` seconds."""
+        if self.opened:
+            return True
+        waiter: SimpleQueue = SimpleQueue()
+        self.waiters.append(waiter)
+        end = None if timeout is None else clock() + timeout
+        try:
+            while not self.opened:
+                left = SLICE if end is None else min(SLICE, end - clock())
+                if left <= 0:
+                    return False
+                try:
+                    waiter.get(timeout=left)
+                except Empty:
+                    pass
+            return True
+        finally:
+            self.waiters.remove(waiter)
+
+
+class Claim:
+    """What exactly one of several threads gets."""
+
+    def __init__(self) -> None:
+        self.taken = threading.Lock()
+
+    def take(self) -> bool:
+        return self.taken.acquire(blocking=False)
+
+
+class Step(Handle):
+    """One call of a job function: a handle on its result. record: its times.
+
+    `step(callback)` hands the result to `callback(result)` on the worker, in the order of the calls.
+    """
+
+    def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None):
+        self.stream, self.work, self.owner = stream, work, owner
+        self.record = Record(name, number)
+        self.cell = None  # the notebook cell that submitted it
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.callback: Callable | None = None
+        self.before_callback: Callable[[Any], None] | None = None  # what watches: runs before the callback
+        self.looked = False  # the worker has looked for a callback
+        self.start_claim, self.call_claim, self.error_claim = Claim(), Claim(), Claim()
+        self.computed, self.over = Gate(), Gate()  # its work has ended; its callback too
+
+    name = property(lambda self: self.record.name)
+    number = property(lambda self: self.record.number)
+    state = property(lambda self: self.record.state)
+
+    # ---- what a caller does with it --------------------------------------------------------------------------------------
+
+    def __call__(self, callback: Callable[[Any], Any]) -> None:
+        """Hand the result to `callback(result)`: on the worker, once, after all earlier callbacks."""
+        if not callable(callback):
+            raise JobError(f"the callback of {self.name} is not callable", values={"got": repr(callback)[:60]},
+                           hint=f"{self.name}(...)(callback) with a function of one argument")  # fmt: skip
+        check_arity(self.name, callback)
+        if self.callback is not None:
+            raise JobError(f"step {self.number} of {self.name} has a callback already", values={"its callback": name_of(self.callback)},
+                           hint="one callback for each call; it may call several functions")  # fmt: skip
+        self.callback = callback
+        if self.looked and self.call_claim.take():
+            self.stream.call_late(self)
+
+    async_get = __call__
+
+    def get(self, timeout: float | None = None) -> Any:
+        """The result; waits for it. Raises JobError if the step failed or was cancelled, TimeoutError after `timeout` s."""
+        self.stream.refuse_inside(f"waiting for a step of {self.name}")
+        if not self.stream.waiting(self.computed, timeout):
+            raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
+        if self.error is not None:
+            if self.error_claim.take():
+                self.stream.forget(self)
+            raise self.error
+        if self.state == "cancelled":
+            raise cancelled(self)
+        return self.result
+
+    def done(self) -> bool:
+        """Has its work ended, well or badly?"""
+        return self.computed.opened
+
+    def cancel(self) -> bool:
+        """Take it out of the queue. True if it will not run; False if it runs or has run."""
+        if not self.start_claim.take():
+            return self.state == "cancelled"
+        self.record.state, self.work = "cancelled", nothing
+        self.computed.open()
+        return True
+
+    def __repr__(self) -> str:
+        return f"<step {self.number} of {self.name}: {self.state}>"
+
+
+class Late:
+    """A callback that was registered after its step had ended: a place in the queue of its own."""
+
+    def __init__(self, step: Step):
+        self.step, self.over = step, Gate()
+
+
+class Stopped(Exception):
+    """Tells the loop of a run that it was stopped while it waited for room."""
+
+
+def nothing() -> None:
+    return None
+
+
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def told(step: Step, error: BaseException, what: str = "") -> JobError:
+    """The error of a step, from the original one."""
+    result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {error}",
+                      hint="what was queued behind it is cancelled; parameters are those of the last step that ended")  # fmt: skip
+    result.__cause__ = error
+    result.step = step.number
+    return result
+
+
+def cancelled(step: Step, by: Step | None = None) -> JobError:
+    why = f"step {by.number} of {by.name} failed before it" if by is not None else "it was taken out of the queue"
+    return JobError(f"step {step.number} of {step.name} was cancelled", values={"why": why}, hint="call the job again")
+
+
+def check_arity(name: str, callback: Callable) -> None:
+    """A callback takes one argument; say so here and not on the worker, many steps later."""
+    try:
+        inspect.signature(callback).bind(None)
+    except ValueError:  # a builtin without a signature
+        return
+    except TypeError:
+        takes = str(inspect.signature(callback))
+        raise JobError(f"the callback {name_of(callback)} of {name} cannot be called with one argument", values={"it takes": takes},
+                       hint=f"def {name_of(callback)}(result): a tuple comes as one tuple") from None  # fmt: skip

@@ -65,15 +65,15 @@ def weights(names: Iterable[str]) -> list[str]:
 def get_all_variables() -> dict[str, Tensor]:
     """Name -> tensor: a copy of every variable, of what optimizers keep beside it, and of the step of each train job.
 
-    Waits for every step that was submitted. Where no job has run yet, the jobs are compiled first.
+    Waits for every step that was submitted; in a callback it gives those after its step.
+    Where no job has run yet, the jobs are compiled first.
     """
     return {name: Tensor(array, spec_of(array)) for name, array in snapshot(default_session(), "flow.get_all_variables").items()}
 
 
 def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     """Copies of all numbers, taken between two steps."""
-    STREAM.refuse_inside(what)
-    session.sync()
+    STREAM.settle()
     if not session.variables:
         make_variables(session, what)
     with LOCK:  # a loop on another thread may go on submitting: no step runs while this is held

@@ -33,8 +33,8 @@ class Variable:
     dtype = property(lambda self: self.tensor.spec.dtype)
 
     def numpy(self) -> np.ndarray:
-        """Its numbers now, copied: waits for every step that was submitted."""
-        STREAM.sync()
+        """Its numbers now, copied: waits for every step that was submitted; in a callback they are those of its step."""
+        STREAM.settle()
         with LOCK:  # a run may go on submitting
             return self.tensor.array.copy()
 

@@ -14,7 +14,6 @@ import itertools
 import os
 import sys
 import threading
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -26,8 +25,9 @@ from typing import Any
 from ..compiler.executor import LOCK
 from ..core import events
 from ..core.errors import JobError
+from ..nn.cards import show_card
 from .events import JobStepped
-from .records import Callers, Record
+from .records import Callers, Record, clock
 from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, told
 
 DEPTH = 2  # steps in flight: one runs, one waits
@@ -35,7 +35,6 @@ SWITCH = 0.0001  # seconds a thread waits for one that holds Python, while steps
 EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
 RECORDS = 10_000  # steps that the timeline remembers
 BUILDING: ContextVar[str | None] = ContextVar("name of the job function that is built", default=None)
-clock = time.perf_counter
 
 
 class Stream:
@@ -119,6 +118,14 @@ class Stream:
                            where=self.where_threads_stand(), hint="does a callback wait for a lock that the caller holds?")  # fmt: skip
         self.tell()
 
+    def settle(self) -> None:
+        """Before numbers are read: wait as `sync` does. In a callback there is nothing to wait for: it stands between two steps."""
+        if not self.on_worker():
+            self.sync()
+
+    def on_worker(self) -> bool:
+        return self.thread is not None and threading.get_ident() == self.thread.ident
+
     def idle(self, timeout: float | None = None) -> bool:
         """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited for."""
         end, entries = None if timeout is None else clock() + timeout, list(self.queue)
@@ -156,7 +163,7 @@ class Stream:
         if BUILDING.get() is not None:
             raise JobError(f"{what} inside the job function {BUILDING.get()}: no step runs while it is built",
                            hint="a job function says what a step computes; call the other one before or after")  # fmt: skip
-        if self.thread is not None and threading.get_ident() == self.thread.ident:
+        if self.on_worker():
             raise JobError(f"{what} inside a callback: the queue would wait for itself",
                            hint="append to a list in the callback, and go on after flow.sync_default_session()")  # fmt: skip
 
@@ -311,6 +318,7 @@ class Stream:
             self.tell()
         except JobError as error:
             sys.modules["IPython"].get_ipython().showtraceback((type(error), error, None))
+            show_card(error)
 
     def drain(self) -> None:
         """The end of the program: runs are stopped, steps end, errors are printed. Never hangs on a step that does not end."""

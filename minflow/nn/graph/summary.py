@@ -1,0 +1,75 @@
+"""An array in a few numbers: range, mean, norm, a histogram and a corner of its values. Read next: `exploring.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+BINS = 24
+SAMPLE = 1 << 16  # numbers that a histogram looks at
+CORNER = (6, 8)  # rows and columns of the values that are kept
+
+
+@dataclass(frozen=True)
+class Summary:
+    """low, high, mean, norm: of the finite numbers.  bad: how many are not finite.  counts: of equal bins from low to high.
+
+    sampled: how many numbers the histogram looked at, evenly spread.  corner: the first rows and columns, in short.
+    """
+
+    spec: str
+    size: int
+    low: float
+    high: float
+    mean: float
+    norm: float
+    bad: int
+    counts: tuple[int, ...]
+    sampled: int
+    corner: tuple[tuple[str, ...], ...]
+
+    @property
+    def text(self) -> str:
+        if self.size == 1:
+            return self.corner[0][0]
+        bad = f", {self.bad} not finite" if self.bad else ""
+        return f"{self.low:.4g} .. {self.high:.4g}, mean {self.mean:.4g}, norm {self.norm:.4g}{bad}"
+
+
+def summary_of(array: np.ndarray) -> Summary:
+    spec = f"{array.dtype}{list(array.shape)}"
+    if not array.size:
+        return Summary(spec, 0, 0.0, 0.0, 0.0, 0.0, 0, (), 0, (("(empty)",),))
+    flat = array.reshape(-1)
+    with np.errstate(all="ignore"):
+        wide = flat if flat.dtype.kind == "f" and flat.itemsize >= 4 else flat.astype(np.float64)
+        norm = float(np.sqrt(np.einsum("i,i->", wide, wide, dtype=np.float64)))
+        bad = 0
+        if not np.isfinite(norm):
+            finite = wide[np.isfinite(wide)].astype(np.float64)
+            bad, wide = flat.size - finite.size, finite
+            norm = float(np.sqrt(np.dot(wide, wide)))
+        if not wide.size:
+            return Summary(spec, flat.size, 0.0, 0.0, 0.0, 0.0, bad, (), 0, corner(array))
+        low, high, mean = float(wide.min()), float(wide.max()), float(wide.mean(dtype=np.float64))
+        step = -(-wide.size // SAMPLE)
+        some = wide[::step].astype(np.float64)
+        if high > low and np.isfinite(high - low):
+            bins = np.minimum(((some - low) * (BINS / (high - low))).astype(np.int64), BINS - 1)
+            counts = tuple(np.bincount(bins, minlength=BINS).tolist())
+        else:
+            counts = (some.size,)
+    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, corner(array))
+
+
+def corner(array: np.ndarray) -> tuple[tuple[str, ...], ...]:
+    """The first rows and columns of the last two axes, of the first of all others."""
+    while array.ndim > 2:
+        array = array[0]
+    rows = np.atleast_2d(array)[: CORNER[0], : CORNER[1]]
+    return tuple([tuple([number_text(x) for x in row]) for row in rows.tolist()])
+
+
+def number_text(x: object) -> str:
+    return f"{x:.4g}" if isinstance(x, float) else str(x)

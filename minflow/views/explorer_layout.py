@@ -1,0 +1,400 @@
+"""Where everything stands in the explorer's picture: rows of three columns, forward (down), backward (up) and update.
+
+A row is a module, a fold or an operation, with its backward twin and its parameters beside it. Neighbours are joined by
+straight arrows; what skips rows goes through the margin, one lane for each source. The result is plain data (`view_of`)
+that both the widget's script and `explorer_svg.py` draw: sizes in pixels, texts already cut. Read next: `explorer_svg.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .explorer import Item, StepRecord, StepTree
+from .layout import text_width
+from .text import clean
+
+HIGH, LOW, HEAD, GAP = 36, 22, 20, 13  # heights: a box of two lines, of one, of an open module's line; between rows
+FORWARD, BACKWARD, UPDATE = 330, 205, 190  # widths of the columns
+LANE, LANES, INSET, INSETS = 9, 7, 9, 6  # width and number of lanes in a margin; how far an inner row is moved in, how often at most
+TOP, EDGE, BETWEEN = 30, 12, 46
+SHAPES = 2  # that a box names on each side
+
+
+@dataclass
+class Part:
+    """A column's share of a row. nodes: its operations.  ins, outs: values that come in and go out, as (node, output)."""
+
+    nodes: list[int] = field(default_factory=list)
+    ins: dict[tuple[int, int], None] = field(default_factory=dict)
+    outs: dict[tuple[int, int], None] = field(default_factory=dict)
+
+
+@dataclass
+class Row:
+    item: Item
+    level: int
+    is_open: bool
+    parts: tuple[Part, Part, Part]
+    states: list[int]
+    kept: dict[tuple[int, int], None]  # values of forward that its backward reads
+    gradients: dict[tuple[int, int], None]  # values that go from its backward to an update
+    marks: dict[str, int]
+    y: float = 0.0
+    height: float = HIGH
+
+
+def shape_of(spec: str) -> str:
+    """ "8x6x28x28", and the dtype before it where it is not float32."""
+    dtype, _, rest = spec.partition("[")
+    shape = "×".join(re.findall(r"\d+", rest.partition("]")[0])) or "one number"
+    return shape if dtype == "float32" else f"{dtype} {shape}"
+
+
+def fitted(text: str, width: float, scale: float = 1.0) -> str:
+    """The text, cut so that it is no wider."""
+    text = clean(text)
+    if len(text) > 400:
+        text = text[:400] + "…"
+    if text_width(text) * scale <= width:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text_width(text[:middle] + "…") * scale <= width else (low, middle - 1)
+    return text[:low] + "…"
+
+
+def spec_of(record: StepRecord, value: tuple[int, int]) -> str:
+    node, index = value
+    return record.states[~node].spec if node < 0 else record.nodes[node].outs[index]
+
+
+def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
+    ins, outs = ([shape_of(spec_of(record, v)) for v in values] for values in (part.ins, part.outs))
+    texts = [", ".join(x[:SHAPES]) + (f" +{len(x) - SHAPES}" if len(x) > SHAPES else "") for x in (ins, outs)]
+    return f" {arrow} ".join([x for x in (texts if arrow == "→" else texts[::-1]) if x])
+
+
+def counted(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' * (n != 1)}"
+
+
+class Layout:
+    """The rows of a tree with what is open in it, and the links between them."""
+
+    def __init__(self, tree: StepTree, opened: set[str]):
+        self.tree, self.record = tree, tree.record
+        listed = tree.rows(opened)
+        self.row_at = [-1] * len(tree.leaves)  # leaf -> row
+        self.rows: list[Row] = []
+        for item, level, is_open in listed:
+            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], {}, {}, {}))
+            if not is_open:
+                self.row_at[item.first : item.last] = [len(self.rows) - 1] * (item.last - item.first)
+        self.links: dict[str, dict[int, set[int]]] = {"forward": {}, "backward": {}, "update": {}}  # kind -> from -> to
+        self.collect()
+        self.heights()
+
+    def row_of(self, node: int) -> int:
+        leaf = self.tree.leaf_of[node] if node >= 0 else self.tree.leaf_of_state.get(~node)
+        return self.row_at[leaf.first] if leaf is not None else -1
+
+    def collect(self) -> None:
+        record = self.record
+        for i, node in enumerate(record.nodes):
+            r = self.row_of(i)
+            row = self.rows[r]
+            if node.mark:
+                row.marks[node.mark] = row.marks.get(node.mark, 0) + 1
+            if node.mark == "gone":
+                if row.item.kind != "op":
+                    continue
+            part = row.parts[node.column]
+            part.nodes.append(i)
+            for x in node.inputs:
+                if x is None:
+                    continue
+                if x[0] < 0:
+                    self.from_state(r, node.column, x)
+                    continue
+                source, s = record.nodes[x[0]], self.row_of(x[0])
+                if source.column < node.column == 1:
+                    row.kept[x] = None
+                if source.column == node.column and s == r:
+                    continue
+                if source.column == node.column:
+                    part.ins[x] = None
+                    self.rows[s].parts[source.column].outs[x] = None
+                    kind = ("forward", "backward", "")[node.column]
+                    if kind:
+                        self.links[kind].setdefault(s, set()).add(r)
+                elif source.column == 1 and node.column == 2:
+                    self.rows[s].gradients[x] = None
+                    self.links["update"].setdefault(s, set()).add(r)
+        for s, leaf in self.tree.leaf_of_state.items():
+            row = self.rows[self.row_at[leaf.first]]
+            row.states.append(s)
+        for item, (node, index) in self.tree.output_rows.items():
+            r, s = self.row_at[item.first], self.row_of(node)
+            if s >= 0:
+                self.rows[r].parts[0].ins[node, index] = None
+                if node >= 0:
+                    self.rows[s].parts[record.nodes[node].column].outs[node, index] = None
+                self.links["forward"].setdefault(s, set()).add(r)
+
+    def from_state(self, r: int, column: int, x: tuple[int, int]) -> None:
+        state, s = self.record.states[~x[0]], self.row_of(x[0])
+        if column or s < 0 or s == r:
+            return
+        if state.kind == "input":
+            self.rows[r].parts[0].ins[x] = None
+            self.rows[s].parts[0].outs[x] = None
+        if state.kind == "input" or self.rows[s].item.kind == "state":
+            self.links["forward"].setdefault(s, set()).add(r)
+
+    def heights(self) -> None:
+        y = float(TOP)
+        for row in self.rows:
+            row.y = y
+            small = row.item.kind in ("input", "output") or (row.item.kind == "state" and not row.parts[2].nodes)
+            row.height = HEAD if row.is_open else LOW if small else HIGH
+            y += row.height + (5 if row.is_open else GAP)
+        self.bottom = y
+
+
+def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
+    """What the third column says of the parameters, states and updates of a row."""
+    states = [record.states[s] for s in row.states]
+    own = [s for s in states if s.kind in ("parameter", "buffer")]
+    extra = [s for s in states if s.kind == "optimizer state"]
+    ops = [record.nodes[i].op for i in row.parts[2].nodes]
+    kinds = list(dict.fromkeys(ops))
+    if row.item.kind in ("module", "fold") and len(own) > 3:
+        title = counted(len([s for s in own if s.kind == "parameter"]), "parameter")
+        buffers = sum(s.kind == "buffer" for s in own)
+        title += f", {counted(buffers, 'buffer')}" if buffers else ""
+    else:
+        title = ", ".join(s.name.rpartition(".")[2] for s in own) or (counted(len(ops), "operation") if ops else "")
+    size = sum(s.size for s in own)
+    words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
+    if extra:
+        words.append(", ".join(list(dict.fromkeys(s.name.rpartition("-")[2] for s in extra))[:3]))
+    return title + (f" ({size:,})" if own else ""), " + ".join(w for w in words if w)
+
+
+def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
+    """(name, what it is, shapes) of the first column."""
+    item = row.item
+    ops = sum(record.nodes[i].mark != "gone" for part in row.parts for i in part.nodes)
+    if item.kind == "input":
+        return item.name, "input", shape_of(record.states[item.states[0]].spec)
+    if item.kind == "output":
+        node = row.parts[0].ins
+        return item.name, "", shape_of(spec_of(record, next(iter(node)))) if node else ""
+    if item.kind == "state":
+        state = record.states[item.states[0]]
+        return item.name, state.kind, shape_of(state.spec)
+    shapes = shapes_text(record, row.parts[0])
+    if item.kind == "fold":
+        return item.name, f"{item.label}, {counted(ops, 'op')}", shapes
+    if item.kind == "op":
+        return item.name, record.nodes[item.nodes[0]].attrs, shapes
+    return item.name, item.label, shapes
+
+
+MARKS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
+
+
+def mark_text(row: Row) -> str:
+    if row.item.kind == "op" and len(row.parts[0].nodes) + len(row.parts[1].nodes) == 1:
+        return next(iter(row.marks), "")
+    return " ".join(f"{MARKS[m]}{row.marks[m]}" for m in MARKS if m in row.marks)
+
+
+def lanes_for(links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
+    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source, lanes shared in turn."""
+    spans = []
+    for s, targets in links.items():
+        far = sorted(t for t in targets if not skip(s, t))
+        if far:
+            spans.append((min(s, *far), max(s, *far), s, far))
+    spans.sort()
+    ends: list[int] = []
+    found = []
+    for low, high, s, far in spans:
+        lane = next((k for k, end in enumerate(ends) if end <= low), None)
+        if lane is None:
+            lane = len(ends)
+            ends.append(high)
+        ends[lane] = max(ends[lane], high)
+        found.append((s, far, min(lane, LANES - 1)))
+    return found
+
+
+def view_of(layout: Layout, marks: bool = False) -> dict:
+    """The picture as plain data.
+
+    rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
+    [[column, x, width, bold text, faint text, second line, mark], ...]].  paths: [kind, d].  frames: [x, y, width, height].
+    heads: [x, text].
+    """
+    record, rows = layout.record, layout.rows
+    has_backward = any(n.column == 1 for n in record.nodes)
+    has_update = any(row.states and row.item.kind != "input" or row.parts[2].nodes for row in rows)
+    closed = [(r, row) for r, row in enumerate(rows) if not row.is_open]
+    in_forward = [r for r, row in closed if row.parts[0].nodes or row.item.kind in ("input", "output", "state")]
+    in_backward = [r for r, row in closed if row.parts[1].nodes]
+    chain = [r for r in in_forward if rows[r].item.kind != "state"]
+    after = dict(zip(chain, chain[1:])) | {  # noqa: RUF007
+        a: b for a, b in zip(in_forward, in_forward[1:]) if rows[a].item.kind == "state" and rows[b].item.kind != "state"}  # noqa: RUF007
+    touching = {a: b for a, b in after.items() if all(rows[k].is_open or k not in in_forward for k in range(a + 1, b))}
+    before = dict(zip(in_backward[1:], in_backward))  # noqa: RUF007
+    left = lanes_for(layout.links["forward"], lambda s, t: touching.get(s) == t)
+    ups = lanes_for(layout.links["backward"], lambda s, t: before.get(s) == t)
+    across = lanes_for(layout.links["update"], lambda s, t: s == t)
+    gutter = EDGE + LANE * (max([k for *_, k in left], default=-1) + 2)
+    columns = [gutter, gutter + FORWARD + BETWEEN, 0]
+    right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
+    columns[2] = columns[1] + BACKWARD + right + 18 if has_backward else gutter + FORWARD + BETWEEN
+    end = columns[2] + UPDATE if has_update else (columns[1] + BACKWARD if has_backward else gutter + FORWARD)
+    heads = [[gutter, "forward ↓"]]
+    if has_backward:
+        heads.append([columns[1], "backward: gradients ↑"])
+    if has_update:
+        heads.append([columns[2], "parameters and their update" if any(n.column == 2 for n in record.nodes) else "parameters"])
+    drawn, frames = [], []
+    for r, row in enumerate(rows):
+        inset = min(row.level, INSETS) * INSET
+        frames += frame_of(rows, r, gutter - 5 + inset - INSET / 2, end + 6 - inset / 2) if row.is_open else []
+        drawn.append(row_data(record, row, columns, inset, marks))
+    places = Places(rows, drawn)
+    paths = []
+    for a, b in touching.items():
+        if b in layout.links["forward"].get(a, ()):
+            x = gutter + FORWARD * 0.68
+            paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
+    for s, far, lane in left:
+        paths.append(["f", trunk(places, s, far, 0, gutter - 8 - LANE * lane, -1)])
+    for a, b in before.items():
+        if b in layout.links["backward"].get(a, ()):
+            paths.append(["b", arrow_up(columns[1] + BACKWARD * 0.6, rows[a].y, rows[b].y + rows[b].height)])
+    margin = columns[1] + BACKWARD + 8
+    for s, far, lane in ups:
+        paths.append(["b", trunk(places, s, far, 1, margin + LANE * lane, 1)])
+    margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
+    for s, far, lane in across:
+        paths.append(["u", trunk(places, s, far, 1, margin + LANE * lane, 1, 2)])
+    for r, row in enumerate(rows):
+        boxes = places.boxes[r]
+        if row.kept and 0 in boxes and 1 in boxes:
+            (x0, w0), (x1, _) = boxes[0], boxes[1]
+            paths.append(["k", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
+        if r in layout.links["update"].get(r, ()) and 1 in boxes and 2 in boxes:
+            (x0, w0), (x1, _) = boxes[1], boxes[2]
+            paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
+    return {"w": round(end + EDGE), "h": round(layout.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
+
+
+def row_data(record: StepRecord, row: Row, columns: list, inset: float, marks: bool) -> list:
+    item, boxes = row.item, []
+    name, what, second = forward_words(record, row)
+    opens = -1 if item.kind not in ("module", "fold") else int(row.is_open)
+    mark = mark_text(row) if marks else ""
+    said = [name, what, second]
+    if row.is_open:
+        inside = counted(item.last - item.first, "part")
+        bold, faint = fitted("▾ " + name, FORWARD * 0.6 - inset), fitted(what or inside, FORWARD * 0.38)
+        boxes.append([0, columns[0] + inset, FORWARD - inset, bold, faint, "", ""])
+        return [item.id, "open", row.y, row.height, row.level, opens, clean(f"{name} {what}, open"), boxes]
+    if row.parts[0].nodes or item.kind in ("input", "output", "state") or opens == 0:
+        lead = "▸ " if opens == 0 else ""
+        width = FORWARD - inset
+        room = width - 16 - (text_width(mark) + 8 if mark else 0)
+        bold = fitted(lead + name, room * (0.66 if what or row.height == LOW else 1), 1.08)
+        rest = room - text_width(bold) * 1.08 - 8
+        if row.height == LOW:
+            what, second = f"{what}  {second}".strip(), ""
+        boxes.append([0, columns[0] + inset, width, bold, fitted(what, rest), fitted(second, width - 16), mark])
+    if row.parts[1].nodes:
+        part = row.parts[1]
+        ops = [record.nodes[i].op for i in part.nodes]
+        label = f"{name}: {counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(ops))
+        again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
+        label += f", {again} computed again" if again else ""
+        shapes = shapes_text(record, part, "←")
+        if row.gradients and part.ins and not part.outs:
+            shapes = f"parameters ← {shapes}"
+        boxes.append([1, columns[1] + inset * 0.5, BACKWARD - inset * 0.5, fitted(label, BACKWARD - 16 - inset * 0.5), "",
+                      fitted(shapes, BACKWARD - 16 - inset * 0.5), ""])  # fmt: skip
+        said.append(f"backward {counted(len(ops), 'operation')} {shapes}")
+    if item.kind not in ("input", "output") and (row.parts[2].nodes or (row.states and item.kind != "state")):
+        title, words = update_words(record, row)
+        width = UPDATE - inset * 0.5
+        boxes.append([2, columns[2], width, fitted(title, width - 16, 1.08), "", fitted(words, width - 16), ""])
+        said.append(f"parameters {title} {words}")
+    said.append(mark)
+    return [item.id, item.kind, row.y, row.height, row.level, opens, clean(", ".join(s for s in said if s)), boxes]
+
+
+def frame_of(rows: list[Row], r: int, x: float, end: float) -> list:
+    last = r
+    while last + 1 < len(rows) and rows[last + 1].level > rows[r].level:
+        last += 1
+    low = rows[last].y + rows[last].height
+    return [[round(x, 1), rows[r].y - 3, round(end - x, 1), round(low - rows[r].y + 8, 1), rows[r].level]]
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------------------
+
+
+class Places:
+    """Where the boxes of each row are: column -> (x, width)."""
+
+    def __init__(self, rows: list[Row], drawn: list):
+        self.rows = rows
+        self.boxes = [{box[0]: (box[1], box[2]) for box in data[7]} for data in drawn]
+
+
+def number(x: float) -> str:
+    return f"{x:.1f}".rstrip("0").rstrip(".")
+
+
+def arrow_down(x: float, y0: float, y1: float) -> str:
+    return f"M{number(x)} {number(y0)}V{number(y1)}" + head(x, y1, 0, 1)
+
+
+def arrow_up(x: float, y0: float, y1: float) -> str:
+    return f"M{number(x)} {number(y0)}V{number(y1)}" + head(x, y1, 0, -1)
+
+
+def arrow_right(x0: float, x1: float, y: float) -> str:
+    return f"M{number(x0)} {number(y)}H{number(x1)}" + head(x1, y, 1, 0)
+
+
+def head(x: float, y: float, dx: int, dy: int) -> str:
+    """The two strokes of an arrow's head at (x, y) that points along (dx, dy)."""
+    a = f"{number(x - 5 * dx - 3.5 * dy)} {number(y - 5 * dy - 3.5 * dx)}"
+    b = f"{number(x - 5 * dx + 3.5 * dy)} {number(y - 5 * dy + 3.5 * dx)}"
+    return f"M{a}L{number(x)} {number(y)}L{b}"
+
+
+def trunk(places: Places, s: int, targets: list[int], column: int, x: float, side: int, into: int | None = None) -> str:
+    """From the side of row s through a lane at x to the side of each target. side: -1 left of the column, 1 right of it."""
+    into = column if into is None else into
+
+    def edge(r: int, c: int, side: int) -> float:
+        x, width = places.boxes[r].get(c, (x_default, 0))
+        return x + (width if side > 0 else 0)
+
+    x_default = x
+    start = places.rows[s].y + places.rows[s].height * 0.75
+    parts, low, high = [f"M{number(edge(s, column, side))} {number(start)}H{number(x)}"], start, start
+    for t in targets:
+        y = places.rows[t].y + places.rows[t].height * 0.3
+        low, high = min(low, y), max(high, y)
+        facing = side if into == column else -side
+        end = edge(t, into, facing)
+        parts.append(f"M{number(x)} {number(y)}H{number(end)}" + head(end, y, -facing, 0))
+    parts.append(f"M{number(x)} {number(low)}V{number(high)}")
+    return "".join(parts)

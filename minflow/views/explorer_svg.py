@@ -1,0 +1,87 @@
+"""The explorer's picture as SVG for saved notebooks, and as text for terminals and screen readers. Pure functions.
+
+The widget's script draws the same data with the same sizes and colours. Read next: `html.py`.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from .explorer_layout import Layout, forward_words, mark_text, shape_of, update_words
+from .text import clean, columns
+
+FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
+STROKES = ("#1f5fa8", "#b5470b", "#1d7a46")
+LINES = {"f": ("#1f5fa8", ""), "b": ("#b5470b", "6 3"), "u": ("#1d7a46", ""), "k": ("#6e5494", "2 3")}
+INK, FAINT = "#24292f", "#57606a"
+KEY = "dotted: values kept for backward   dashed: gradients   ▸ can be opened"
+
+
+def svg_of(view: dict, title: str, note: str = "") -> str:
+    """The picture. title: what it is called by a screen reader.  note: a line under it."""
+    width, height = view["w"], view["h"] + 18 + (16 if note else 0)
+    parts = [f'<rect width="{width}" height="{height}" fill="#ffffff"/>']
+    for x, y, w, h, level in view["frames"]:
+        fill = "#f6f8fa" if level % 2 == 0 else "#ffffff"
+        parts.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6" fill="{fill}" stroke="#b6bfca"/>')
+    for kind, d in view["paths"]:
+        color, dash = LINES[kind]
+        dashed = f' stroke-dasharray="{dash}"' if dash else ""
+        parts.append(f'<path d="{d}" fill="none" stroke="{color}"{dashed}/>')
+    for x, words in view["heads"]:
+        parts.append(f'<text x="{x:g}" y="17" font-weight="bold">{escape(words)}</text>')
+    for _, kind, y, h, _, _, _, boxes in view["rows"]:
+        for column, x, w, bold, faint, second, mark in boxes:
+            parts.append(box_svg(kind, column, x, y, w, h, bold, faint, second, mark))
+    parts.append(f'<text x="12" y="{view["h"] + 10}" fill="{FAINT}">{KEY}</text>')
+    if note:
+        parts.append(f'<text x="12" y="{view["h"] + 26}" fill="{FAINT}">{escape(clean(note))}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(clean(title), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11" fill="{INK}">'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str, mark: str) -> str:
+    out = ""
+    if kind != "open":
+        fill, stroke = ("#f6f8fa", "#57606a") if kind in ("input", "output") else (FILLS[column], STROKES[column])
+        if kind == "state":
+            fill, stroke = FILLS[2], STROKES[2]
+        dash = ' stroke-dasharray="6 3"' if column == 1 or mark == "gone" else ""
+        round_ = h / 2 if kind in ("input", "output", "state") and h < 30 else 4
+        out = f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{round_:g}" fill="{fill}" stroke="{stroke}"{dash}/>'
+    line = y + (15 if h > 30 else h / 2 + 4)
+    faint_part = f'<tspan dx="8" fill="{FAINT}">{escape(faint)}</tspan>' if faint else ""
+    out += f'<text x="{x + 8:g}" y="{line:g}" xml:space="preserve"><tspan font-weight="bold">{escape(bold)}</tspan>{faint_part}</text>'
+    if second:
+        out += f'<text x="{x + 8:g}" y="{y + 29:g}">{escape(second)}</text>'
+    if mark:
+        out += f'<text x="{x + w - 6:g}" y="{line:g}" text-anchor="end" font-weight="bold" fill="#8250df">{escape(mark)}</text>'
+    return out
+
+
+def text_of(layout: Layout, title: str, marks: bool = False) -> str:
+    """The same rows as lines: name, shapes, how many backward operations, what is updated."""
+    record = layout.record
+    lines: list[tuple[str, str]] = []
+    for row in layout.rows:
+        name, what, shapes = forward_words(record, row)
+        sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
+        left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
+        right = "" if row.is_open else shapes
+        if row.parts[1].nodes and not row.is_open:
+            right += f"; backward {len(row.parts[1].nodes)} ops"
+        if not row.is_open and row.states and row.item.kind in ("module", "fold", "op"):
+            right += "; " + ": ".join(x for x in update_words(record, row) if x)
+        elif row.item.kind == "state" and row.parts[2].nodes:
+            right += "; " + update_words(record, row)[1]
+        if marks and row.marks:
+            right += f"  [{mark_text(row)}]"
+        lines.append((clean(left), clean(right)))
+    return "\n".join([clean(title), *columns(lines)])
+
+
+__all__ = ["shape_of", "svg_of", "text_of"]

@@ -45,6 +45,7 @@ from . import nn, optim
 from . import job as _job
 from .amp import autocast
 from .io import load, save
+from .nn import cards as _cards
 from .nn.functional import log_softmax, softmax
 from .nn.summary import summary
 from .views.show import show
@@ -75,3 +76,4 @@ def __dir__() -> list[str]:
 
 
 _job.extend(_sys.modules[__name__])  # names of job functions, and the functions that they share with today's
+_cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

@@ -7,7 +7,7 @@ Read next: `function.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -23,6 +23,7 @@ from ..core.rebind import write
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
+from ..nn.failure import Recorded, builds
 from ..nn.graph.build import Part
 from . import scope
 from .blob import Blob
@@ -412,3 +413,11 @@ def whole(arrays: list[np.ndarray], kind: Any) -> Any:
     if kind is ListListNumpy:
         return [[array] for array in arrays]
     return arrays[0] if len(arrays) == 1 else joined(arrays)
+
+
+@builds(JobBuild.run.__code__)
+def recorded(own: Mapping[str, Any]) -> Recorded:
+    """What a job's build had recorded when it failed, for the card of its error."""
+    build = own["self"]
+    names = {symbol.value.node: name for name, (_, symbol) in build.used.items() if symbol.value is not None}
+    return Recorded(f"job {build.job.name}", build.trace.graph, lambda source: names.get(source) or source.name)

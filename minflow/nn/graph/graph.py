@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...core.op import EPOCH, MODE, warn
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...views.records import recorder
+from ..failure import Recorded, builds
 from ..module import Module
 from . import debug as debugging
 from . import listing, mistakes, notices, state
@@ -431,3 +432,10 @@ def described(reason: list[tuple[str, str, str]]) -> str:
 
 
 recorder(Graph)(picture_record)  # show(graph)
+
+
+@builds(Graph.compile_now.__code__)
+def recorded(own: Mapping[str, Any]) -> Recorded:
+    """What a build had recorded when it failed, for the card of its error."""
+    build = own["build"]
+    return Recorded(own["self"].name, build.trace.graph, build.debug.source_name)

@@ -1,0 +1,40 @@
+"""When the card of an error is shown: in a notebook, below the traceback of a cell that failed; elsewhere never.
+
+`install` runs when minflow is imported in a notebook; `error_cards(False)` takes it away. Read next: `failure.py`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..views import notebook
+from ..views.card import card_bundle
+from .failure import card_of
+
+
+def show_card(error: BaseException) -> bool:
+    """Show the card of an error in the cell that runs; whether there was one. Never raises; nothing outside a notebook."""
+    try:
+        if notebook.notebook() is None:
+            return False
+        card = card_of(error)
+        if card is None:
+            return False
+        notebook.show_bundle(card_bundle(card))
+        return True
+    except Exception:  # an error of the user's must not be followed by one of ours
+        return False
+
+
+def error_cards(on: bool = True) -> bool:
+    """Show errors as cards in this notebook from now on, or no longer; whether cards are now shown."""
+    if not on:
+        notebook.off_error()
+        return False
+    return notebook.on_error(show_card)
+
+
+def install() -> None:
+    """At import: cards are on in a notebook, unless MINFLOW_CARDS=0."""
+    if os.environ.get("MINFLOW_CARDS", "1") != "0":
+        error_cards()

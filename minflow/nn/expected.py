@@ -1,0 +1,118 @@
+"""What would have gone in where a shape or dtype did not fit: found by asking again, with one thing changed at a time.
+
+An op is asked by its shape rule, a layer of minflow by tracing it on symbols; no kernel runs and no state changes.
+Read next: `failure.py`, which shows it on the card of an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core.errors import MinflowError
+from ..core.op import NUMBERS, Op, consult, using
+from ..core.spec import Spec, float32, int64
+from ..core.tensor import Tensor
+from ..core.trace import Trace
+
+TRIES = 200  # of one error, at most
+SIZES = 24  # sizes that are tried on an axis, at most
+
+
+def candidates(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+    """Specs that differ from `spec` in one thing, the likeliest first: channels moved, an axis of size 1, one size, the dtype."""
+    shape = spec.shape
+    if len(shape) == 4:
+        yield spec.but(shape=(shape[0], shape[3], shape[1], shape[2]))
+    if shape:
+        yield spec.but(shape=(1, *shape))
+    for axis in reversed(range(len(shape))):
+        for size in sizes:
+            if size != shape[axis]:
+                yield spec.but(shape=(*shape[:axis], size, *shape[axis + 1 :]))
+    for axis in reversed(range(len(shape))):
+        if shape[axis] == 1:
+            yield spec.but(shape=(*shape[:axis], *shape[axis + 1 :]))
+    for dtype in (float32, int64):
+        if dtype is not spec.dtype:
+            yield spec.but(dtype=dtype)
+    if len(shape) > 2:
+        rest = 1
+        for size in shape[1:]:
+            rest *= size
+        yield spec.but(shape=(shape[0], rest))
+
+
+def expected(specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]) -> tuple[int, Spec] | None:
+    """(position, spec) of the first change after which it fits. free: positions that may change, the likeliest first."""
+    sizes = list(dict.fromkeys(sizes))[:SIZES]
+    tries = 0
+    for i in free:
+        for other in candidates(specs[i], sizes):
+            tries += 1
+            if tries > TRIES:
+                return None
+            if fits([other if k == i else s for k, s in enumerate(specs)]):
+                return i, other
+    return None
+
+
+def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
+    """Asks the shape rule of an op; literals are given by their type."""
+
+    def fits(specs: list) -> bool:
+        specs = [x.__class__ if x.__class__ in NUMBERS else x for x in specs]
+        try:
+            dtype, out = consult(op, tuple(specs), attrs)
+            if dtype is not None:  # the inputs would be cast; that says nothing of their shapes
+                out = op.infer(*[s.but(dtype=dtype) if isinstance(s, Spec) else s for s in specs], **attrs)
+            return out is not None
+        except (MinflowError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            return False
+
+    return fits
+
+
+def layer_fits(module: Any) -> Callable[[list], bool]:
+    """Asks a layer by tracing its forward on symbols: what it would write is then no number either."""
+
+    def fits(specs: list) -> bool:
+        trace = Trace()
+        try:
+            with warnings.catch_warnings(), using(trace.but(grad=False)):
+                warnings.simplefilter("ignore")
+                module.forward(*[trace.symbol_of_input(spec, f"input {i}") for i, spec in enumerate(specs)])
+            return True
+        except Exception:
+            return False
+
+    return fits
+
+
+def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec] | None:
+    """(input number, spec) that the op would have taken. A parameter is not the one to change."""
+    specs = [x.spec if isinstance(x, Tensor) else x for x in inputs]
+    tensors = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
+    free = [i for i in tensors if not inputs[i].label] or tensors
+    sizes = [n for i in reversed(tensors) for n in specs[i].shape]
+    if op_fits(op, attrs)(specs):
+        return None  # it is the numbers that do not fit
+    return expected(specs, free, sizes, op_fits(op, attrs))
+
+
+def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
+    """(argument number, spec) that one of minflow's own layers would have taken; None for a user's module, which might print."""
+    own = type(module).__module__.startswith("minflow.nn.") and not module._modules and module._hooks is None
+    if not own or not inputs or not all(isinstance(x, Tensor) for x in inputs):
+        return None
+    specs = [x.spec for x in inputs]
+    fits = layer_fits(module)
+    if fits(specs):
+        return None
+    tensors = [t for t in (*module._parameters.values(), *module._buffers.values()) if t is not None]
+    sizes = [n for t in tensors for n in t.spec.shape] + [n for s in reversed(specs) for n in s.shape]
+    groups = module.__dict__.get("groups", 1)
+    if isinstance(groups, int) and groups > 1:
+        sizes = [n * groups for n in sizes] + sizes
+    return expected(specs, range(len(specs)), sizes, fits)

@@ -14,6 +14,7 @@ NAMES = {  # flow.name -> where it is, in this room
     **{name: f"function.{name}" for name in (
         "global_function", "get_variable", "clear_default_session", "sync_default_session", "jobs")},
     **{name: f"run.{name}" for name in ("start", "Run")},
+    "timeline": "timeline.timeline",
     **{name: f"config.{name}" for name in ("function_config", "FunctionConfig", "config")},
     "enable_eager_execution": "config.no_eager_switch",
     **{name: f"watch.{name}" for name in ("watch", "watch_diff")},

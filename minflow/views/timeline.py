@@ -1,0 +1,365 @@
+"""Who was busy when while a job ran: loader, queue, compute and callback, as records, numbers and text.
+
+A step's loader is the time in which the thread that submits steps does something else than wait. Pure functions of
+times; knows nothing of queues or jobs. Read next: `timeline_svg.py`, the same as a picture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from .text import clean
+
+LANES = ("loader", "queue", "compute", "callback")
+SHOWN = 12  # steps of a picture if nobody asks for more
+MOST = 33  # steps of a picture, at most: six bars each
+COLUMNS = 84  # of the lanes as text
+
+Span = tuple[float, float]  # seconds of one clock, from and to
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so far."""
+
+    number: int
+    loads: tuple[Span, ...] = ()
+    waits: tuple[Span, ...] = ()
+    queued: Span | None = None
+    compute: Span | None = None
+    callback: Span | None = None
+    failed: bool = False
+
+    @property
+    def load(self) -> float:
+        return sum([b - a for a, b in self.loads])
+
+    @property
+    def work(self) -> float:
+        """Seconds on the worker: compute and callback."""
+        return span(self.compute) + span(self.callback)
+
+    @property
+    def end(self) -> float | None:
+        last = self.callback or self.compute
+        return last[1] if last else None
+
+
+def span(x: Span | None) -> float:
+    return x[1] - x[0] if x else 0.0
+
+
+class Bar(NamedTuple):
+    """A piece of a picture. lane: index in LANES.  row of rows: its place within the lane.  kind: "busy", "wait" or "failed"."""
+
+    lane: int
+    row: int
+    rows: int
+    start: float
+    stop: float
+    number: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRecord:
+    """The steps of a job, oldest first. cores: that the process may use.  asked: draw all steps, not only the last."""
+
+    name: str
+    steps: tuple[StepTimes, ...]
+    cores: int = 1
+    asked: bool = False
+
+    # ---- numbers: means over the steps, without the first, whose loader may have begun long before ---------------------
+
+    @property
+    def ended(self) -> tuple[StepTimes, ...]:
+        return tuple([s for s in self.steps if s.end is not None])
+
+    @property
+    def steady(self) -> tuple[StepTimes, ...]:
+        return self.ended[1:] or self.ended
+
+    @property
+    def load(self) -> float:
+        return mean([s.load for s in self.steady])
+
+    @property
+    def compute(self) -> float:
+        return mean([span(s.compute) for s in self.steady])
+
+    @property
+    def callback(self) -> float:
+        return mean([span(s.callback) for s in self.steady])
+
+    @property
+    def work(self) -> float:
+        """Seconds of a step on the worker: compute and callback."""
+        return self.compute + self.callback
+
+    @property
+    def step(self) -> float:
+        """Seconds from the end of a step to the end of the next."""
+        ends = [s.end for s in self.ended]
+        if len(ends) > 1:
+            return (ends[-1] - ends[0]) / (len(ends) - 1)
+        return max(self.load + self.work, 0.0)
+
+    @property
+    def best(self) -> float:
+        """(load + comp) / max(load, comp): how many times as fast as sync async can be, with one loader."""
+        return (self.load + self.work) / max(self.load, self.work, 1e-12)
+
+    @property
+    def overlap(self) -> float:
+        """Seconds of loading and computing in a second: 1 where they take turns, 2 where both are always busy."""
+        return (self.load + self.work) / max(self.step, 1e-12)
+
+    @property
+    def mode(self) -> str:
+        """"sync" where the caller mostly waits for a step before it goes on, else "async"; "" for a single step."""
+        waited = [
+            any([a < before.compute[1] <= b for a, b in s.waits])
+            for before, s in zip(self.steps, self.steps[1:]) if before.compute is not None
+        ]  # fmt: skip
+        return "" if not waited else "sync" if 2 * sum(waited) > len(waited) else "async"
+
+    @property
+    def shown(self) -> tuple[StepTimes, ...]:
+        """The steps that are drawn: the last ones."""
+        return without_past(self.steps[-(MOST if self.asked else SHOWN) :])
+
+    @property
+    def title(self) -> str:
+        name = clean(self.name)
+        name = name if len(name) <= 40 else name[:37] + "..."
+        return f"{name}, {self.mode}" if self.mode else name
+
+    @property
+    def left_out(self) -> str:
+        """What the picture does not show, in words."""
+        n, all_ = len(self.shown), len(self.steps)
+        return f"the last {n} of {all_:,} steps are drawn, the numbers are of all" if n < all_ else ""
+
+
+def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
+    """The waits before the first loader belong to a step that is not drawn."""
+    if not steps or not steps[0].loads:
+        return steps
+    since = steps[0].loads[-1][0]
+    first = replace(steps[0], loads=tuple([x for x in steps[0].loads if x[0] >= since]),
+                    waits=tuple([x for x in steps[0].waits if x[0] >= since]))  # fmt: skip
+    return (first, *steps[1:])
+
+
+def mean(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def trimmed(steps: list[StepTimes]) -> list[StepTimes]:
+    """The first loader bar not longer than the longest other bar: what was before the loop is not its loader."""
+    if len(steps) < 2:
+        return steps
+    longest = max([s.load for s in steps[1:]] + [span(s.compute) for s in steps] + [1e-4])
+    first = steps[0]
+    if first.load <= longest or not first.loads:
+        return steps
+    since = first.loads[-1][1] - longest
+    keep = [tuple([(max(a, since), b) for a, b in spans if b > since]) for spans in (first.loads, first.waits)]
+    return [replace(first, loads=keep[0], waits=keep[1]), *steps[1:]]
+
+
+def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
+    """What is drawn; steps that wait in the queue at the same time lie in rows."""
+    found: list[Bar] = []
+    queued: list[Bar] = []
+    free: list[float] = []  # when each row of the queue is free again
+    for s in steps:
+        found += [Bar(0, 0, 1, a, b, s.number, "busy") for a, b in s.loads if b > a]
+        found += [Bar(0, 0, 1, a, b, s.number, "wait") for a, b in s.waits if b > a]
+        if s.queued:
+            row = next((i for i, end in enumerate(free) if end <= s.queued[0]), len(free))
+            free[row : row + 1] = [s.queued[1]]
+            queued.append(Bar(1, row, 1, *s.queued, s.number, "busy"))
+        if s.compute:
+            found.append(Bar(2, 0, 1, *s.compute, s.number, "failed" if s.failed else "busy"))
+        if s.callback:
+            found.append(Bar(3, 0, 1, *s.callback, s.number, "busy"))
+    return found + [bar._replace(rows=len(free)) for bar in queued]
+
+
+def extent(drawn: list[Bar]) -> Span:
+    """The first and the last second of a picture."""
+    return (min([b.start for b in drawn]), max([b.stop for b in drawn])) if drawn else (0.0, 1.0)
+
+
+# ---- words ---------------------------------------------------------------------------------------------------------
+
+
+def ms(seconds: float) -> str:
+    """Milliseconds with two or three digits; seconds from 10 s on.
+
+    >>> ms(0.00412), ms(0.0846), ms(12.3)
+    ('4.1 ms', '85 ms', '12.3 s')
+    """
+    x = seconds * 1e3
+    return f"{seconds:.1f} s" if x >= 10_000 else f"{x:.0f} ms" if x >= 20 else f"{x:.1f} ms" if x >= 0.1 else f"{x:.2f} ms"
+
+
+def formula(record: TimelineRecord) -> str:
+    """`(load + comp) / max(load, comp) = (4.0 + 4.1) / 4.1 = 1.97`"""
+    load, work = record.load * 1e3, record.work * 1e3
+    digits = 2 if max(load, work) < 1 else 1
+    return (f"(load + comp) / max(load, comp) = ({load:.{digits}f} + {work:.{digits}f}) / {max(load, work):.{digits}f} = {record.best:.2f}")
+
+
+def parts(record: TimelineRecord) -> str:
+    """`load 4.0 ms, compute 4.1 ms, callback 0.1 ms; a step every 4.5 ms`"""
+    callback = f", callback {ms(record.callback)}" if record.callback >= 0.02 * record.compute and record.callback > 0 else ""
+    return f"load {ms(record.load)}, compute {ms(record.compute)}{callback}; a step every {ms(record.step)}"
+
+
+def share(gain: float, best: float) -> str:
+    """How much of the gain that is possible was reached, where there is one."""
+    if best < 1.15 or gain <= 1:
+        return ""
+    reached = 100 * (gain - 1) / (best - 1)
+    return f", {reached:.0f} % of the possible gain" if reached < 99.5 else ", all of the possible gain"
+
+
+def verdict(record: TimelineRecord) -> str:
+    """One timeline in words."""
+    if not record.ended:
+        return "no step has ended yet"
+    if record.mode == "sync":
+        return f"The loop waits for every step. Async could be {record.best:.2f} times as fast at best."
+    if record.mode == "async":
+        if little(record):
+            return little(record)
+        many = f"{record.overlap:.2f} seconds of loading and computing in a second"
+        return f"{many}. compare() with the same loop in sync says what was won: bars get longer where two share a core or the GIL."
+    return "One step alone does not show who waits for whom."
+
+
+def little(record: TimelineRecord) -> str:
+    """Why there is little to win, or nothing."""
+    if record.best >= 1.15:
+        return ""
+    if record.load < record.work:
+        percent = 100 * record.load / max(record.load + record.work, 1e-12)
+        most = 100 * (record.best - 1)
+        return f"Loading is only {percent:.0f} % of a step, so there is little to hide: async can win {most:.0f} % at most."
+    percent = 100 * record.work / max(record.load + record.work, 1e-12)
+    return f"Computing is only {percent:.0f} % of a step: the loader sets the pace. Several loaders help, async alone does not."
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePair:
+    """Two timelines on one scale; where one is sync, it is the first."""
+
+    first: TimelineRecord
+    second: TimelineRecord
+
+    @property
+    def shown(self) -> tuple[tuple[StepTimes, ...], tuple[StepTimes, ...]]:
+        """As many steps of each."""
+        a, b = self.first.shown, self.second.shown
+        n = min(len(a), len(b))
+        return without_past(a[-n:]), without_past(b[-n:])
+
+    @property
+    def gain(self) -> float:
+        """Measured: a step of the first in seconds of the second."""
+        return self.first.step / max(self.second.step, 1e-12)
+
+    @property
+    def slower(self) -> tuple[float, float]:
+        """How many times as long loading and computing take in the second."""
+        a, b = self.first, self.second
+        return b.load / max(a.load, 1e-12), b.work / max(a.work, 1e-12)
+
+    @property
+    def left_out(self) -> str:
+        n, a, b = len(self.shown[0]), len(self.first.steps), len(self.second.steps)
+        return f"the last {n} steps of {a:,} and {b:,} are drawn, the numbers are of all" if n < max(a, b) else ""
+
+
+def pair(a: TimelineRecord, b: TimelineRecord) -> TimelinePair:
+    """Sync first; otherwise in the order given."""
+    return TimelinePair(b, a) if (a.mode, b.mode) == ("async", "sync") else TimelinePair(a, b)
+
+
+def pair_verdict(record: TimelinePair) -> str:
+    """Why the second is faster, or why it is not: one or two sentences."""
+    a, b = record.first, record.second
+    if (a.mode, b.mode) != ("sync", "async"):
+        return "Two runs of the same kind: the ratio says how different they are, not what async wins."
+    if little(a):
+        return little(a)
+    reached = (record.gain - 1) / (a.best - 1)
+    load, work = record.slower
+    if reached < 0.7:
+        if b.cores == 1:
+            return "There is only one core: loading and computing cannot run at the same time, unless the loader only waits."
+        if max(load, work) > 1.2:
+            return (f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as alone: they share something. "
+                    f"A loader of Python's own lines holds the GIL; or none of the {b.cores} cores is free.")  # fmt: skip
+        return "Bars are as long as in sync, yet there are gaps: batches that take unequally long, or a machine that does something else."
+    if b.callback > 0.5 * b.compute:
+        return "Loading is hidden, but the callback runs on the worker too: a short one makes the step shorter."
+    hidden, pace = ("Loading", "computing") if a.load <= a.work else ("Computing", "loading")
+    return f"{hidden} is hidden behind {pace}: {pace} sets the pace."
+
+
+# ---- text ----------------------------------------------------------------------------------------------------------
+
+
+def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
+    """A line for each lane; a digit is the last one of the step's number, a dot: the loop waits."""
+    drawn = bars(steps)
+    start = extent(drawn)[0]
+    lines = [[" "] * columns for _ in LANES]
+    for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # what is busy is written over what waits
+        first, last = [min(max(round((t - start) / seconds * columns), 0), columns) for t in (bar.start, bar.stop)]
+        if bar.lane == 2 and last == first < columns:
+            last = first + 1  # every step is seen to compute
+        mark = "." if bar.kind == "wait" else "!" if bar.kind == "failed" else str(bar.number % 10)
+        lines[bar.lane][first:last] = mark * (last - first)
+    named = [f"  {name:9}{''.join(line).rstrip()}".rstrip() for name, line in zip(LANES, lines)]
+    return [line for line, cells in zip(named, lines) if "".join(cells).strip() or line.strip() != "callback"]
+
+
+LEGEND = "  (digits: the step's number, .: the loop waits)"
+
+
+def timeline_text(record: TimelineRecord) -> str:
+    """What a terminal and a screen reader read."""
+    shown = record.shown
+    a, b = extent(bars(shown))
+    lines = [f"{record.title}: {many(len(shown))} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
+    lines += [f"  {record.left_out}"] if record.left_out else []
+    lines += [parts(record), f"at best async is {formula(record)} times as fast as sync", verdict(record)]
+    return "\n".join(lines)
+
+
+def pair_text(record: TimelinePair) -> str:
+    """Both timelines on the same seconds, then what was won and why not more."""
+    spans = [extent(bars(steps)) for steps in record.shown]
+    seconds = max([b - a for a, b in spans])
+    lines = []
+    for one, steps, (a, b) in zip((record.first, record.second), record.shown, spans):
+        lines += [f"{one.title}: {many(len(steps))} in {ms(b - a)}; {parts(one)}", *lanes_text(steps, seconds)]
+    lines += [LEGEND] + ([f"  {record.left_out}"] if record.left_out else [])
+    lines += [f"at best: {formula(record.first)} times as fast", f"measured: {measured(record)}", pair_verdict(record)]
+    return "\n".join(lines)
+
+
+def measured(record: TimelinePair) -> str:
+    """`8.4 ms / 4.6 ms = 1.83 times as fast, 89 % of the possible gain`"""
+    gain = record.gain
+    return f"{ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as fast{share(gain, record.first.best)}"
+
+
+def many(n: int) -> str:
+    return f"{n:,} step{'s' * (n != 1)}"

@@ -1,0 +1,207 @@
+"""flow.timeline from real jobs: what counts as loading, which steps it takes, and how it shows itself."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from stream_jobs import LONG, ONES, counting, failing, looking, wait
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.job.stream import STREAM
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+def spans(steps):
+    return [x for s in steps for x in s.loads]
+
+
+def test_a_sync_job_waits_and_an_async_one_does_not():
+    job = counting(result=tp.Numpy)
+    for _ in range(6):
+        job(ONES)
+    t = flow.timeline(job)
+    assert t.mode == "sync" and len(t) == 6 and t.best >= 1
+    for before, after in zip(t.record.steps, t.record.steps[1:]):
+        assert after.waits and after.waits[-1][1] >= before.compute[1]
+        assert all(a >= before.compute[1] or b <= before.compute[0] for a, b in after.loads)
+    flow.clear_default_session()
+    job = counting()
+    for _ in range(6):
+        job(ONES)
+        time.sleep(0.001)
+    flow.sync_default_session()
+    assert flow.timeline().mode == "async"
+
+
+def test_waiting_for_results_and_for_room_is_no_loading(held):
+    job = counting()
+    job(ONES)(held)
+    wait(held.entered)
+    job(ONES)
+    threading.Timer(0.2, held.go.set).start()
+    job(ONES)  # there is no room until the callback has ended
+    step = job(ONES)
+    step.get()
+    flow.sync_default_session()
+    job(ONES).get()
+    steps = flow.timeline(job).record.steps
+    assert len(steps) == 5
+    assert sum(s.load for s in steps[1:]) < 0.15
+    blocked = steps[2].waits[-1]
+    assert blocked[1] - blocked[0] > 0.15 and steps[2].load < 0.05
+
+
+def test_explicit_get_of_each_step_is_sync():
+    job = counting()
+    for _ in range(5):
+        job(ONES).get()
+    assert flow.timeline(job).mode == "sync"
+
+
+def test_what_the_loop_does_is_the_loader():
+    job = counting()
+    job(ONES).get()
+    for _ in range(4):
+        time.sleep(0.03)
+        job(ONES)
+    flow.sync_default_session()
+    t = flow.timeline(job)
+    assert 0.03 <= t.load < 0.2 and t.step >= 0.03 and t.compute < t.load
+    assert "loader sets the pace" in t.verdict or t.best > 1.15
+
+
+def test_a_run_has_its_own_steps_and_a_pause_is_no_loading():
+    job, gate, calls = counting(), threading.Event(), []
+
+    def batches():
+        for i in range(6):
+            if i == 3:
+                gate.set()
+                wait(paused)
+            yield ONES
+
+    paused = threading.Event()
+    run = flow.start(job, batches())
+    wait(gate)
+    run.pause()
+    paused.set()
+    job(ONES)(calls.append)  # another caller meanwhile
+    time.sleep(0.2)
+    run.resume()
+    run.result(LONG)
+    flow.sync_default_session()
+    t = flow.timeline(run)
+    assert len(t) == 6 and len(calls) == 1
+    assert max(s.load for s in t.record.steps) < 0.15
+    assert max(b - a for s in t.record.steps for a, b in s.waits) > 0.1
+
+
+def test_which_steps():
+    job = counting()
+    for _ in range(8):
+        job(ONES)
+    flow.sync_default_session()
+    assert [s.number for s in flow.timeline(job, 3).record.steps] == [6, 7, 8]
+    assert [s.number for s in flow.timeline("train_job", range(2, 5)).record.steps] == [2, 3, 4]
+    other = looking()
+    other(ONES)
+    assert flow.timeline().record.name == "eval_job" and flow.timeline(job).record.name == "train_job"
+    flow.clear_default_session()
+    job = counting()
+    job(ONES).get()
+    assert len(flow.timeline(job)) == 1  # the session began anew: another loop
+    assert len(flow.timeline(job, 4)) == 4  # asked for, over its edge
+
+
+def test_a_new_cell_begins_a_new_loop():
+    job = counting()
+    for _ in range(3):
+        job(ONES).get()
+    STREAM.cell_starts()
+    time.sleep(0.2)  # a user thinks
+    for _ in range(2):
+        job(ONES).get()
+    t = flow.timeline(job)
+    assert len(t) == 2 and all(s.load < 0.1 for s in t.record.steps)
+
+
+def test_threads_do_not_share_their_loaders():
+    job = counting()
+    job(ONES).get()
+
+    def other():
+        for _ in range(3):
+            job(ONES).get()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join(LONG)
+    assert len(flow.timeline(job)) == 3
+    callers = [r.caller for r in list(STREAM.records)[-4:]]
+    assert len(set(callers)) == 2 and len(set(callers[1:])) == 1
+
+
+def test_compare_and_how_it_shows_itself(tmp_path):
+    job = counting(result=tp.Numpy)
+    for _ in range(5):
+        time.sleep(0.002)
+        job(ONES)
+    a = flow.timeline(job)
+    flow.clear_default_session()
+    job = counting()
+    for _ in range(5):
+        time.sleep(0.002)
+        job(ONES)
+    flow.sync_default_session()
+    both = flow.timeline(job).compare(a)
+    assert both.first.mode == "sync" and both.second.mode == "async"
+    assert both.gain == pytest.approx(a.step / both.second.step) and both.best == a.best
+    for shown in (a, both):
+        bundle = shown._repr_mimebundle_()
+        assert bundle["text/plain"] == repr(shown) == shown.text and shown.verdict in shown.text
+        assert bundle["text/html"].count("<img") == 1 and "base64" in bundle["text/html"] and bundle["image/svg+xml"] == shown.svg
+        shown.save(tmp_path / "a.svg"), shown.save(tmp_path / "a.txt")
+        assert (tmp_path / "a.svg").read_text() == shown.svg and (tmp_path / "a.txt").read_text() == shown.text + "\n"
+    assert "measured:" in both.text and "max(load, comp)" in both.text
+    with pytest.raises(JobError, match="a.png"):
+        a.save(tmp_path / "a.png")
+
+
+def test_it_looks_at_steps_that_still_run(held):
+    job = counting()
+    job(ONES)(held)
+    wait(held.entered)
+    job(ONES)
+    t = flow.timeline(job)
+    assert len(t) == 1 and t.record.steps[0].callback[1] > t.record.steps[0].callback[0] and t.text and t.svg
+
+
+def test_a_failed_step_is_marked():
+    job = failing()
+    job(np.array([0, 1], "i")).get()
+    with pytest.raises(JobError):
+        job(np.array([0, 7], "i")).get()
+    steps = flow.timeline(job).record.steps
+    assert [s.failed for s in steps] == [False, True]
+    assert "2 failed" in flow.timeline(job).svg or "!" in flow.timeline(job).text
+
+
+def test_mistakes():
+    job = counting("nobody_called_it")
+    with pytest.raises(JobError, match="nobody_called_it"):
+        flow.timeline(job)
+    with pytest.raises(JobError, match="list"):
+        flow.timeline([1])
+    for steps in (0, -3, True, 2.5, "all"):
+        with pytest.raises(JobError, match="steps is"):
+            flow.timeline("x", steps)
+    job = counting()
+    job(ONES).get()
+    with pytest.raises(JobError, match=r"range\(50, 60\)"):
+        flow.timeline(job, range(50, 60))
+    with pytest.raises(JobError, match="compare"):
+        flow.timeline(job).compare(3)

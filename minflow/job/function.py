@@ -54,6 +54,8 @@ class CompiledJob:
         self.drawn = build.trace.drawn
         self.draws = [(generator, entry[0]) for generator, entry in build.trace.draws.items()]
         self.uses = frozenset((*build.used, *build.named))
+        schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
+        self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
 
     def submitted(self) -> list[tuple[Any, np.ndarray]]:
         """The random numbers of a step are numbered where it is submitted, on the caller's thread."""

@@ -5,5 +5,6 @@ and where they are missing the widgets write plain lines instead. Read next: `lo
 """
 
 from .loss_curve import LossCurve
+from .watch import watch
 
-__all__ = ["LossCurve"]
+__all__ = ["LossCurve", "watch"]

@@ -6,17 +6,23 @@ Pure functions, the same text for the same numbers. Read next: `loss_curve.py`, 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
-from .series import Series, number, panels
+from minflow.views.text import clean
+
+from .series import SMALL, Series, number, panels, rows
 
 WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
 LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, and the height of a line of text
 COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
 INK, FAINT, RED, CARD = "#24292f", "#d0d7de", "#b42318", "#ffffff"
+OLD, MARK = "#a3abb3", "#57606a"  # the previous run; the ends of epochs
+BAR, STRIP, DOTS = 22, 130, 24  # height of the status and of a row of strips; up to how many values are drawn as dots too
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -41,25 +47,45 @@ def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def draw(series: list[Series], note: str = "") -> str:
-    """The picture as SVG text. Panels stand side by side, three to a row; `note` is a line below them."""
-    titles = panels(series) or ["loss"]
-    columns = min(len(titles), 3)
-    width = WIDTH / columns
-    rows = -(-len(titles) // columns)
-    height = rows * HEIGHT + (20 if note else 0)
-    parts = [f'<rect width="{WIDTH}" height="{height}" fill="{CARD}"/>']
-    for i, title in enumerate(titles):
-        members = [s for s in series if s.word == title]
-        parts.append(f'<g transform="translate({i % columns * width:g} {i // columns * HEIGHT})">{panel(title, members, width)}</g>')
+def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), status: str = "", marks: Sequence = (),
+         x: str = "step", log: bool = False, before: Sequence[Series] = ()) -> str:  # fmt: skip
+    """The picture as SVG text: `status` on top, then panels, two to a row, small ones in a row of strips; `note` below.
+
+    marks: (step, seconds, text) of vertical lines.  before: series of the previous run, faint behind those of their name.
+    """
+    titles = panels(series, declared) or ["loss"]
+    known = {s.name: s for s in before}
+    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*series, *known.values())]))
+    parts, top = [], BAR if status else 0
+    for row in rows(titles):
+        width = WIDTH / len(row)
+        tall = STRIP if titles[row[0]] in SMALL and len(row) < len(titles) else HEIGHT
+        for k, i in enumerate(row):
+            members = [s for s in series if s.word == titles[i]]
+            parts.append(f'<g transform="translate({k * width:g} {top})">{panel(titles[i], members, width, tall, scene)}</g>')
+        top += tall
+    height = top + (20 if note else 0)
+    parts.insert(0, f'<rect width="{WIDTH}" height="{height}" fill="{CARD}"/>')
+    if status:
+        parts.append(text(10, 16, status))
     if note:
         parts.append(text(10, height - 8, note, RED))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="{escape(describe(series, note), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
+        f'aria-label="{escape(clean(describe(series, note)), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
         + "".join(parts)
         + "</svg>"
     )
+
+
+class Scene(NamedTuple):
+    """What all panels share. limits: of the x axis.  before: name -> series of the previous run."""
+
+    x: str
+    log: bool
+    marks: Sequence
+    before: dict[str, Series]
+    limits: tuple[float, float]
 
 
 def describe(series: list[Series], note: str = "") -> str:
@@ -72,16 +98,19 @@ def describe(series: list[Series], note: str = "") -> str:
 
 
 def text(x: float, y: float, content: str, color: str = INK, anchor: str = "start") -> str:
-    return f'<text x="{x:g}" y="{y:g}" fill="{color}" text-anchor="{anchor}">{escape(content)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" fill="{color}" text-anchor="{anchor}">{escape(clean(content))}</text>'
 
 
-def panel(title: str, members: list[Series], width: float) -> str:
+def panel(title: str, members: list[Series], width: float, tall: float, scene: Scene) -> str:
     """One plot with its legend on top."""
-    lines = [(s, *s.points(), *s.means()) for s in members]
-    x_low, x_high = limits([x for _, x, *_ in lines])
-    y_low, y_high = limits([y for _, _, y, *_ in lines])
+    lines = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
+    old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
+    x_low, x_high = scene.limits
+    numbers = np.concatenate([np.empty(0), *[y for _, _, y, *_ in lines], *[y for _, y in old]])
+    log = scene.log and bool((numbers > 0).any())
+    y_low, y_high = limits([np.log10(numbers[numbers > 0]) if log else numbers])
     legend = sum(1 + bool(s.bad) for s in members)
-    top, right, bottom = 10 + LINE * max(legend, 1), width - RIGHT, HEIGHT - BOTTOM - LINE
+    top, right, bottom = 10 + LINE * max(legend, 1), width - RIGHT, tall - BOTTOM - LINE
 
     def across(x):
         return LEFT + (x - x_low) / (x_high - x_low) * (right - LEFT)
@@ -89,35 +118,69 @@ def panel(title: str, members: list[Series], width: float) -> str:
     def up(y):
         return bottom - (y - y_low) / (y_high - y_low) * (bottom - top - 6)
 
+    def scaled(y):
+        return np.log10(np.where(y > 0, y, np.nan)) if log else y
+
     parts = [] if members else [text(LEFT, 18, f"no {title} yet")]
-    for y in ticks(y_low, y_high, 4):
-        parts.append(f'<path d="M{LEFT} {up(y):.1f}H{right:g}" stroke="{FAINT}"/>')
-        parts.append(text(LEFT - 6, round(up(y), 1) + 4, number(y), anchor="end"))
+    for place, label in scale(y_low, y_high, log, max(2, int((bottom - top) // 40))):
+        parts.append(f'<path d="M{LEFT} {up(place):.1f}H{right:g}" stroke="{FAINT}"/>')
+        parts.append(text(LEFT - 6, round(up(place), 1) + 4, label, anchor="end"))
     for x in ticks(x_low, x_high, max(2, int(width // 110))):
         parts.append(text(round(across(x), 1), bottom + 16, number(x), anchor="middle"))
     parts.append(f'<path d="M{LEFT} {top}V{bottom}H{right:g}" fill="none" stroke="{INK}" stroke-opacity=".6"/>')
+    parts += marks(scene, across, top, bottom)
     window = max((w for *_, w in lines), default=0)
-    under = f"step; thick line: mean of {window}" if window else "step"
-    parts.append(text((LEFT + right) / 2, bottom + 31, under, anchor="middle"))
+    under = ["step" if scene.x == "step" else "seconds since its start"]
+    under += [f"thick line: mean of {window}"] if window else []
+    under += ["grey: previous run"] if old else []
+    under += ["numbered: epochs"] if scene.marks and width > WIDTH / 3 else []
+    parts.append(text((LEFT + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
+    for x, y in old:
+        parts.append(path(across(x), up(scaled(y)), f'stroke="{OLD}"'))
     row = 0
     for k, (s, x, y, mx, my, w) in enumerate(lines):
         color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         look = f'stroke="{color}" stroke-width="{1 if w else 1.6}" stroke-opacity="{0.35 if w else 1}"'
-        parts.append(path(across(x), up(y), look + (dashed if not w else "")))
+        parts.append(path(across(x), up(scaled(y)), look + (dashed if not w else "")))
         if w:
-            parts.append(path(across(mx), up(my), f'stroke="{color}" stroke-width="2"' + dashed))
-        if s.count == 1 and not s.bad:
-            parts.append(f'<circle cx="{across(x)[0]:.1f}" cy="{up(y)[0]:.1f}" r="2.5" fill="{color}"/>')
+            parts.append(path(across(mx), up(scaled(my)), f'stroke="{color}" stroke-width="2"' + dashed))
+        elif s.count <= DOTS:
+            parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{color}"/>'
+                      for a, b in zip(across(x).tolist(), up(scaled(y)).tolist()) if b == b]  # fmt: skip
         parts.append(f'<path d="M{LEFT} {12 + row * LINE}h20" stroke="{color}" stroke-width="2"{dashed}/>')
         parts.append(text(LEFT + 26, 16 + row * LINE, s.label()))
         row += 1
         if s.bad:
-            at = min(max(across(s.bad[0]), LEFT), right)
+            at = min(max(across(s.bad[0 if scene.x == "step" else 2]), LEFT), right)
             parts.append(f'<path d="M{at:.1f} {top}V{bottom}" stroke="{RED}" stroke-dasharray="4 3"/>')
             parts.append(text(LEFT + 26, 16 + row * LINE, s.warning(), RED))
             row += 1
     return "".join(parts)
+
+
+def marks(scene: Scene, across, top: float, bottom: float) -> list[str]:
+    """Vertical lines at the marks; a text where there is room for it."""
+    parts, free = [], 0.0
+    for step, seconds, label in scene.marks:
+        at = float(across(step if scene.x == "step" else seconds))
+        parts.append(f'<path d="M{at:.1f} {top}V{bottom}" stroke="{MARK}" stroke-dasharray="1 3"/>')
+        short = label if len(label) <= 12 else label[:11] + "\u2026"
+        if at - 6.5 * len(short) > free:
+            parts.append(text(round(at, 1) - 3, top + 10, short, MARK, "end"))
+            free = at
+    return parts
+
+
+def scale(low: float, high: float, log: bool, count: int) -> list[tuple[float, str]]:
+    """Where lines across the plot stand, and what they say. Under log, low and high are exponents of ten."""
+    if not log:
+        return [(y, number(y)) for y in ticks(low, high, count)]
+    powers = [y for y in ticks(low, high, count) if y == round(y)]
+    if len(powers) > 1:
+        return [(y, number(10.0**y)) for y in powers]
+    between = [y for y in ticks(10.0**low, 10.0**high, count) if y > 0]
+    return [(math.log10(y), number(y)) for y in between]
 
 
 def path(x: np.ndarray, y: np.ndarray, style: str) -> str:

@@ -8,9 +8,13 @@ Read next: `loss_curve.py`, which chooses and calls them.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
+import weakref
 from pathlib import Path
+
+from minflow.views.text import clean
 
 
 def choose():
@@ -26,6 +30,17 @@ def choose():
     return Lines(sys.stdout, live)
 
 
+def start(curve):
+    """The front end that shows this curve from now on."""
+    front = choose()
+    try:
+        if hasattr(front, "open"):
+            front.open(curve)
+    except Exception:  # as above
+        return Still(live=True)
+    return front
+
+
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this process, so that rich output goes somewhere."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
@@ -34,13 +49,20 @@ def in_notebook() -> bool:
 
 @functools.cache
 def widget_class():
-    """The anywidget: one trait holds the whole decimated curve, so a page loaded again shows it again."""
+    """The anywidget. All state is in traits, so a page loaded again shows it again.
+
+    data: the whole decimated curve.  before: that of the previous run.  look: what the reader chose, as JSON
+    {"log": bool, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop 3".
+    """
     import anywidget
     import traitlets
 
     class LiveCurve(anywidget.AnyWidget):
         _esm = Path(__file__).with_name("loss_curve.js").read_text(encoding="utf-8")
         data = traitlets.Bytes(b"").tag(sync=True)
+        before = traitlets.Bytes(b"").tag(sync=True)
+        look = traitlets.Unicode("{}").tag(sync=True)
+        wish = traitlets.Unicode("").tag(sync=True)
 
         def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
             return "LossCurve (live)"
@@ -48,13 +70,51 @@ def widget_class():
     return LiveCurve
 
 
+def live(curve):
+    """A widget that shows the curve and does what its buttons say."""
+    mine = weakref.ref(curve)
+    widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=json.dumps({"log": curve.log, "x": curve.x}))
+
+    def looked(change) -> None:
+        curve, chosen = mine(), json.loads(change["new"])
+        if curve is not None:
+            curve.log, curve.x = bool(chosen.get("log")), "time" if chosen.get("x") == "time" else "step"
+
+    def wished(change) -> None:
+        curve, wish = mine(), change["new"].partition(" ")[0]
+        if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
+            getattr(curve.control, wish)()
+            if curve._pump is not None:
+                curve._pump.wake()  # so that the new state is seen, also where no further step comes
+
+    widget.observe(looked, "look")
+    widget.observe(wished, "wish")
+    return widget
+
+
+def explore(curve) -> None:
+    """Show a curve as a widget that stays; where there are no widgets, as a picture."""
+    if not in_notebook():
+        Lines(sys.stdout).finish(curve)
+        return
+    from IPython.display import display
+
+    try:
+        display(live(curve))
+    except Exception:
+        display(curve.bundle(), raw=True)
+
+
 class Widget:
     """A live canvas. At the end the static picture takes its place under the same display id."""
 
     def __init__(self):
+        widget_class()
+
+    def open(self, curve) -> None:
         from IPython.display import display
 
-        self.widget = widget_class()()
+        self.widget = live(curve)
         self.handle = display(self.widget, display_id=True)
 
     def update(self, curve) -> None:
@@ -62,7 +122,7 @@ class Widget:
 
     def finish(self, curve) -> None:
         # The widget's model dies with the kernel: what a saved notebook must show is put in its place.
-        self.handle.update(curve._repr_mimebundle_(), raw=True)
+        self.handle.update(curve.bundle(), raw=True)
         self.widget.close()
 
 
@@ -82,7 +142,7 @@ class Still:
     def show(self, curve) -> None:
         from IPython.display import display
 
-        bundle = curve._repr_mimebundle_()
+        bundle = curve.bundle()
         if self.handle is not None:
             self.handle.update(bundle, raw=True)
         elif self.live:
@@ -103,17 +163,17 @@ class Lines:
         if not self.live:
             return
         if self.terminal:
-            line = curve.line()[: terminal_width() - 1]
+            line = clean(curve.line())[: terminal_width() - 1]
             self.write("\r" + line.ljust(self.width))
             self.width = len(line)
         elif self.updates % 10 == 0:  # updates come ten times a second
-            self.write(curve.line() + "\n")
+            self.write(clean(curve.line()) + "\n")
         self.updates += 1
 
     def finish(self, curve) -> None:
         if self.terminal and self.width:
             self.write("\r" + " " * self.width + "\r")
-        self.write(curve.text() + "\n")
+        self.write(clean(curve.text()) + "\n")
 
     def write(self, text: str) -> None:
         try:

@@ -1,7 +1,8 @@
 """LossCurve: numbers of a training run, drawn while it runs and kept as a picture when it ends.
 
 `add` only appends; one thread, the pump, shows what is there at most ten times a second, the last value always.
-Knows nothing of how things are shown: that is `frontends.py`. Read next: `series.py`, what is sent and why so little.
+Knows nothing of how things are shown: that is `frontends.py`. Read next: `watch.py`, which fills a curve by itself;
+`series.py`, what is sent and why so little.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ import threading
 import time
 import weakref
 
-from . import frontends
+import numpy as np
+
+from . import frontends, previous
 from .series import Series, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
+SHARE = 0.01  # of a processor that showing may take: where an update costs more than 1 ms, there are fewer of them
+RECENT = 5.0  # seconds over which the rate is taken
+MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
+AXES = ("step", "time")
+clock = time.perf_counter
+processor = getattr(time, "thread_time", time.perf_counter)
 
 
 class LossCurve:
@@ -23,43 +32,68 @@ class LossCurve:
     picture takes its place, which a saved notebook keeps. In a terminal it is a line of text. `MINFLOW_LIVE=0` shows
     only what stays at the end. Series whose names end in the same word (`loss`, `val_loss`) share a panel.
 
+    total: how many steps the run has in all; then the time left is told.  epoch: how many steps an epoch has; each end
+    of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values.
+    panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
+    control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
+
     >>> curve = LossCurve()
     >>> curve.data
     {}
     """
 
-    def __init__(self):
+    def __init__(self, *, total: float | None = None, epoch: float | None = None, x: str = "step", log: bool = False,
+                 panels: tuple[str, ...] = (), control=None):  # fmt: skip
+        check_options(total, epoch, x)
+        self.total, self.x, self.log, self.panels, self.control = total, x, log, tuple(panels), control
+        self._epoch = epoch
+        self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
         self._series: dict[str, Series] = {}
         self._lock = threading.RLock()  # guards the series; never held while something is shown
         self._front = None
         self._pump: Pump | None = None
+        self._place = previous.Place([], 0, [])
+        self._source = None  # what fills the curve by itself: `watch.py`
         self._note = ""
         self._finished = False
-        self._started = time.perf_counter()
+        self._started, self._ended = clock(), None
 
     # -- what a training loop calls
 
     def add(self, step: float | None = None, **values: float) -> None:
-        """Append one number per name at `step` (default: the next one).
+        """Append one number per name at `step`. Default: the step that other names are at already, else the next one.
 
+        So `curve.add(loss=loss)` in each step and `curve.add(val_loss=...)` now and then stand at the same x.
         A value is anything that `float()` takes: a number, a 0-d array, a one-element Tensor. NaN and infinity are
         kept, drawn as a gap, and their first step is marked. Raises DTypeError for anything else.
         """
         numbers = {name: as_number(name, value) for name, value in values.items()}
-        at = None if step is None else as_number("step", step)
+        self.put(None if step is None else as_number("step", step), numbers)
+
+    def put(self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None) -> None:
+        """`add` for numbers that are floats already, at the `time.perf_counter` `when`; `zero` is where its series began."""
         with self._lock:
+            if self._front is None and not self._finished:
+                self._start()
             if at is None:
-                at = max((s.steps[-1] + 1 for s in self._series.values() if s.count), default=0.0)
+                at = max((s.steps[-1] for s in self._series.values() if s.count), default=0.0)
+                here = [self._series[name] for name in numbers if name in self._series]
+                at += any([s.count and s.steps[-1] >= at for s in here])
+            when = clock() if when is None else when
             for name, value in numbers.items():
                 series = self._series.get(name)
                 if series is None:
-                    series = self._series[name] = Series(name)
-                series.add(at, value)
+                    series = self._series[name] = Series(name, self._started if zero is None else zero)
+                series.add(at, value, when - series.zero)
             if self._finished:
                 return
-            if self._front is None:
-                self._start()
         self._pump.wake()
+
+    def mark(self, text: str = "") -> None:
+        """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by default."""
+        with self._lock:
+            at, seconds = self._now()
+            self._marks.append((at, seconds, text or str(len(self._marks) + 1)))
 
     @property
     def data(self) -> dict[str, tuple]:
@@ -67,32 +101,62 @@ class LossCurve:
         with self._lock:
             return {name: (s.steps.copy(), s.values.copy()) for name, s in self._series.items()}
 
+    def csv(self, path=None) -> str:
+        """All numbers as a table with the columns series, step, seconds, value; written to the file `path` if given."""
+        import csv
+        import io
+
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["series", "step", "seconds", "value"])
+        with self._lock:
+            for name, s in self._series.items():
+                writer.writerows([[name, f"{a:.17g}", f"{t:.6f}", repr(v)] for a, v, t in s.table[:, : s.count].T.tolist()])
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(out.getvalue())
+        return out.getvalue()
+
     def finish(self, note: str = "") -> None:
         """Show the last values and leave the still picture in place of the live one. Leaving the `with` block does this."""
+        if self._source is not None:
+            self._source.end()  # takes what is left, and listens no longer
         with self._lock:
             if self._finished:
                 return
-            self._finished = True
+            self._finished, self._ended = True, clock()
             self._note = note
             if self._front is None:
-                self._front = frontends.choose() if self._series else None
-        if self._pump is not None:
-            self._pump.stop()
-        if self._front is not None:
-            self._front.finish(self)
+                self._front = frontends.start(self) if self._series else None
+            self._place.keep([s.thin() for s in self._series.values() if s.count])
+        try:
+            if self._pump is not None:
+                self._pump.stop()
+        finally:  # an interrupt while it waits for the pump must not cost the picture
+            if self._front is not None:
+                self._front.finish(self)
+
+    def explore(self) -> None:
+        """Show the curve once more as a live canvas with hover values and a log scale, for a run that has ended."""
+        frontends.explore(self)
 
     def __enter__(self) -> LossCurve:
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
+        if self._source is not None:
+            self._source.begin()
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
+        if self._source is not None and kind is None:
+            self._source.wait()
         self.finish("" if kind is None else f"stopped by {kind.__name__}")
 
     def _start(self) -> None:
-        self._started = time.perf_counter()
-        self._front = frontends.choose()
+        self._started = clock()
+        self._place = previous.place()
+        self._front = frontends.start(self)
         self._pump = Pump(self)
 
     # -- what is shown
@@ -100,25 +164,65 @@ class LossCurve:
     def _update(self) -> None:
         self._front.update(self)
 
+    def _now(self) -> tuple[float, float]:
+        """The last step of all series, and its seconds."""
+        return max(((s.steps[-1], s.seconds[-1]) for s in self._series.values() if s.count), default=(0.0, 0.0))
+
+    def marks(self) -> list[tuple[float, float, str]]:
+        """(step, seconds, text) of every epoch's end, thinned out."""
+        marks = list(self._marks)
+        longest = self._longest()
+        if self._epoch and longest is not None:
+            ends = np.arange(1, int(longest.steps[-1] / self._epoch) + 1)
+            ends = ends[:: 1 + len(ends) // MARKS]
+            when = np.interp(ends * self._epoch, longest.steps, longest.seconds) if len(ends) else ends
+            marks += [(float(k * self._epoch), float(t), str(k)) for k, t in zip(ends.tolist(), when)]
+        return marks[:: 1 + len(marks) // (MARKS + 1)]
+
     def encode(self) -> bytes:
         """The decimated curve as the front end reads it."""
         from .series import encode
 
         with self._lock:
-            return encode(list(self._series.values()), self._status())
+            note = "" if self.control is not None else "use Kernel > Interrupt"
+            state = "ended" if self._finished else getattr(self.control, "state", "running")
+            return encode(list(self._series.values()), self._status(), self.panels, marks=self.marks(), note=note, state=state,
+                          controls=self.control is not None)  # fmt: skip
+
+    def encode_before(self) -> bytes:
+        """The same of the run before of the same cell, thinned; nothing where there was none."""
+        from .series import encode
+
+        return encode(self._place.before, "previous run") if self._place.before else b""
+
+    def _longest(self) -> Series | None:
+        return max((s for s in self._series.values() if s.count), key=lambda s: s.count, default=None)
 
     def _status(self) -> str:
-        longest = max(self._series.values(), key=lambda s: s.count, default=None)
-        if longest is None or not longest.count:
+        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`"""
+        longest = self._longest()
+        if longest is None:
             return ""
-        seconds = max(time.perf_counter() - self._started, 1e-9)
-        return f"step {number(longest.steps[-1])} · {number(round(longest.count / seconds, 1))} steps/s · {seconds:.0f} s"
+        step, seconds = longest.steps[-1], longest.seconds
+        spent = (self._ended or clock()) - self._started
+        rate = longest.count / max(spent, 1e-9)
+        if not self._finished:  # what it is now, where the run is long enough to tell
+            first = int(np.searchsorted(seconds, seconds[-1] - RECENT))
+            if seconds[-1] - seconds[first] > RECENT / 2:
+                rate = (longest.count - 1 - first) / (seconds[-1] - seconds[first])
+        parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
+        parts += [f"{number(round(rate, 1))} steps/s", duration(spent)]
+        if self.total and not self._finished and step > 0:
+            each = longest.count / step if step > 0 else 1.0
+            parts.append(f"{duration(max(self.total - step, 0) * each / max(rate, 1e-9))} left")
+        state = getattr(self.control, "state", "running")
+        return " · ".join(parts + ([state] if state == "paused" else []))
 
     def line(self) -> str:
         """Where the run is, in one line: `step 120  loss 0.0512  accuracy 0.991`."""
         with self._lock:
             last = max((s.steps[-1] for s in self._series.values() if s.count), default=None)
-            parts = [] if last is None else [f"step {number(last)}"]
+            parts = [] if last is None else [f"step {number(last)}" + (f" of {number(self.total)}" if self.total else "")]
             parts += [s.now() + (f" ({s.warning()})" if s.bad else "") for s in self._series.values()]
         return "  ".join(parts) or "no values yet"
 
@@ -137,15 +241,40 @@ class LossCurve:
         from .figure import draw
 
         with self._lock:
-            return draw(list(self._series.values()), self._note)
+            return draw(list(self._series.values()), self._note, self.panels, self._status(), self.marks(), self.x, self.log,
+                        self._place.before)  # fmt: skip
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def bundle(self) -> dict[str, str]:
+        """The still picture in all forms."""
         from minflow.views.html import picture_bundle
 
         try:
             return picture_bundle(self.svg(), f"Curves: {self.text()}", repr(self))
         except Exception as error:  # showing a thing must not break a cell
             return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        if self._front is not None and not self._finished:  # it is on the page already, and moves
+            return {"text/plain": f"{self!r}, live"}
+        return self.bundle()
+
+
+def check_options(total, epoch, x) -> None:
+    from minflow.core.errors import MinflowError
+
+    if x not in AXES:
+        raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)}, hint='x="step" or x="time"')
+    for name, value in (("total", total), ("epoch", epoch)):
+        if value is not None and not (isinstance(value, int | float) and value > 0):
+            raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
+
+
+def duration(seconds: float) -> str:
+    """`7 s`, `3 min 20 s`, `2 h 5 min`"""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def as_number(name: str, value) -> float:
@@ -177,6 +306,7 @@ class Pump:
         self.news = threading.Event()
         self.stopping = threading.Event()
         self.shown_at = -PERIOD
+        self.idle = 1.0  # seconds without news, after which it looks around by itself
         self.thread: threading.Thread | None = threading.Thread(target=self.run, name="minflow-curve", daemon=True)
         try:
             self.thread.start()
@@ -185,21 +315,35 @@ class Pump:
 
     def wake(self) -> None:
         if self.thread is not None:
-            self.news.set()
-        elif time.perf_counter() - self.shown_at >= PERIOD:
-            self.shown_at = time.perf_counter()
+            if not self.news.is_set():
+                self.news.set()
+        elif clock() - self.shown_at >= PERIOD:
+            self.shown_at = clock()
             self.show()
 
     def run(self) -> None:
         while not self.stopping.is_set():
-            if not self.news.wait(timeout=1.0):  # now and then: is there still somebody who holds the curve?
-                if self.curve() is None:
-                    return
+            fresh = self.news.wait(timeout=self.idle)
+            self.news.clear()
+            if self.stopping.is_set() or not self.look():
+                return
+            if not fresh and not self.news.is_set():
                 continue
             self.news.clear()
-            if self.stopping.is_set() or not self.show():
+            start = processor()
+            if not self.show():
                 return
-            self.stopping.wait(PERIOD)
+            self.stopping.wait(max(PERIOD, (processor() - start) / SHARE))
+
+    def look(self) -> bool:
+        """Is there still somebody who holds the curve? Takes what its source has, and ends the curve with it."""
+        curve = self.curve()
+        if curve is None:
+            return False
+        if curve._source is not None and not curve._source.look():
+            curve.finish(curve._source.note())
+            return False
+        return True
 
     def show(self) -> bool:
         curve = self.curve()

@@ -1,6 +1,7 @@
 """A named history of numbers, and the few points of it that a picture needs.
 
-Knows nothing of notebooks or drawing. Read next: `figure.py`, which draws series as a still picture.
+A series remembers what it has thinned out already, so that a long run costs no more per update than a short one. Knows
+nothing of notebooks or drawing. Read next: `figure.py`, which draws series as a still picture.
 """
 
 from __future__ import annotations
@@ -15,32 +16,37 @@ SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw on
 SPAN = 5  # how many of the MEANS windows one smoothed value covers
 
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
+SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; neither better nor worse
 
 
 class Series:
-    """The values of one name, in the order in which they came. Not thread-safe: the curve holds a lock."""
+    """The values of one name, in the order in which they came. Not thread-safe: the curve holds a lock.
 
-    def __init__(self, name: str):
-        self.name = name
+    zero: the `time.perf_counter` from which its times count.
+    """
+
+    def __init__(self, name: str, zero: float = 0.0):
+        self.name, self.zero = name, zero
         self.count = 0
-        self.table = np.empty((2, 256))  # steps, values; grown by doubling
-        self.bad: tuple[float, float] | None = None  # (step, value) of the first that is NaN or infinite
+        self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
+        self.bad: tuple[float, float, float] | None = None  # (step, value, seconds) of the first that is NaN or infinite
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
+        self.thinned, self.summed = Thinned(), Summed()
 
     @property
     def word(self) -> str:
         """The last word of the name: `loss` of `val_loss`. Series with the same word share a panel."""
         return self.name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
 
-    def add(self, step: float, value: float) -> None:
-        if self.count == self.table.shape[1]:
+    def add(self, step: float, value: float, seconds: float = 0.0) -> None:
+        at = self.count
+        if at == self.table.shape[1]:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
-        self.table[0, self.count] = step
-        self.table[1, self.count] = value
-        self.count += 1
+        self.table[:, at] = step, value, seconds
+        self.count = at + 1
         if value - value != 0.0:  # NaN or infinite
-            self.bad = self.bad or (step, value)
+            self.bad = self.bad or (step, value, seconds)
         elif self.best is None or self.sign * value < self.sign * self.best[0]:
             self.best = value, step
 
@@ -52,6 +58,16 @@ class Series:
     def values(self) -> np.ndarray:
         return self.table[1, : self.count]
 
+    @property
+    def seconds(self) -> np.ndarray:
+        return self.table[2, : self.count]
+
+    def across(self, x: str) -> np.ndarray:
+        """Where its values stand on the x axis: "step" or "time"."""
+        return self.steps if x == "step" else self.seconds
+
+    # ---- in words --------------------------------------------------------------------------------------------------
+
     def now(self) -> str:
         """`loss 0.0512`"""
         return f"{self.name} {number(self.values[-1])}" if self.count else f"{self.name} -"
@@ -59,7 +75,7 @@ class Series:
     def label(self) -> str:
         """`loss 0.0512 · lowest 0.048 at 688`"""
         text = self.now()
-        if self.best is not None and self.count > 1:
+        if self.best is not None and self.count > 1 and self.word not in SMALL:
             text += f" · {'highest' if self.sign < 0 else 'lowest'} {number(self.best[0])} at {number(self.best[1])}"
         return text
 
@@ -67,17 +83,116 @@ class Series:
         """`NaN from step 12`, or nothing."""
         return f"{number(self.bad[1])} from step {number(self.bad[0])}" if self.bad else ""
 
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values of at most POINTS values, spikes kept; what is not finite is NaN, a gap in the line."""
-        at = decimate(self.values, POINTS)
-        y = self.values[at]
-        return self.steps[at], np.where(np.isfinite(y), y, np.nan)
+    # ---- what is drawn ---------------------------------------------------------------------------------------------
 
-    def means(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Steps and values of the smoothed line, and over how many values each is the mean (0: no such line)."""
+    def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
+        """x and y of at most POINTS values, spikes kept; what is not finite is NaN, a gap in the line."""
+        at = self.thinned.indices(self.values, POINTS)
+        y = self.values[at]
+        return self.across(x)[at], np.where(np.isfinite(y), y, np.nan)
+
+    def means(self, x: str = "step") -> tuple[np.ndarray, np.ndarray, int]:
+        """x and y of the smoothed line, and over how many values each is the mean (0: no such line)."""
         if self.count < SMOOTH_FROM:
             return np.empty(0), np.empty(0), 0
-        return smooth(self.steps, self.values, MEANS)
+        steps, means, seconds, window = self.summed.means(self.table[:, : self.count], MEANS)
+        return (steps if x == "step" else seconds), means, window
+
+    def clock(self, limit: int = 24) -> list[list[float]]:
+        """A few (step, seconds) between which a line tells when a step was; none where steps do not grow.
+
+        Spread evenly, and on both sides of the longest waits, such as a pause.
+        """
+        steps, seconds = self.steps, self.seconds
+        n = len(steps)
+        at = np.unique(np.linspace(0, n - 1, min(n, limit)).astype(int)) if n else np.empty(0, int)
+        if n > limit:
+            recent = max(0, n - 100_000)  # a pause before that is between two of the points, as good as anything
+            waits = np.diff(seconds[recent:])
+            longest = recent + np.argpartition(waits, -4)[-4:]
+            at = np.unique(np.concatenate([at, longest, longest + 1]))
+        if (np.diff(steps[at]) <= 0).any():
+            return []
+        return [[float(f"{a:.9g}"), round(b, 3)] for a, b in zip(steps[at].tolist(), seconds[at].tolist())]
+
+    def thin(self) -> Series:
+        """A copy of the points that are drawn, for the next run to be compared with."""
+        copy = Series(self.name)
+        at = self.thinned.indices(self.values, POINTS // 2)
+        copy.table, copy.count = self.table[:, at], len(at)
+        return copy
+
+
+class Thinned:
+    """Indices of the least and the greatest value of each bucket; the buckets that are full are looked at once."""
+
+    def __init__(self) -> None:
+        self.size, self.full, self.found = 0, 0, np.empty(0, int)
+
+    def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
+        """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a gap."""
+        n = len(values)
+        if n <= limit:
+            return np.arange(n)
+        size = bucket_size(n, (limit - 4) // 2)
+        if size != self.size:
+            self.size, self.full, self.found = size, 0, np.empty(0, int)
+        full = n // size
+        if full > self.full:
+            new = extremes(values[self.full * size : full * size].reshape(-1, size)) + self.full * size
+            self.found, self.full = np.concatenate([self.found, new]), full
+        rest = values[full * size :]
+        tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.found[:0]
+        return np.unique(np.concatenate([[0, n - 1], self.found, tail]).astype(int))
+
+
+def bucket_size(n: int, buckets: int) -> int:
+    """The least power of two with which `buckets` buckets hold n values: it seldom changes while n grows."""
+    return 1 << (-(-n // buckets) - 1).bit_length()
+
+
+def extremes(rows: np.ndarray) -> np.ndarray:
+    """Indices, counted through all rows, of the least and the greatest finite value of each."""
+    finite = np.isfinite(rows)
+    start = np.arange(len(rows)) * rows.shape[1]
+    lowest = start + np.where(finite, rows, np.inf).argmin(1)
+    highest = start + np.where(finite, rows, -np.inf).argmax(1)
+    return np.concatenate([lowest, highest])
+
+
+class Summed:
+    """Sums over buckets of step, value, seconds and one; the buckets that are full are summed once."""
+
+    def __init__(self) -> None:
+        self.size, self.full, self.sums = 0, 0, np.empty((4, 0))
+
+    def means(self, table: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """At most `limit` means over overlapping windows: steps, values, seconds, and the number of values in a window.
+
+        Step and value are means of the same window, also where it is cut short at the ends, so the line has no false
+        start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it is.
+        """
+        n = table.shape[1]
+        size = bucket_size(n, limit)
+        if size != self.size:
+            self.size, self.full, self.sums = size, 0, np.empty((4, 0))
+        full = n // size
+        if full > self.full:
+            self.sums = np.concatenate([self.sums, summed(table[:, self.full * size : full * size], size)], axis=1)
+            self.full = full
+        rest = table[:, full * size :]
+        sums = np.concatenate([self.sums, summed(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
+        ones, count = np.ones(SPAN), sums.shape[1]
+        steps, values, seconds, finite = [np.convolve(row, ones)[SPAN // 2 : SPAN // 2 + count] for row in sums]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return steps / finite, values / finite, seconds / finite, SPAN * size
+
+
+def summed(table: np.ndarray, size: int) -> np.ndarray:
+    finite = np.isfinite(table[1])
+    rows = np.where(finite, table, 0.0)
+    with np.errstate(over="ignore"):
+        return np.concatenate([rows, finite[None].astype(float)]).reshape(4, -1, size).sum(2)
 
 
 def number(x: float) -> str:
@@ -89,68 +204,47 @@ def number(x: float) -> str:
 
 
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:
-    """Indices of at most `limit` values that draw the same line: the least and the greatest of each bucket.
-
-    The first and the last value are always there; a bucket without finite values keeps one of them, as a gap.
-    """
-    n = len(values)
-    if n <= limit:
-        return np.arange(n)
-    buckets = (limit - 2) // 2
-    size = -(-n // buckets)
-    finite = np.isfinite(values)
-    low = np.full(buckets * size, np.inf)
-    high = np.full(buckets * size, -np.inf)
-    low[:n] = np.where(finite, values, np.inf)
-    high[:n] = np.where(finite, values, -np.inf)
-    start = np.arange(buckets) * size
-    lowest = start + low.reshape(buckets, size).argmin(1)
-    highest = start + high.reshape(buckets, size).argmax(1)
-    at = np.unique(np.concatenate([[0, n - 1], lowest, highest]))
-    return at[at < n]
+    """Indices of at most `limit` values that draw the same line: the least and the greatest of each bucket."""
+    return Thinned().indices(values, limit)
 
 
 def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """At most `limit` means over overlapping windows: steps, values, and the number of values in a window.
-
-    Step and value are means of the same window, also where it is cut short at the ends, so the line has no false
-    start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it is.
-    """
-    size = -(-len(values) // limit)
-    starts = np.arange(0, len(values), size)
-    finite = np.isfinite(values)
-    ones = np.ones(SPAN)
-
-    def total(x: np.ndarray) -> np.ndarray:
-        sums = np.add.reduceat(np.where(finite, x, 0.0), starts)
-        return np.convolve(sums, ones)[SPAN // 2 : SPAN // 2 + len(sums)]
-
-    count = total(finite.astype(float))
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        return total(steps) / count, total(values) / count, SPAN * size
+    """Steps and values of at most `limit` means, and the number of values in a window."""
+    found = Summed().means(np.stack([steps, values, steps]), limit)
+    return found[0], found[1], found[3]
 
 
-def panels(series: list[Series]) -> list[str]:
-    """The titles of the panels, in order of appearance."""
-    return list(dict.fromkeys(s.word for s in series))
+def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
+    """The titles of the panels: those declared, then the others in order of appearance."""
+    return list(dict.fromkeys([*declared, *[s.word for s in series]]))
 
 
-def encode(series: list[Series], status: str) -> bytes:
+def rows(titles: list[str]) -> list[list[int]]:
+    """Which panels stand side by side: two to a row, then those of SMALL words in one row of strips."""
+    large = [i for i, title in enumerate(titles) if title not in SMALL]
+    small = [i for i, title in enumerate(titles) if title in SMALL]
+    return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
+
+
+def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **more) -> bytes:
     """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
 
-    For each series: n steps, n values, m steps of the means, m means.
+    For each series: n steps, n values, m steps of the means, m means. more: further entries of the header.
     """
-    titles, entries, arrays = panels(series), [], []
+    titles, entries, arrays = panels(series, declared), [], []
     for s in series:
         x, y = s.points()
         mx, my, window = s.means()
         arrays += [x, y, mx, my]
         entries.append(
-            {"panel": titles.index(s.word), "label": s.label(), "n": len(x), "m": len(mx), "window": window}
+            {"panel": titles.index(s.word), "name": s.name, "label": s.label(), "n": len(x), "m": len(mx), "window": window}
+            | ({"clock": clock} if (clock := s.clock()) else {})
             | ({"bad": s.bad[0], "warning": s.warning()} if s.bad else {})
         )
-    header = json.dumps({"status": status, "panels": titles, "series": entries}).encode()
-    header += b" " * (-len(header) % 4)
+    small = [i for i, title in enumerate(titles) if title in SMALL]
+    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "series": entries} | more
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 4)
     with np.errstate(over="ignore"):
         body = np.concatenate([np.empty(0), *arrays]).astype("<f4")
-    return len(header).to_bytes(4, "little") + header + body.tobytes()
+    return len(text).to_bytes(4, "little") + text + body.tobytes()

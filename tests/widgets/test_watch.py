@@ -1,0 +1,295 @@
+"""watch: curves that fill themselves from graphs, optimizers, jobs and runs, without a change to the loop."""
+
+import csv
+import io
+import math
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.core import events
+from minflow.core.errors import JobError, MinflowError
+from minflow_widgets import LossCurve, frontends, watch
+from minflow_widgets.watch import HELD
+
+
+class Front:
+    def __init__(self):
+        self.seen, self.finished = 0, 0
+
+    def update(self, curve):
+        self.seen += 1
+        curve.encode()
+
+    def finish(self, curve):
+        self.finished += 1
+        self.last = curve.bundle()
+
+
+@pytest.fixture(autouse=True)
+def front(monkeypatch):
+    front = Front()
+    monkeypatch.setattr(frontends, "choose", lambda: front)
+    flow.clear_default_session()
+    yield front
+    flow.clear_default_session()
+    assert not events.LISTENERS and not HELD
+
+
+def model_and_optimizer(lr=0.1):
+    flow.manual_seed(0)
+    model = nn.Linear(3, 2)
+    return model, flow.optim.SGD(model.parameters(), lr=lr)
+
+
+class Train(nn.Graph):
+    def __init__(self, model, optimizer, scheduler=None):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer, lr_sch=scheduler)
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+def job(annotation=tp.Numpy, rates=(0.1,), boundaries=()):
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((4, 3))) -> annotation:
+        loss = flow.math.reduce_mean(flow.math.square(flow.layers.dense(x, 2, name="fc")))
+        schedule = flow.optimizer.PiecewiseConstantScheduler(list(boundaries), list(rates))
+        flow.optimizer.SGD(schedule).minimize(loss)
+        return loss
+
+    return train_job
+
+
+X = np.ones((4, 3), np.float32)
+
+
+def test_a_graph(front):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer, flow.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5))
+    losses = []
+    with watch(train) as curve:
+        for _ in range(4):
+            losses.append(train(flow.from_numpy(X)).item())
+        curve.add(val_loss=7.0)
+    data = curve.data
+    assert data["loss"][1].tolist() == losses and data["loss"][0].tolist() == [1, 2, 3, 4]
+    assert data["lr"][1].tolist() == [0.1, 0.1, 0.05, 0.05]
+    assert data["val_loss"][0].tolist() == [4], "a value of an epoch stands at its last step"
+    assert data["gradient norm"][0].tolist()[0] == 1 and front.finished == 1
+
+
+def test_the_norm_is_that_of_all_gradients():
+    model, optimizer = model_and_optimizer()
+    with watch(model, optimizer) as curve:
+        loss = model(flow.from_numpy(X)).square().mean()
+        loss.backward()
+        optimizer.step()
+    wanted = math.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
+    same, again = model_and_optimizer()
+    train = Train(same, again)
+    with watch(train) as curve:
+        train(flow.from_numpy(X))
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
+    assert curve.data["loss"][1][0] == pytest.approx(loss.item())
+
+
+def test_an_optimizer_and_its_model():
+    model, optimizer = model_and_optimizer()
+    other_model, other = model_and_optimizer()
+    with watch(model, optimizer, gradients=False) as curve:
+        for i in range(3):
+            loss = model(flow.from_numpy(X)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            other.zero_grad()
+            other_model(flow.from_numpy(X)).sum().backward()  # of another model: not ours
+            other.step()
+    assert curve.data["loss"][1][2] == pytest.approx(loss.item()) and set(curve.data) == {"loss", "lr"}
+    assert curve.data["loss"][0].tolist() == [1, 2, 3]
+
+
+def test_an_optimizer_of_a_graph():
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    with watch(model, optimizer) as curve:
+        losses = [train(flow.from_numpy(X)).item() for _ in range(3)]
+    assert curve.data["loss"][1].tolist() == losses and curve.data["lr"][0].tolist() == [1, 2, 3]
+
+
+def test_a_sync_job():
+    train = job(rates=(0.1, 0.01), boundaries=(1,))
+    with watch(train) as curve:
+        losses = [float(train(X)) for _ in range(4)]
+        assert len(curve.data["loss"][1]) == 4, "a step of a sync job is there when its call returns"
+    assert curve.data["loss"][1].tolist() == losses
+    assert curve.data["lr"][1].tolist() == [0.1, 0.1, 0.01, 0.01]
+
+
+def test_an_async_job_is_waited_for():
+    train, seen = job(tp.Callback[tp.Numpy]), []
+    with watch(train) as curve:
+        for _ in range(20):
+            train(X)(lambda loss: seen.append(float(loss)))
+    assert curve.data["loss"][1].tolist() == seen and len(seen) == 20
+
+
+def test_two_jobs_side_by_side():
+    @flow.global_function()
+    def now(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
+        return flow.math.reduce_mean(x)
+
+    @flow.global_function()
+    def later(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
+        return flow.math.reduce_mean(x)
+
+    with watch(now, later, names=["sync", "async"]) as curve:
+        for _ in range(5):
+            now(X[0, :2])
+            time.sleep(0.01)
+        for _ in range(5):
+            later(X[0, :2])(lambda loss: None)
+    assert list(curve.data) == ["sync loss", "async loss"] and curve.x == "time"
+    seconds = [curve._series[name].seconds for name in curve.data]
+    assert all(0 <= s[0] < 0.04 for s in seconds) and seconds[0][-1] >= 0.04, "each from its own start"
+    assert curve.encode().count(b'"panel": 0') == 2, "both in one panel"
+
+
+def test_one_curve_for_two_parts():
+    train = job()
+    with LossCurve(x="time") as curve:
+        with watch(train, into=curve, names=["first"]):
+            train(X)
+        train(X)
+        with watch(train, into=curve, names=["second"]):
+            train(X)
+    assert [len(values) for _, values in curve.data.values()] == [1, 1, 1, 1]
+    assert list(curve.data) == ["first loss", "first lr", "second loss", "second lr"]
+
+
+def wait_for(condition, seconds=20):
+    end = time.perf_counter() + seconds
+    while not condition() and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert condition()
+
+
+def test_a_run(front):
+    train = job(tp.Callback[tp.Numpy], rates=(0.1, 0.01), boundaries=(2,))
+    run = flow.start(train, [X] * 3, epochs=2)
+    curve = watch(run)
+    run.result(30)
+    wait_for(lambda: front.finished)
+    assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
+    assert [m[0] for m in curve.marks()] == [3.0] and curve.total == 6
+    assert "step 6 of 6" in curve._status() and curve._note == ""
+    assert curve.data["lr"][1].tolist()[-2:] == [0.01, 0.01]
+
+
+def test_buttons_of_a_run(front):
+    go = threading.Event()
+    train = job(tp.Callback[tp.Numpy])
+    run = flow.start(train, [X] * 100_000, callback=lambda loss: go.wait(0.002))
+    curve = watch(run)
+    assert curve.control is run and b'"controls": true' in curve.encode()
+    wait_for(lambda: run.steps > 2)
+    run.pause()
+    assert "paused" in curve._status()
+    run.resume()
+    run.stop()
+    run.result(30)
+    wait_for(lambda: front.finished)
+    assert curve._note == "stopped" and len(curve.data["loss"][0]) == run.steps < 100_000
+
+
+def test_a_run_that_fails(front):
+    train = job(tp.Callback[tp.Numpy])
+    run = flow.start(train, [X, X, np.ones(7, np.float32)])
+    with pytest.raises(JobError), watch(run) as curve:
+        run.result(30)
+    assert len(curve.data["loss"][0]) == 2 and front.finished == 1 and curve._note.startswith(("stopped by JobError", "failed: "))
+
+
+def test_a_loop_without_buttons_says_what_to_use():
+    curve = LossCurve()
+    curve.add(1, loss=1.0)
+    assert b"use Kernel > Interrupt" in curve.encode() and b'"controls": false' in curve.encode()
+    curve.finish()
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_ends_it_cleanly(front, kind):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    with pytest.raises(kind), watch(train) as curve:
+        for i in range(10):
+            train(flow.from_numpy(X))
+            if i == 4:
+                raise kind
+    assert len(curve.data["loss"][0]) == 5 and f"stopped by {kind.__name__}" in repr(curve) and front.finished == 1
+
+
+def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    monkeypatch.setattr(LossCurve, "put", lambda *args, **kwargs: 1 / 0)
+    with watch(train):
+        assert train(flow.from_numpy(X)).item() > 0
+
+
+def test_what_cannot_be_watched():
+    model, _ = model_and_optimizer()
+    with pytest.raises(MinflowError, match="Linear"):
+        watch(model)
+    with pytest.raises(MinflowError, match="list"):
+        watch([1])
+    with pytest.raises(MinflowError, match="nothing"):
+        watch()
+    with pytest.raises(MinflowError, match="things *1"):
+        watch(job(), names=["a", "b"])
+    with pytest.raises(MinflowError, match="'wall'"):
+        LossCurve(x="wall")
+    with pytest.raises(MinflowError, match=r"total (.|\n)*got +0"):
+        LossCurve(total=0)
+
+
+def test_dicts_give_their_names():
+    class Two(nn.Graph):
+        def build(self, x):
+            return {"loss": x.mean(), "accuracy": x.max(), "logits": x}
+
+    graph = Two()
+    with watch(graph) as curve:
+        graph(flow.from_numpy(X))
+    assert {name: values.tolist() for name, (_, values) in curve.data.items()} == {"loss": [1.0], "accuracy": [1.0]}
+
+
+def test_csv(tmp_path):
+    with LossCurve() as curve:
+        curve.add(1, loss=0.1, **{'a,"b"': 2.0})
+        curve.add(2, loss=float("nan"))
+    text = curve.csv(tmp_path / "run.csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(r["series"], r["step"], r["value"]) for r in rows] == [("loss", "1", "0.1"), ("loss", "2", "nan"), ('a,"b"', "1", "2.0")]
+    assert (tmp_path / "run.csv").read_text() == text
+
+
+def test_nobody_is_told_outside_of_the_block():
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    curve = watch(train)
+    assert not events.LISTENERS
+    with curve:
+        assert events.LISTENERS
+    assert not events.LISTENERS

@@ -1,0 +1,388 @@
+"""watch: a curve that follows a training run by itself, by one line and without a change to the loop.
+
+    with watch(graph) as curve: ...            # an nn.Graph
+    with watch(model, optimizer) as curve: ... # eager
+    with watch(job) as curve: ...              # a job function; two of them side by side: watch(sync_job, async_job)
+    watch(run)                                 # what flow.start gave: the cell returns, the buttons pause and stop it
+
+Listens to the engine's events, which cost one test where nobody listens; knows nothing of how a curve is shown.
+Read next: `loss_curve.py`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from contextlib import ExitStack
+
+import numpy as np
+
+from minflow.core import events
+from minflow.core.errors import MinflowError
+from minflow.core.tensor import Tensor
+from minflow.job.events import JobStepped
+from minflow.job.function import Job
+from minflow.job.run import Run
+from minflow.job.stream import STREAM
+from minflow.nn.graph.compiled import GraphRan
+from minflow.nn.graph.graph import Graph
+from minflow.nn.module import Module
+
+from .loss_curve import PERIOD, SHARE, LossCurve, clock
+
+HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
+LARGE = 100_000  # values of a result, above which its mean is not taken
+
+
+def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradients=True, into=None):
+    """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
+
+    What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate and the norm of all gradients
+    together, which is taken at most ten times a second. Several things stand side by side, told apart by their names or
+    by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a LossCurve to fill; then leaving the
+    `with` block ends the watching, not the curve. Raises MinflowError for anything that has no steps.
+    """
+    models = [thing for thing in things if isinstance(thing, Module)]
+    others = [thing for thing in things if not isinstance(thing, Module)]
+    sources = [source_of(thing, gradients) for thing in others]
+    if not sources:
+        raise MinflowError("watch has nothing that takes steps", values={"got": ", ".join(map(described, things)) or "nothing"},
+                           hint="with watch(model, optimizer), watch(graph), watch(job) or watch(run)")  # fmt: skip
+    if names is not None and len(names) != len(sources):
+        raise MinflowError("watch: names is a list with a name for each", values={"names": names, "things": len(sources)},
+                           hint='names=["sync", "async"]')  # fmt: skip
+    if len(sources) > 1 or names is not None:
+        for i, source in enumerate(sources):
+            source.prefix = f"{names[i] if names is not None else unique(sources, i)} "
+    if models and len(sources) == 1 and isinstance(sources[0], OptimizerSource):
+        sources[0].parameters = [p for model in models for p in model.parameters()]
+    runs = [source.run for source in sources if isinstance(source, RunSource)]
+    if into is not None:
+        return Filling(into, Sources(into, sources))
+    if total is None and len(runs) == 1 and hasattr(runs[0].loader, "__len__"):
+        total = len(runs[0].loader) * runs[0].epochs or None
+    curve = LossCurve(total=total, epoch=epoch, x=x or ("time" if len(sources) > 1 else "step"), log=log,
+                      panels=tuple(dict.fromkeys([word for source in sources for word in source.panels])),
+                      control=runs[0] if len(runs) == len(sources) == 1 else None)  # fmt: skip
+    curve._source = Sources(curve, sources)
+    if runs and len(runs) == len(sources):
+        HELD.add(curve)
+        curve.__enter__()
+    return curve
+
+
+def source_of(thing, gradients: bool) -> Source:
+    if isinstance(thing, Graph):
+        return GraphSource(thing, gradients)
+    if isinstance(thing, Job):
+        return JobSource(thing)
+    if isinstance(thing, Run):
+        return RunSource(thing)
+    if hasattr(thing, "param_groups") and hasattr(thing, "stepped"):
+        return OptimizerSource(thing, gradients)
+    raise MinflowError("watch does not know what this is", values={"got": described(thing)},
+                       hint="an nn.Graph, a job function, what flow.start gave, or a model and its optimizer")  # fmt: skip
+
+
+def described(thing) -> str:
+    return f"{type(thing).__name__} {getattr(thing, 'name', '')}".strip()[:60]
+
+
+def unique(sources: list, i: int) -> str:
+    """The name of a source among others."""
+    name, same = sources[i].name, [k for k, source in enumerate(sources) if source.name == sources[i].name]
+    return name if len(same) == 1 else f"{name} {same.index(i) + 1}"
+
+
+class Sources:
+    """What fills one curve: listens from `begin` to `end`."""
+
+    def __init__(self, curve: LossCurve, sources: list):
+        self.curve, self.sources, self.listening = curve, sources, None
+        self.polled = [source for source in sources if isinstance(source, RunSource)]
+        for source in sources:
+            source.curve = curve
+
+    def begin(self) -> None:
+        if self.listening is not None:
+            return
+        self.listening = ExitStack()
+        for source in self.sources:
+            for kind, listener in source.listeners().items():
+                self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
+        if self.polled and self.curve._pump is not None:
+            self.curve._pump.idle = PERIOD
+            self.curve._pump.wake()
+
+    def look(self) -> bool:
+        """Take what came; False where all has ended."""
+        if self.listening is None:
+            return True
+        over = [source.take() for source in self.polled]
+        return len(over) < len(self.sources) or not all(over)
+
+    def wait(self) -> None:
+        """Until what was submitted has landed."""
+        for source in self.sources:
+            source.wait()
+
+    def end(self) -> None:
+        HELD.discard(self.curve)
+        if self.listening is not None:
+            self.listening.close()
+            for source in self.polled:
+                source.take()
+
+    def note(self) -> str:
+        """What is to be told at the end."""
+        return "; ".join([note for source in self.sources if (note := source.note())])
+
+
+class Filling:
+    """A `with` block in which a curve of the caller is filled."""
+
+    def __init__(self, curve: LossCurve, sources: Sources):
+        self.curve, self.sources = curve, sources
+
+    def __enter__(self) -> LossCurve:
+        self.sources.begin()
+        return self.curve
+
+    def __exit__(self, kind, error, traceback) -> None:
+        if kind is None:
+            self.sources.wait()
+        self.sources.end()
+
+
+class Source:
+    """One thing that is watched. prefix: of the names of its series.  panels: words of them, known in advance."""
+
+    panels: tuple[str, ...] = ("loss",)
+
+    def __init__(self, name: str):
+        self.name, self.prefix, self.problem = name, "", ""
+        self.curve: LossCurve | None = None
+        self.zero: float | None = None
+
+    def listeners(self) -> dict:
+        return {}
+
+    def safely(self, listener):
+        """What is watched goes on, whatever goes wrong here; the curve tells it at its end."""
+
+        def heard(event) -> None:
+            try:
+                listener(event)
+            except Exception as error:
+                self.problem = f"{self.name} is not watched well: {type(error).__name__}: {error}"
+
+        return heard
+
+    def put(self, step: float, numbers: dict[str, float], when: float | None = None) -> None:
+        when = clock() if when is None else when
+        if self.zero is None:
+            self.zero = when if self.prefix else self.curve._started
+        if self.prefix:
+            numbers = {self.prefix + name: value for name, value in numbers.items()}
+        if numbers:
+            self.curve.put(step, numbers, when, self.zero)
+
+    def wait(self) -> None:
+        pass
+
+    def note(self) -> str:
+        return self.problem
+
+
+class Norm:
+    """The norm of all gradients together, as often as it costs no more than its share of the time."""
+
+    def __init__(self) -> None:
+        self.due = 0.0
+
+    def of(self, arrays) -> dict[str, float]:
+        """arrays: a function that gives them. Nothing where it is not due."""
+        start = clock()
+        if start < self.due:
+            return {}
+        flat = [a.ravel() for a in arrays() if a is not None]
+        total = sum([float(np.vdot(a, a).real) for a in flat])
+        self.due = start + max(PERIOD, (clock() - start) / SHARE)
+        return {"gradient norm": total**0.5} if flat else {}
+
+
+class OptimizerSource(Source):
+    """Steps of an optimizer, in eager code or of a graph; the loss is what backward() started from since the step before."""
+
+    def __init__(self, optimizer, gradients: bool):
+        super().__init__(type(optimizer).__name__)
+        self.optimizer, self.norm = optimizer, Norm() if gradients else None
+        self.parameters = None
+        self.losses: dict[int, list[float]] = {}  # of each thread
+        self.panels = ("loss", "lr", "norm") if gradients else ("loss", "lr")
+
+    def listeners(self) -> dict:
+        return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}
+
+    def backward(self, event) -> None:
+        found = [t.array.item() for t in event.outputs if t.array is not None and t.array.size == 1]
+        if found:
+            self.losses.setdefault(threading.get_ident(), []).extend(found)
+
+    def stepped(self, event) -> None:
+        losses = self.losses.pop(threading.get_ident(), None)
+        if event.optimizer is not self.optimizer:
+            return
+        numbers = {"loss": sum(losses) / len(losses)} if losses else {}
+        numbers |= rates(event.lr)
+        if self.norm is not None and losses:
+            numbers |= self.norm.of(self.gradients)
+        self.put(event.step, numbers)
+
+    def gradients(self):
+        return [p.grad.array for p in self.parameters or self.optimizer.parameters() if p.grad is not None]
+
+    def ran(self, event) -> None:
+        if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
+            numbers = numbers_of(event.result, True)
+            if self.norm is not None:
+                numbers |= self.norm.of(lambda: [g.numpy() for g in event.graph.grads.values()])
+            self.put(self.optimizer.steps, numbers)
+
+
+class GraphSource(Source):
+    """Calls of an nn.Graph."""
+
+    def __init__(self, graph: Graph, gradients: bool):
+        super().__init__(graph.name)
+        self.graph, self.lr, self.count = graph, {}, 0
+        self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
+        self.panels = ("loss", *(["lr"] if graph.training else []), *(["norm"] if self.norm else []))
+
+    def listeners(self) -> dict:
+        return {GraphRan: self.ran} | ({events.StepDone: self.stepped} if self.graph.training else {})
+
+    def stepped(self, event) -> None:
+        if event.optimizer is self.graph.optimizers[0][0]:
+            self.lr = rates(event.lr)
+
+    def ran(self, event) -> None:
+        if event.graph is not self.graph:
+            return
+        self.count += 1
+        numbers = numbers_of(event.result, self.graph.training)
+        if not numbers:
+            self.problem = f"{self.name} gives no number to draw: return the loss from build"
+        numbers |= self.lr
+        if self.norm is not None:
+            numbers |= self.norm.of(lambda: [g.numpy() for g in self.graph.grads.values()])
+        self.put(event.step or self.count, numbers)
+
+
+class JobSource(Source):
+    """Steps of a job function; heard on the worker."""
+
+    def __init__(self, job: Job):
+        super().__init__(job.name)
+        self.job, self.rate = job, True
+        self.panels = ("loss", "lr") if job.training else ("loss",)
+
+    def listeners(self) -> dict:
+        return {JobStepped: self.stepped}
+
+    def stepped(self, event) -> None:
+        if event.name != self.job.name:
+            return
+        if self.zero is None and self.prefix:
+            self.zero = event.record.submitted
+        numbers = numbers_of(event.result, self.job.training)
+        if not numbers:
+            self.problem = f"{self.name} gives no number to draw: return the loss"
+        self.put(event.number, numbers | self.lr(), event.record.ended)
+
+    def lr(self) -> dict[str, float]:
+        """The learning rate of the training step that has just ended."""
+        plan = self.job.compiled
+        rate = getattr(plan, "rate", None)
+        if not self.rate or rate is None:
+            return {}
+        try:
+            return {"lr": float(rate(max(self.job.steps - 1, 0)))}
+        except Exception:  # a schedule that is an input of the job
+            self.rate = False
+            return {}
+
+    def wait(self) -> None:
+        if STREAM.thread is not threading.current_thread():
+            STREAM.idle()
+
+
+class RunSource(JobSource):
+    """A run of flow.start: its values are taken by the pump, so that the run itself is not slowed down."""
+
+    def __init__(self, run: Run):
+        super().__init__(run.job)
+        self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, threading.Lock()
+
+    def stepped(self, event) -> None:
+        if event.owner is self.run:
+            self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after it is told of here
+
+    def take(self) -> bool:
+        """Put what has landed since the last time; True once the run has ended."""
+        run = self.run
+        over = run.done()
+        with self.taking:
+            self.zero = run.started
+            for i in range(self.seen, len(run.values)):
+                self.put(i + 1, {"loss": run.values[i]} | self.rates.pop(i, {}), run.times[i])
+                self.seen = i + 1
+            while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
+                at = run.starts[self.epochs]
+                with self.curve._lock:
+                    self.curve._marks.append((float(at), run.times[at - 1] - run.started, str(self.epochs)))
+                self.epochs += 1
+        return over
+
+    def wait(self) -> None:
+        self.run.over.wait()
+
+    def note(self) -> str:
+        if self.run.state == "failed":
+            return f"failed: {str(self.run.error).splitlines()[0]}"
+        return "stopped" if self.run.state == "stopped" else self.problem
+
+
+def rates(lr: tuple[float, ...]) -> dict[str, float]:
+    """The learning rates of the groups; several that are equal as one."""
+    if len(set(lr)) == 1:
+        return {"lr": lr[0]}
+    return {f"group {i} lr": value for i, value in enumerate(lr)}
+
+
+def numbers_of(result, training: bool) -> dict[str, float]:
+    """name -> number of what a step gave: one number is "loss"; of a training step the first array is, by its mean."""
+    if isinstance(result, dict):
+        entries = [(str(name), value) for name, value in result.items()]
+    elif isinstance(result, list | tuple):
+        entries = [("loss" if i == 0 else f"value{i}", value) for i, value in enumerate(result)]
+    else:
+        entries = [("loss", result)]
+    found = {}
+    for i, (name, value) in enumerate(entries):
+        array = value.array if isinstance(value, Tensor) else value
+        if not isinstance(array, np.ndarray | np.generic | int | float):
+            continue
+        size = getattr(array, "size", 1)
+        if size == 1:
+            found[name] = float(array.item() if hasattr(array, "item") else array)
+        elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":
+            found[name] = float(array.mean())
+    return found
+
+
+@atexit.register
+def leave() -> None:
+    """A program that ends while a run is watched leaves the curve as it is then."""
+    for curve in tuple(HELD):
+        curve.finish("the program ended")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.ir import Graph, Node, Source, Value, where_text
+from ..core.ir import Freed, Graph, Node, Source, Value, where_text
 from ..core.spec import DType
 
 SHOWN = 8  # elements, up to which a tensor's numbers are written out
@@ -154,10 +154,18 @@ def record_of(x: Any, **options) -> Record | None:
 # ---- the tape ------------------------------------------------------------------------------------------------------
 
 
-def tape_record(tensor: Any, *, values: bool = False, names: Mapping[int, str] | None = None, title: str = "") -> TapeRecord:
-    """The tape of a tensor. values: with numbers and gradients of leaves and of the tensor itself.
+def tape_record(
+    tensor: Any,
+    *,
+    values: bool = False,
+    names: Mapping[int, str] | None = None,
+    title: str = "",
+    tensors: Mapping[str, Any] | None = None,
+) -> TapeRecord:
+    """The tape of a tensor. values: with numbers and gradients of leaves, of the tensor itself and of `tensors`.
 
-    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.
+    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.  tensors: the learner's own
+    variables, name -> tensor: what was computed on the way and still has a name.
     """
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
@@ -167,6 +175,7 @@ def tape_record(tensor: Any, *, values: bool = False, names: Mapping[int, str] |
     order = walk([value.node])
     ids = {node: f"n{i}" for i, node in enumerate(order)}
     users = first_users(order)
+    named = named_results(tensors) if values and tensors else {}
     nodes = []
     for node in order:
         if isinstance(node, Source):
@@ -175,8 +184,24 @@ def tape_record(tensor: Any, *, values: bool = False, names: Mapping[int, str] |
             record = op_record(node, ids)
         if values and node is value.node:
             record = with_numbers(record, tensor, not isinstance(node, Source))
+        elif node in named:
+            name, held = named[node]
+            record = with_numbers(record, held, True)
+            record = replace(record, value=f"{name} = {record.value}")
         nodes.append(record)
-    return TapeRecord(tuple(nodes), ids[value.node], value.index, title)
+    freed = next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values else None
+    note = f"backward ran at {where_text(freed)}; h.retain_grad() before it keeps the gradient of a computed h too" if freed else ""
+    return TapeRecord(tuple(nodes), ids[value.node], value.index, title, note)
+
+
+def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
+    """The node that computed it -> (name, tensor), for the tensors that were computed."""
+    found: dict[Node, tuple[str, Any]] = {}
+    for name, x in tensors.items():
+        node = getattr(getattr(x, "value", None), "node", None)
+        if node is not None and not isinstance(node, Source) and len(node.out_specs) == 1 and x.alias is None:
+            found.setdefault(node, (name, x))
+    return found
 
 
 def walk(roots: Iterable[Node]) -> list[Node]:
@@ -255,16 +280,26 @@ def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -
 
 
 def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
-    from dataclasses import replace
-
     if tensor is None:
         return replace(record, value="(its tensor is gone)")
-    # Tensor.grad warns for what is no leaf and keeps none; then there is nothing to show.
     is_leaf = record.kind == "leaf"
-    grad = getattr(tensor, "grad", None) if gradient and is_leaf else getattr(tensor, "_grad", None)
-    return replace(
-        record, value=numbers_text(tensor.array), grad=numbers_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
-    )
+    grad = getattr(tensor, "gradient", None) if gradient else None
+    told = gradient_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
+    return replace(record, value=numbers_text(tensor.array), grad=told)
+
+
+def gradient_text(array: Any) -> str:
+    """The numbers of a gradient, of a large one with its norm; zeros are worth a word, for nothing learns from them."""
+    text = numbers_text(array)
+    if array is None or array.size <= SHOWN:
+        return text
+    import numpy as np
+
+    array = np.asarray(array.get() if hasattr(array, "get") else array)
+    if not array.any():
+        return "all 0"
+    with np.errstate(all="ignore"):
+        return f"{text}, norm {np.sqrt(np.square(array, dtype=np.float64).sum()):.4g}"
 
 
 def numbers_text(array: Any) -> str:

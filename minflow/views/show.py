@@ -6,6 +6,7 @@ Also the renderer behind `core.display.Display`. Read next: `records.py`, what i
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,21 @@ from ..core.errors import DTypeError
 from .dot import dot_text
 from .fold import BOXES, LINES
 from .html import module_html, picture_bundle
-from .records import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, learner_names, names_in, record_of
+from .images import ImagesRecord, images_html, images_png, images_record, images_text
+from .records import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, names_in, record_of
 from .svg import export, render_svg
-from .tensor_card import TINY, tensor_record
-from .tensor_picture import tensor_html
+from .tape_memory import MemoryRecord, learner_tensors, memory_html, memory_record, memory_svg, memory_text, tensors_in
+from .tensor_card import TINY, TensorRecord, tensor_record, tensor_text
+from .tensor_picture import tensor_html, tensor_svg
 from .text import graph_text, module_text, parts_text, tape_text
+
+
+# Records of a tensor's numbers, images and memory: how each is told, drawn, and shown in a notebook.
+FORMS: dict[type, tuple[Callable, Callable | None, Callable]] = {
+    TensorRecord: (tensor_text, tensor_svg, lambda record: tensor_html(record, always=True)),
+    ImagesRecord: (images_text, None, images_html),
+    MemoryRecord: (memory_text, memory_svg, memory_html),
+}
 
 
 class View:
@@ -34,7 +45,9 @@ class View:
 
     @property
     def dot(self) -> str:
-        """The record as DOT text, the language of Graphviz; a module tree has none."""
+        """The record as DOT text, the language of Graphviz; only tapes and graphs have one."""
+        if type(self.record) in FORMS:
+            raise DTypeError("numbers, images and memory have no DOT text", hint="show(x) draws the tape; .svg, .text")
         if isinstance(self.record, ModuleRecord):
             raise DTypeError("a tree of modules is shown as a tree, it has no DOT text", hint="show(model(x)) draws the tape of a result")
         if isinstance(self.record, PartsRecord):
@@ -44,12 +57,20 @@ class View:
     @property
     def svg(self) -> str:
         """The picture."""
+        if type(self.record) in FORMS:
+            draw = FORMS[type(self.record)][1]
+            if draw is None:
+                raise DTypeError("images have no SVG", hint='picture(x, images=True).save("x.png")')
+            return draw(self.record)
         return render_svg(self.dot)[0]
 
     def save(self, path: str | Path) -> None:
         """Write the view to a file: the suffix says how (.svg, .dot, .txt, .html, and with Graphviz .png, .pdf)."""
         path = Path(path)
         kind = path.suffix[1:].lower()
+        if kind == "png" and isinstance(self.record, ImagesRecord):
+            path.write_bytes(images_png(self.record))
+            return
         if kind in ("png", "pdf"):
             path.write_bytes(export(self.dot, kind))
             return
@@ -69,6 +90,8 @@ class View:
             return {"text/html": module_html(self.record), "text/plain": self.text}
         if not self.record.nodes:
             return {"text/plain": self.text}
+        if type(self.record) in FORMS:
+            return {"text/html": FORMS[type(self.record)][2](self.record), "text/plain": self.text}
         if isinstance(self.record, PartsRecord):
             bundles = [View(part, self.boxes, self.lines).bundle() for part in self.record.parts]
             return {**bundles[0], "text/html": "".join(b.get("text/html", "") for b in bundles), "text/plain": self.text}
@@ -86,6 +109,8 @@ class View:
 
 
 def text_of(record: Record, lines: int = LINES) -> str:
+    if type(record) in FORMS:
+        return FORMS[type(record)][0](record)
     if isinstance(record, ModuleRecord):
         return module_text(record)
     if isinstance(record, PartsRecord):
@@ -93,30 +118,61 @@ def text_of(record: Record, lines: int = LINES) -> str:
     return tape_text(record, lines) if isinstance(record, TapeRecord) else graph_text(record, lines)
 
 
-def picture(x: Any, *, values: bool = False, boxes: int = BOXES, names: dict[str, Any] | None = None) -> View:
-    """The View of a Tensor's tape, a Graph, a Module or a record, without showing it.
+def picture(
+    x: Any,
+    *,
+    values: bool = False,
+    numbers: bool = False,
+    images: bool = False,
+    memory: bool = False,
+    boxes: int = BOXES,
+    names: dict[str, Any] | None = None,
+) -> View:
+    """The View of a Tensor's tape, a Graph, a Module or a record, without showing it. Arguments: see `show`."""
+    return view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory)
 
-    values: with the numbers and gradients of leaves.  boxes: fold the picture to so many.  names: name -> tensor, for
-    leaves; default: the variables of the caller. Raises DTypeError for what has no picture.
-    """
-    return view_of(x, values, boxes, learner_names() if names is None else names_in(names))
 
-
-def view_of(x: Any, values: bool, boxes: int, names: dict[int, str]) -> View:
-    record = record_of(x, values=values, names=names)
+def view_of(
+    x: Any, values: bool, boxes: int, tensors: dict[str, Any], numbers: bool = False, images: bool = False, memory: bool = False
+) -> View:
+    if numbers + images + memory:
+        return View(record_of_tensor(x, numbers, images, memory, tensors))
+    record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
     if record is None:
         raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor (its tape), a Module or a Graph")
     return View(record, boxes)
 
 
-def show(x: Any, *, values: bool = False, boxes: int = BOXES, names: dict[str, Any] | None = None) -> None:
+def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any]):
+    """Its numbers, its images or the memory of its tape: one of the three."""
+    asked = [name for name, wanted in (("numbers", numbers), ("images", images), ("memory", memory)) if wanted]
+    if len(asked) > 1:
+        raise DTypeError(f"show: {' and '.join(asked)} at once", hint="one call for each")
+    if not (hasattr(x, "spec") and hasattr(x, "array")) and not (images and hasattr(x, "__array__")):
+        raise DTypeError(f"show({asked[0]}=True) takes a Tensor, not {type(x).__name__}", hint="show(model(x), memory=True)")
+    return tensor_record(x) if numbers else images_record(x) if images else memory_record(x, tensors)
+
+
+def show(
+    x: Any,
+    *,
+    values: bool = False,
+    numbers: bool = False,
+    images: bool = False,
+    memory: bool = False,
+    boxes: int = BOXES,
+    names: dict[str, Any] | None = None,
+) -> None:
     """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
 
-    It shows at once, wherever in a cell it stands. values: with the numbers and gradients of leaves, where there are
-    any.  boxes: fold the picture to so many boxes.  names: name -> tensor, for leaves; default: the variables of the
-    caller. Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
+    It shows at once, wherever in a cell it stands. Of a Tensor also, instead of its tape: numbers, the numbers as a heat
+    map with their statistics;  images, the images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps
+    in memory, for which operation and until when.
+    values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
+    boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
+    Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
     """
-    view = view_of(x, values, boxes, learner_names() if names is None else names_in(names))
+    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         print(view.text)

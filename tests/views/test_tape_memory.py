@@ -1,0 +1,160 @@
+"""What the tape keeps: every byte is there, for the operation that reads it, until the backward that frees it."""
+
+import gc
+import re
+import tracemalloc
+import xml.etree.ElementTree as tree
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import DTypeError
+from minflow.views.show import picture, show
+from minflow.views.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text
+
+
+def without_lines(text: str) -> str:
+    return re.sub(r"test_tape_memory\.py:\d+", "FILE:LINE", text)
+
+
+def test_the_table(golden):
+    w = flow.ones(50, 40, requires_grad=True)
+    x = flow.ones(30, 50)
+    h = (x @ w).tanh()
+    loss = (h * h).exp().sum()
+    view = picture(loss, memory=True, names={"w": w, "x": x, "h": h, "loss": loss})
+    golden("tape_memory", without_lines(view.text))
+    loss.backward()
+    after = picture(loss, memory=True, names={"w": w, "loss": loss})
+    assert re.fullmatch(r"tape of loss float32\[\]: keeps no arrays any more; backward at test_tape_memory\.py:\d+ let go what 4 "
+                        r"operations had saved\n\(besides the tape, \.grad of 1 leaf holds 8,000 bytes\)", after.text)
+
+
+def test_the_bytes_are_those_that_the_process_holds():
+    """tracemalloc sees the arrays of numpy: what is freed with the tape is what the record says that only it holds."""
+    w = flow.randn(300, 300, requires_grad=True)
+
+    def forward():
+        y = w
+        for _ in range(5):
+            y = (y @ w).tanh()
+        return y.sum()
+
+    forward()  # what is made once is made now
+    tracemalloc.start()
+    try:
+        loss = forward()
+        gc.collect()
+        record = memory_record(loss, {"w": w, "loss": loss})
+        before = tracemalloc.get_traced_memory()[0]
+        del loss
+        gc.collect()
+        freed = before - tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert record.alone == 5 * 300 * 300 * 4 and record.total - record.alone == w.nbytes
+    assert record.alone <= freed < record.alone + 40_000
+
+
+def test_backward_frees_in_the_order_that_is_said():
+    x = flow.randn(100, requires_grad=True)
+    a = x.tanh()
+    b = a.exp()
+    record = memory_record(b.sum())
+    steps = {row.keepers[0].partition(":")[0]: row.step for row in record.rows}
+    assert steps == {"exp": 2, "tanh": 3} and record.operations == 3
+
+
+def test_a_view_keeps_all_of_its_storage():
+    big = flow.randn(1000, 1000)
+    x = flow.randn(10, requires_grad=True)
+    y = (x * big[0, :10]).sum()
+    del big
+    row = memory_record(y).rows[0]
+    assert row.nbytes == 4_000_000 and row.used == 40 and "of all these bytes 40 are read" in memory_text(memory_record(y))
+
+
+def test_one_array_kept_twice_counts_once():
+    x = flow.randn(50, requires_grad=True)
+    y = x.tanh()
+    record = memory_record((y * y).sum())
+    assert record.total == 200 and len(record.rows) == 1 and record.rows[0].keepers[0].startswith("mul: input b and input a")
+
+
+def test_retain_graph_keeps_and_a_function_tells_what_it_saved():
+    class Square(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 2 * x * g
+
+    x = flow.randn(25, requires_grad=True)
+    y = Square.apply(x.exp()).sum()
+    y.backward(retain_graph=True)
+    record = memory_record(y)
+    assert any("saved by its forward" in keeper for row in record.rows for keeper in row.keepers) and not record.freed
+    y.backward()
+    assert not memory_record(y).rows and memory_record(y).freed >= 1
+
+
+def test_nothing_recorded_and_nothing_read():
+    assert headline(memory_record(flow.ones(3))) == "tape of float32[3]: keeps nothing; no operation is recorded"
+    x = flow.ones(30, requires_grad=True)
+    assert "the gradient rules of its 2 operations read none" in headline(memory_record((x + 1).sum()))
+    assert "text/html" not in picture(flow.ones(3), memory=True).bundle()
+
+
+def test_a_long_tape_is_summed_up_without_recursion():
+    x = y = flow.ones(100, requires_grad=True)
+    for _ in range(20_000):
+        y = y.tanh()
+    view = picture(y, memory=True, names={})
+    assert f"{20_000 - ROWS:,} smaller arrays" in view.text and len(view.text) < 5000 and len(view.bundle()["text/html"]) < 20_000
+    assert x.requires_grad
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a\nb\x1b[31m", "' onload='x", "]]>", "&amp;"])
+def test_hostile_names_stay_text(name):
+    layer = nn.Parameter(flow.randn(50))
+    layer.label = name
+    view = picture((layer * layer).sum(), memory=True, names={})
+    html = view.bundle()["text/html"]
+    tree.fromstring(memory_svg(view.record))
+    assert "<script" not in html + view.svg and "onload='x" not in html + view.svg and "\x1b" not in view.text + html
+
+
+def test_show_takes_one_kind_at_a_time(capsys):
+    x = flow.ones(4, 5, requires_grad=True)
+    show(x * x, memory=True)
+    assert "also held by" in capsys.readouterr().out
+    with pytest.raises(DTypeError, match="images and memory at once"):
+        show(x, images=True, memory=True)
+    with pytest.raises(DTypeError, match=r"memory=True\) takes a Tensor, not Linear"):
+        show(nn.Linear(2, 3), memory=True)
+
+
+def test_values_name_what_the_learner_kept_with_its_gradient():
+    w = flow.tensor(np.linspace(-1, 1, 12).reshape(3, 4), requires_grad=True)
+    h = (w * 2).tanh()
+    h.retain_grad()
+    dead = h.relu() * 0
+    loss = (h + dead).sum()
+    text = picture(loss, values=True, names={"w": w, "h": h, "dead": dead}).text
+    assert "value h = -0.964 .. 0.964" in text and "value dead = 0 .. 0" in text and "none yet" in text
+    loss.backward()
+    text = picture(loss, values=True, names={"w": w, "h": h}).text
+    assert "grad 1 .. 1, mean 1, norm 3.464" in text and "none yet" not in text and "(backward ran at test_tape_memory.py:" in text
+
+
+def test_a_gradient_of_zeros_is_told():
+    w = flow.ones(20, requires_grad=True)
+    loss = (w * 0).sum()
+    loss.backward()
+    assert "grad all 0" in picture(loss, values=True, names={"w": w}).text

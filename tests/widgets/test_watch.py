@@ -187,8 +187,10 @@ def wait_for(condition, seconds=20):
 
 def test_a_run(front):
     train = job(tp.Callback[tp.Numpy], rates=(0.1, 0.01), boundaries=(2,))
-    run = flow.start(train, [X] * 3, epochs=2)
+    go = threading.Event()
+    run = flow.start(train, [X] * 3, epochs=2, callback=lambda loss: go.wait(20))
     curve = watch(run)
+    go.set()
     run.result(30)
     wait_for(lambda: front.finished)
     assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
@@ -203,7 +205,7 @@ def test_buttons_of_a_run(front):
     run = flow.start(train, [X] * 100_000, callback=lambda loss: go.wait(0.002))
     curve = watch(run)
     assert curve.control is run and b'"controls": true' in curve.encode()
-    wait_for(lambda: run.steps > 2)
+    wait_for(lambda: "loss" in curve.data)
     run.pause()
     assert "paused" in curve._status()
     run.resume()

@@ -5,6 +5,7 @@ and where they are missing the widgets write plain lines instead. Read next: `lo
 """
 
 from .loss_curve import LossCurve
+from .timeline import watch_timeline
 from .watch import watch
 
-__all__ = ["LossCurve", "watch"]
+__all__ = ["LossCurve", "watch", "watch_timeline"]

@@ -99,17 +99,19 @@ class Sources:
 
     def __init__(self, curve: LossCurve, sources: list):
         self.curve, self.sources, self.listening = curve, sources, None
+        self.lock = threading.Lock()  # the loop's thread and the pump may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
         for source in sources:
             source.curve = curve
 
     def begin(self) -> None:
-        if self.listening is not None:
-            return
-        self.listening = ExitStack()
-        for source in self.sources:
-            for kind, listener in source.listeners().items():
-                self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
+        with self.lock:
+            if self.listening is not None:
+                return
+            self.listening = ExitStack()
+            for source in self.sources:
+                for kind, listener in source.listeners().items():
+                    self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
         if self.polled and self.curve._pump is not None:
             self.curve._pump.idle = PERIOD
             self.curve._pump.wake()
@@ -128,10 +130,12 @@ class Sources:
 
     def end(self) -> None:
         HELD.discard(self.curve)
-        if self.listening is not None:
+        with self.lock:
+            if self.listening is None:
+                return
             self.listening.close()
-            for source in self.polled:
-                source.take()
+        for source in self.polled:
+            source.take()
 
     def note(self) -> str:
         """What is to be told at the end."""

@@ -1,0 +1,70 @@
+"""The timeline in a real JupyterLab: it moves while jobs run, and a picture stays that an untrusted notebook shows."""
+
+import json
+
+import pytest
+from test_lab import drive, lab, shots_folder, tools, write  # noqa: F401
+
+pytestmark = pytest.mark.browser
+
+JOBS = """
+import time
+import numpy as np
+import minflow as flow
+import minflow.typing as tp
+from minflow_widgets import watch_timeline
+
+def fresh(result):
+    flow.clear_default_session()
+
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> result:
+        h = flow.layers.dense(x, 1024, activation=flow.nn.relu, name="h")
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(h, 10, name="o"))
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.02])).minimize(loss)
+        return loss
+
+    return train_job
+
+x, y = np.random.rand(100, 784).astype("f"), np.zeros(100, "i")
+seen = []
+
+def loop(job, n):
+    for i in range(n):
+        time.sleep(0.006)  # the loader
+        step = job(x, y)
+        if not isinstance(step, np.ndarray):
+            step(lambda loss: seen.append(loss.mean()))
+    flow.sync_default_session()
+"""
+BOTH = """
+with watch_timeline() as live:
+    loop(fresh(tp.Numpy), 120)
+    loop(fresh(tp.Callback[tp.Numpy]), 120)
+"""
+CHECK = """
+both = live.timeline
+assert (both.first.mode, both.second.mode) == ("sync", "async") and len(both.second) == 120
+both.second
+"""
+RUN = """
+run = flow.start(fresh(tp.Callback[tp.Numpy]), [(x, y)] * 400)
+live = watch_timeline(run)
+"""
+WAIT = "run.result(); time.sleep(0.5); flow.timeline(run, steps=30)"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_lanes_move_and_stay(lab, tmp_path, theme):  # noqa: F811
+    if theme == "dark":
+        place = tmp_path / "home/settings/@jupyterlab/apputils-extension"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "themes.jupyterlab-settings").write_text(json.dumps({"theme": "JupyterLab Dark"}))
+    write(lab[1], JOBS, BOTH, CHECK, RUN, WAIT)
+    report = drive(lab, "small.ipynb", shots_folder(tmp_path, f"timeline_{theme}"))
+    assert report["errors"] == [] and report["outside"] == []
+    assert report["live"] >= 1 and report["liveFrames"] >= 5, "the lanes were not seen moving"
+    assert report["atEnd"]["good"] == 4 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
+    assert report["again"]["good"] == 4 and not report["again"]["lost"] and not report["again"]["broken"]
+    names = report["atEnd"]["names"]
+    assert "train_job, sync" in names[0] and all("train_job, async" in name for name in names[1:])

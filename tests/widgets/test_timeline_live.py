@@ -1,0 +1,180 @@
+"""watch_timeline without a browser: what it sends, how often, and what it leaves behind."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.job.stream import STREAM
+from minflow.job.timeline import Comparison, Timeline
+from minflow_widgets import timeline as module
+from minflow_widgets import watch_timeline
+
+ESM = Path(module.__file__).with_name("timeline.js")
+ONES = np.ones(4, "f")
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    yield
+    STREAM.idle(30)
+    STREAM.errors.clear()
+    flow.clear_default_session()
+
+
+def adding(result=tp.Callback[tp.Numpy], name="job"):
+    def job(x: tp.Numpy.Placeholder((4,))) -> result:
+        return x + x
+
+    job.__name__ = name
+    return flow.global_function(type="predict")(job)
+
+
+class Front:
+    """Stands where a notebook would be."""
+
+    def __init__(self):
+        self.sent, self.left = [], []
+
+    def update(self, timeline):
+        self.sent.append(timeline.encode())
+
+    def finish(self, timeline):
+        self.left.append(timeline._repr_mimebundle_())
+
+
+@pytest.fixture
+def front(monkeypatch):
+    front = Front()
+    monkeypatch.setattr(module, "choose", lambda timeline: front)
+    return front
+
+
+def decoded(data):
+    size = int.from_bytes(data[:4], "little")
+    return json.loads(data[4 : 4 + size]), np.frombuffer(data[4 + size :], "<f4").reshape(-1, 7)
+
+
+def test_many_steps_few_small_updates_and_a_picture(front):
+    job = adding()
+    start = time.perf_counter()
+    with watch_timeline() as live:
+        while time.perf_counter() - start < 1.0:
+            job(ONES)
+    seconds = time.perf_counter() - start
+    assert 3 <= len(front.sent) <= 10 * seconds + 2 and max(map(len, front.sent)) < 6000
+    head, bars = decoded(front.sent[-1])
+    assert head["lanes"][:3] == ["loader", "queue", "compute"] and "max(load, comp)" in head["formula"]
+    assert (bars[:, 3] >= 0).all() and (bars[:, 4] <= head["seconds"] * 1.0001).all() and len(bars) <= 200
+    assert len(front.left) == 1 and "<img" in front.left[0]["text/html"] and "a step every" in front.left[0]["text/plain"]
+    assert isinstance(live.timeline, Timeline) and len(live.timeline) > 100
+    last = live.timeline.record.steps[-1]
+    assert last.end is not None  # the block waits for what is in flight
+
+
+def test_nothing_new_nothing_sent(front):
+    with watch_timeline():
+        adding()(ONES)
+        flow.sync_default_session()
+        time.sleep(0.25)
+        before = len(front.sent)
+        time.sleep(0.4)
+        assert len(front.sent) == before
+
+
+def test_a_sync_and_an_async_loop_end_side_by_side(front):
+    with watch_timeline() as live:
+        for job in (adding(name="a"), adding(tp.Numpy, "b")):
+            for _ in range(6):
+                time.sleep(0.002)
+                job(ONES)
+            flow.sync_default_session()
+    assert isinstance(live.timeline, Comparison) and live.timeline.first.mode == "sync"
+    assert "measured:" in front.left[0]["text/plain"]
+
+
+def test_only_the_block_and_only_the_job_that_was_asked_for(front):
+    a, b = adding(name="a"), adding(name="b")
+    a(ONES).get()
+    with watch_timeline(a) as live:
+        time.sleep(0.05)
+        for _ in range(3):
+            a(ONES).get()
+            b(ONES).get()
+    assert [s.number for s in live.timeline.record.steps] == [2, 3, 4] and live.timeline.record.name == "a"
+    with watch_timeline() as live:
+        pass
+    assert live.timeline is None and front.left[-1] == {"text/plain": "no step has run"}
+
+
+def test_a_run_is_followed_to_its_end_without_a_block(front):
+    release = threading.Event()
+
+    def batches():
+        yield ONES
+        release.wait(30)
+        yield ONES
+
+    run = flow.start(adding(), batches())
+    live = watch_timeline(run)
+    assert not front.left
+    release.set()
+    run.result(30)
+    end = time.perf_counter() + 30
+    while not front.left and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert len(front.left) == 1 and len(live.timeline) == 2 and live not in module.HELD
+
+
+def test_after_an_error_the_picture_says_so(front):
+    with pytest.raises(ZeroDivisionError):
+        with watch_timeline():
+            adding()(ONES).get()
+            1 / 0
+    assert "stopped by ZeroDivisionError" in front.left[0]["text/plain"]
+
+
+def test_a_front_end_that_breaks_stops_nothing(monkeypatch):
+    class Broken(Front):
+        def update(self, timeline):
+            raise OSError("gone")
+
+    front = Broken()
+    monkeypatch.setattr(module, "choose", lambda timeline: front)
+    job = adding()
+    with watch_timeline() as live:
+        for _ in range(3):
+            job(ONES).get()
+            time.sleep(0.12)
+    assert len(live.timeline) == 3 and front.left
+
+
+def test_lines_in_a_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("MINFLOW_LIVE", "0")
+    with watch_timeline():
+        adding()(ONES).get()
+    out = capsys.readouterr().out
+    assert out.startswith("job: 1 step in") and "compute" in out and "\\x0a" not in out
+
+
+def test_hostile_names_stay_text(front):
+    with watch_timeline():
+        adding(name='"><img src=x onerror=y><script>')(ONES).get()
+    html = front.left[0]["text/html"]
+    assert "<script" not in html and "<img src=x" not in html and "<img src=x" not in front.left[0]["image/svg+xml"]
+
+
+def test_mistakes():
+    with pytest.raises(JobError, match="list"):
+        watch_timeline([1])
+
+
+def test_the_script_is_small_and_ours():
+    script = ESM.read_text(encoding="utf-8")
+    assert len(script) < 15_000 and "innerHTML" not in script and "http" not in script and "import " not in script

@@ -1,0 +1,265 @@
+"""watch_timeline: who is busy when, drawn while jobs run and kept as a picture when they end.
+
+    with watch_timeline():          # all jobs in the block; a sync and an async loop end side by side
+        for x, y in loader: job(x, y)
+    watch_timeline(run)             # what flow.start gave: the cell returns, the picture comes with the end
+
+It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
+Read next: `../../minflow/job/timeline.py`; `frontends.py`, the places where it can be shown.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import numpy as np
+
+from minflow.core.errors import JobError
+from minflow.job.function import Job
+from minflow.job.run import Run
+from minflow.job.stream import STREAM
+from minflow.job.timeline import Comparison, Timeline, known, loops, record_of
+from minflow.views.html import picture_bundle
+from minflow.views.text import clean
+from minflow.views.timeline import LANES, bars, extent, formula, ms, pair
+
+from . import frontends
+
+PERIOD = 0.1  # seconds between two updates
+RECENT = 60  # steps that the live numbers are of
+KINDS = ("busy", "wait", "failed")
+HELD: set[LiveTimeline] = set()  # timelines of runs, which nobody else needs to hold
+
+
+class LiveTimeline:
+    """Made by `watch_timeline`. timeline: what was seen, a Timeline, a Comparison of two loops, or None before the first step."""
+
+    def __init__(self, job: Job | Run | str | None = None):
+        if not isinstance(job, Job | Run | str | None):
+            raise JobError("watch_timeline takes a job function, its name or a run", values={"got": type(job).__name__},
+                           hint="with watch_timeline(): ... watches every job in the block")  # fmt: skip
+        self.job, self.begun, self.seen = job, time.perf_counter(), None
+        self.front, self.pump, self.note = None, None, ""
+        self.finishing, self.finished = threading.Lock(), False
+        if isinstance(job, Run):
+            self.begun = job.started
+            HELD.add(self)
+            self.start()
+
+    def start(self) -> None:
+        if self.front is None:
+            self.front = choose(self)
+            self.pump = Pump(self)
+
+    def __enter__(self) -> LiveTimeline:
+        if not isinstance(self.job, Run):
+            self.begun = time.perf_counter()
+        self.start()
+        return self
+
+    def __exit__(self, kind, error, traceback) -> None:
+        """Waits for the steps in flight, so that they are in the picture; after an error it does not."""
+        if kind is None and isinstance(self.job, Run):
+            self.job.over.wait()
+        elif kind is None and threading.current_thread() is not STREAM.thread:
+            STREAM.idle(60.0)
+        self.finish("" if kind is None else f"stopped by {kind.__name__}")
+
+    def finish(self, note: str = "") -> None:
+        """Leave the still picture in place of the live one."""
+        with self.finishing:
+            if self.finished:
+                return
+            self.finished, self.note = True, note
+        self.start()
+        self.pump.stop()
+        HELD.discard(self)
+        self.front.finish(self)
+
+    # ---- what there is to show -----------------------------------------------------------------------------------------
+
+    def records(self) -> list:
+        """Those of the block, or of the run."""
+        records = tuple(STREAM.records)
+        return [r for r in (records if self.job is None else known(self.job, records)) if r.submitted >= self.begun]
+
+    @property
+    def timeline(self) -> Timeline | Comparison | None:
+        """All of it: two loops, one that waits and one that does not, side by side; otherwise the last loop."""
+        records = self.records()
+        found = []
+        for name in dict.fromkeys([r.name for r in records]):
+            found += loops([r for r in records if r.name == name])
+        if not found:
+            return None
+        found.sort(key=lambda loop: loop[-1].submitted)
+        last = [record_of(loop, since=self.begun) for loop in found[-2:]]
+        if len(last) == 2 and {one.mode for one in last} == {"sync", "async"}:
+            return Comparison(pair(*last))
+        return Timeline(last[-1])
+
+    def now(self):
+        """The last steps of the job whose step ran last, or None."""
+        records = self.records()
+        if not records:
+            return None
+        return record_of([r for r in records[-2 * RECENT :] if r.name == records[-1].name][-RECENT:], since=self.begun)
+
+    def update(self) -> None:
+        """Show what is new, if something is."""
+        last = STREAM.records[-1] if STREAM.records else None
+        state = last and (last.caller, last.number, last.submitted, last.ended, last.finished)
+        if state == self.seen:
+            return
+        self.seen = state
+        self.front.update(self)
+
+    def line(self) -> str:
+        """Where it stands, in one line."""
+        record = self.now()
+        if record is None or not record.ended:
+            return "no step has ended yet"
+        return f"{record.title}: step {record.steps[-1].number:,} · a step every {ms(record.step)} · {formula(record)} at best"
+
+    def text(self) -> str:
+        timeline = self.timeline
+        return "\n".join(["no step has run" if timeline is None else timeline.text, *([self.note] if self.note else [])])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def bundle(self) -> dict[str, str]:
+        """The still picture in all its forms."""
+        timeline = self.timeline
+        if timeline is None:
+            return {"text/plain": self.text()}
+        alt = f"{timeline.text.splitlines()[0]}; {timeline.verdict}" + (f" ({self.note})" if self.note else "")
+        return picture_bundle(timeline.svg, alt, self.text(), fold_text=True)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        try:
+            return self.bundle()
+        except Exception as error:  # showing a thing must not break a cell
+            return {"text/plain": f"LiveTimeline\n(no picture: {type(error).__name__}: {error})"}
+
+    def encode(self) -> bytes:
+        """What the front end draws, in one piece: length of the header, header as JSON, seven float32 numbers for each bar."""
+        record = self.now()
+        drawn = bars(record.shown) if record else []
+        start, stop = extent(drawn)
+        busy = record is not None and bool(record.ended)
+        pace = f" · step {record.steps[-1].number:,} · a step every {ms(record.step)}" if busy else ""
+        header = {
+            "title": record.title if record else "waiting for the first step",
+            "status": pace,
+            "formula": f"async at best: {formula(record)} times as fast as sync" if busy else "",
+            "lanes": LANES[: 4 if any([bar.lane == 3 for bar in drawn]) else 3],
+            "seconds": stop - start,
+        }
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 4)
+        rows = [(b.lane, b.row, b.rows, b.start - start, b.stop - start, b.number, KINDS.index(b.kind)) for b in drawn]
+        return len(text).to_bytes(4, "little") + text + np.asarray(rows, "<f4").reshape(-1).tobytes()
+
+
+def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
+    """Follow the lanes of jobs: loader, queue, compute, callback. `with watch_timeline() as live: ...`, then `live.timeline`.
+
+    job: a job function or its name; default: every job in the block. With the run of `flow.start` no block is needed: it
+    starts at once and ends with the run. When the block ends, it waits for the steps in flight and leaves a picture.
+    """
+    return LiveTimeline(job)
+
+
+class Pump:
+    """The thread that looks ten times a second whether there is something new. It holds the timeline weakly."""
+
+    def __init__(self, owner: LiveTimeline):
+        self.owner, self.stopping = weakref.ref(owner), threading.Event()
+        self.thread: threading.Thread | None = threading.Thread(target=self.run, name="minflow-timeline", daemon=True)
+        try:
+            self.thread.start()
+        except RuntimeError:  # no threads here: only the picture at the end
+            self.thread = None
+
+    def run(self) -> None:
+        while not self.stopping.wait(PERIOD):
+            owner = self.owner()
+            if owner is None:
+                return
+            if isinstance(owner.job, Run) and owner.job.done():
+                owner.finish("" if owner.job.error is None else f"stopped by {type(owner.job.error).__name__}")
+                return
+            try:
+                owner.update()
+            except Exception:  # a front end that went away must not stop a run; finish() shows the rest
+                if not isinstance(owner.job, Run):
+                    return
+            del owner
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join(5.0)
+
+
+# ---- where it is shown -------------------------------------------------------------------------------------------------
+
+
+def choose(timeline: LiveTimeline):
+    """The best place that this process has; see `frontends.choose`."""
+    front = frontends.choose()
+    if isinstance(front, frontends.Widget):
+        try:
+            return Widget(timeline)
+        except Exception:  # no anywidget, or one that does not fit this notebook
+            return frontends.Still(live=True)
+    return Lines(sys.stdout, front.live) if isinstance(front, frontends.Lines) else front
+
+
+class Lines(frontends.Lines):
+    """Text. At the end the lanes, several lines."""
+
+    def finish(self, timeline: LiveTimeline) -> None:
+        if self.terminal and self.width:
+            self.write("\r" + " " * self.width + "\r")
+        self.write("\n".join([clean(line) for line in timeline.text().splitlines()]) + "\n")
+
+
+@functools.cache
+def widget_class():
+    """The anywidget: one trait holds the whole picture, so a page loaded again shows it again."""
+    import anywidget
+    import traitlets
+
+    class LiveLanes(anywidget.AnyWidget):
+        _esm = Path(__file__).with_name("timeline.js").read_text(encoding="utf-8")
+        data = traitlets.Bytes(b"").tag(sync=True)
+
+        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
+            return "timeline (live)"
+
+    return LiveLanes
+
+
+class Widget:
+    """A live canvas; at the end the picture takes its place under the same display id."""
+
+    def __init__(self, timeline: LiveTimeline):
+        from IPython.display import display
+
+        self.widget = widget_class()(data=timeline.encode())
+        self.handle = display(self.widget, display_id=True)
+
+    def update(self, timeline: LiveTimeline) -> None:
+        self.widget.data = timeline.encode()
+
+    def finish(self, timeline: LiveTimeline) -> None:
+        self.handle.update(timeline._repr_mimebundle_(), raw=True)
+        self.widget.close()

@@ -70,7 +70,8 @@ class Signature:
     def __init__(self, function: Callable, name: str):
         self.name, self.function = name, function
         self.where = place(function)
-        self.parameters = inspect.signature(function).parameters
+        self.python = inspect.signature(function)
+        self.parameters = self.python.parameters
         hints = evaluated(function)
         self.arguments: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
@@ -157,7 +158,7 @@ class Signature:
         from ..core.op import here
 
         try:
-            given = inspect.signature(self.function).bind(*args, **kwargs)
+            given = self.python.bind(*args, **kwargs)
         except TypeError as error:
             wanted = ", ".join(
                 f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}"

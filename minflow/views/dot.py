@@ -42,6 +42,12 @@ def cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
+def in_two(text: str) -> list[str]:
+    """Numbers as a line, or as two where they are too many for one: the second begins after a comma."""
+    at = text.rfind(", ", 0, LONGEST) + 1 if len(text) > LONGEST else 0
+    return [cut(text[:at]), cut(text[at + 1 :])] if at else [cut(text)]
+
+
 def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
     """The DOT text of a tape or a graph: data flows down, modules are frames around their operations."""
     record = fold(record, limit)
@@ -140,8 +146,8 @@ def box_text(node: NodeRecord, result: bool) -> str:
         parts += map(cut, node.attrs.split("\n"))
     made = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
     parts += [cut(spec) for spec in made[:3]] + (["..."] if len(made) > 3 else [])
-    parts += [cut(f"value {node.value}")] if node.value else []
-    parts += [cut(f"grad {node.grad}")] if node.grad else []
+    parts += in_two(f"value {node.value}") if node.value else []
+    parts += in_two(f"grad {node.grad}") if node.grad else []
     parts += [line for note in node.notes for line in note_lines(note)]
     style = STYLES[node.kind]
     if look:

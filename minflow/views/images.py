@@ -85,19 +85,23 @@ def images_record(tensor: Any) -> ImagesRecord:
     shown = max(1, min(total, MANY, BYTES // (images.shape[1] * images.shape[2] * depth)))
     pixels, scale, bad = as_bytes(images[:shown])
     rows, columns = pixels.shape[1:3]
-    size = max(1, min(12, 96 // max(rows, columns)))
+    size = max(1, min(12, (96 if shown <= 6 else 64) // max(rows, columns)))
     across = max(1, min(shown, WIDE // (columns * size + 4)))
     sheet = np.full((-(-shown // across) * (rows * size + 4) - 4, across * (columns * size + 4) - 4, *pixels.shape[3:]), 255, np.uint8)
     for k, image in enumerate(pixels):
         y, x = k // across * (rows * size + 4), k % across * (columns * size + 4)
         sheet[y : y + rows * size, x : x + columns * size] = image.repeat(size, 0).repeat(size, 1)
+        if bad and size >= 4:  # a cross, for who does not tell this colour from others
+            for i, j in np.argwhere((image == NO_NUMBER).all(axis=-1)).tolist():
+                at = np.arange(size)
+                sheet[y + i * size + at, x + j * size + at] = sheet[y + i * size + at, x + j * size + size - 1 - at] = 0
     parts = [f"{count(total, 'image')} of {height} x {width}{', colour' if depth == 3 else ''} (axes read as {axes})"]
     parts += [f"shown: the first {shown}, row by row"] if shown < total else []
     parts += [f"every {step}th pixel".replace("2th", "2nd").replace("3th", "3rd")] if step > 1 else []
     parts += [scale] + ([bad] if bad else [])
     grey = images[0].astype(np.float64).mean(axis=-1) if depth == 3 else images[0].astype(np.float64)
     grey = grey[:: -(-grey.shape[0] // COLUMNS), :: -(-grey.shape[1] // COLUMNS)]
-    seen = sheet.shape[1] if size > 1 else min(WIDE, sheet.shape[1] * max(1, min(step, 256 // max(rows, columns, 1) or 1)))
+    seen = min(WIDE, sheet.shape[1] * (step if shown == 1 else 1))
     return ImagesRecord("; ".join(parts), sheet.tobytes(), sheet.shape, seen, tuple(map(tuple, grey.tolist())))
 
 
@@ -123,7 +127,7 @@ def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     else:
         wrong = ~finite.all(axis=-1)
     pixels[wrong] = NO_NUMBER
-    return pixels, scale, f"{int((~finite).sum()):,} numbers are NaN or infinite, drawn magenta"
+    return pixels, scale, f"{int((~finite).sum()):,} numbers are NaN or infinite, drawn magenta with a cross"
 
 
 def images_text(record: ImagesRecord) -> str:

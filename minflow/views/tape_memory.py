@@ -104,7 +104,7 @@ def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
 def role(node: Node, slot: int) -> str:
     if slot >= 0:
         return f"input {input_name(node, slot)}".replace("input input", "input")
-    return "its result" if len(node.out_specs) == 1 else f"its result {~slot}"
+    return "its result" if len(node.out_specs) == 1 else f"its result {node.op.outputs[~slot]}"
 
 
 def keeper(node: Node, roles: list[str]) -> str:

@@ -45,7 +45,7 @@ def test_brightness():
     pixels, scale, _ = as_bytes(np.array([[[-2.0, 0.0, 2.0]]]))
     assert pixels.tolist() == [[[0, 128, 255]]] and scale == "-2 is black, 2 white"
     pixels, _, bad = as_bytes(np.array([[[0.0, math.nan, 1.0]]]))
-    assert pixels.shape == (1, 1, 3, 3) and bad == "1 numbers are NaN or infinite, drawn magenta"
+    assert pixels.shape == (1, 1, 3, 3) and bad == "1 numbers are NaN or infinite, drawn magenta with a cross"
 
 
 @pytest.mark.parametrize("x", [

@@ -244,7 +244,10 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
         told=told,
     )
     try:
-        return replace(card, graph=picture(found, card))
+        told = {name for name, _ in values}  # of the parameters that went in, those that the error names
+        found.got = [(name, x) for name, x in found.got if not x.label or name_in(found, x, name) in told or not data]
+        graph = picture(found, card)
+        return replace(card, graph=graph and replace(graph, nodes=calls_apart(graph.nodes)))
     except Exception:  # the words are worth more than the picture
         return card
 
@@ -272,6 +275,23 @@ def picture(found: Failure, card: CardRecord) -> GraphRecord | TapeRecord | None
     if found.recorded is not None:
         return of_trace(found, found.recorded, failing)
     return of_tape(found, failing)
+
+
+def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+    """A layer that is called again later is drawn again: "pool (2)"; in one frame its calls would turn the flow around."""
+    scopes = {n.scope for n in nodes if n.kind == "op"}
+    inner = {s for s in scopes if s and not any(other.startswith(f"{s}.") or other.startswith(f"{s}/") for other in scopes)}
+    calls: dict[str, int] = {}
+    before, found = "", []
+    for n in nodes:
+        if n.kind == "op" and not n.phase and n.scope in inner:
+            calls[n.scope] = calls.get(n.scope, 0) + (n.scope != before)
+            number = calls[n.scope]
+            found.append(replace(n, scope=f"{n.scope} ({number})") if number > 1 else n)
+        else:
+            found.append(n)
+        before = n.scope if n.kind == "op" else before
+    return tuple(found)
 
 
 def up_to(found: Failure, notes: tuple[str, ...]) -> GraphRecord:

@@ -11,11 +11,14 @@ from html import escape
 from textwrap import wrap
 
 from .dot import dot_text
+from .fold import fold, joined
 from .html import CARD, picture_card
 from .records import GraphRecord, TapeRecord
 from .svg import render_svg
 from .text import clean, graph_text, tape_text
 
+BOXES = 14  # of the picture: it is about one of them
+FEW = 6  # boxes, with which a fold by module tells too little
 LINES = 30  # of the graph as text
 WIDE = 110  # columns of a sentence as text
 LONG = 4000  # characters of a part, at most
@@ -102,7 +105,21 @@ def graph_html(record: CardRecord) -> str:
     if record.graph is None or not record.graph.nodes:
         return ""
     head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
-    return head + picture_card(render_svg(dot_text(record.graph))[0], alt(record), graph_lines(record.graph)).replace(CARD, BARE, 1)
+    svg = render_svg(dot_text(small(record.graph), BOXES))[0]
+    return head + picture_card(svg, alt(record), graph_lines(record.graph)).replace(CARD, BARE, 1)
+
+
+def small(graph: GraphRecord | TapeRecord) -> GraphRecord | TapeRecord:
+    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is about."""
+    folded = fold(graph, BOXES)
+    if len(folded.nodes) >= FEW or len(graph.nodes) <= BOXES:
+        return folded
+    fine = fold(graph, 20 * BOXES)
+    total, keep = len(fine.nodes), BOXES - 2
+    if total <= keep + 1:
+        return folded
+    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
+    return joined(fine, runs, "all but the last ones")
 
 
 BARE = "background:#ffffff;color:#24292f;max-width:100%"
@@ -111,8 +128,9 @@ BARE = "background:#ffffff;color:#24292f;max-width:100%"
 def alt(record: CardRecord) -> str:
     """The picture in words."""
     inside = f"{record.graph.title}; " if record.graph is not None else ""
-    got = ", ".join(f"{name} {spec}".strip() for name, spec in record.got)
-    return f"{inside}red: {record.title}" + (f", got {got}" if got else "") + (f", expected {record.expected}" if record.expected else "")
+    got = ", ".join(f"{name} {spec}" for name, spec in record.got)
+    parts = [f"{inside}red: {record.title}", f"got {got}" if got else "", f"expected {record.expected}" if record.expected else ""]
+    return ", ".join(" ".join(part.split()) for part in parts if part)
 
 
 def card_bundle(record: CardRecord) -> dict[str, str]:

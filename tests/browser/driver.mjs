@@ -54,6 +54,7 @@ const pictures = () => page.evaluate(() => {
     good: seen.filter((image) => image.complete && image.naturalWidth > 0).length,
     broken: seen.filter((image) => image.complete && !image.naturalWidth).map((image) => image.src.slice(0, 80)),
     unnamed: seen.filter((image) => !image.alt && !image.src.startsWith('data:image/png')).length,
+    names: seen.map((image) => image.alt),
     canvases: document.querySelectorAll('.jp-OutputArea canvas').length,
     lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook')?.innerText ?? ''),
   };

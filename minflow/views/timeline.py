@@ -7,6 +7,7 @@ times; knows nothing of queues or jobs. Read next: `timeline_svg.py`, the same a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from .text import clean
@@ -62,7 +63,7 @@ class Bar(NamedTuple):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TimelineRecord:
     """The steps of a job, oldest first. cores: that the process may use.  asked: draw all steps, not only the last."""
 
@@ -73,32 +74,32 @@ class TimelineRecord:
 
     # ---- numbers: means over the steps, without the first, whose loader may have begun long before ---------------------
 
-    @property
+    @cached_property
     def ended(self) -> tuple[StepTimes, ...]:
         return tuple([s for s in self.steps if s.end is not None])
 
-    @property
+    @cached_property
     def steady(self) -> tuple[StepTimes, ...]:
         return self.ended[1:] or self.ended
 
-    @property
+    @cached_property
     def load(self) -> float:
         return mean([s.load for s in self.steady])
 
-    @property
+    @cached_property
     def compute(self) -> float:
         return mean([span(s.compute) for s in self.steady])
 
-    @property
+    @cached_property
     def callback(self) -> float:
         return mean([span(s.callback) for s in self.steady])
 
-    @property
+    @cached_property
     def work(self) -> float:
         """Seconds of a step on the worker: compute and callback."""
         return self.compute + self.callback
 
-    @property
+    @cached_property
     def step(self) -> float:
         """Seconds from the end of a step to the end of the next."""
         ends = [s.end for s in self.ended]
@@ -106,17 +107,17 @@ class TimelineRecord:
             return (ends[-1] - ends[0]) / (len(ends) - 1)
         return max(self.load + self.work, 0.0)
 
-    @property
+    @cached_property
     def best(self) -> float:
         """(load + comp) / max(load, comp): how many times as fast as sync async can be, with one loader."""
         return (self.load + self.work) / max(self.load, self.work, 1e-12)
 
-    @property
+    @cached_property
     def overlap(self) -> float:
         """Seconds of loading and computing in a second: 1 where they take turns, 2 where both are always busy."""
         return (self.load + self.work) / max(self.step, 1e-12)
 
-    @property
+    @cached_property
     def mode(self) -> str:
         """"sync" where the caller mostly waits for a step before it goes on, else "async"; "" for a single step."""
         waited = [
@@ -125,18 +126,18 @@ class TimelineRecord:
         ]  # fmt: skip
         return "" if not waited else "sync" if 2 * sum(waited) > len(waited) else "async"
 
-    @property
+    @cached_property
     def shown(self) -> tuple[StepTimes, ...]:
         """The steps that are drawn: the last ones."""
         return without_past(self.steps[-(MOST if self.asked else SHOWN) :])
 
-    @property
+    @cached_property
     def title(self) -> str:
         name = clean(self.name)
         name = name if len(name) <= 40 else name[:37] + "..."
         return f"{name}, {self.mode}" if self.mode else name
 
-    @property
+    @cached_property
     def left_out(self) -> str:
         """What the picture does not show, in words."""
         n, all_ = len(self.shown), len(self.steps)
@@ -237,8 +238,8 @@ def verdict(record: TimelineRecord) -> str:
     if record.mode == "async":
         if little(record):
             return little(record)
-        many = f"{record.overlap:.2f} seconds of loading and computing in a second"
-        return f"{many}. compare() with the same loop in sync says what was won: bars get longer where two share a core or the GIL."
+        much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
+        return f"{much} What was won over sync? Compare with a sync loop: bars get longer where two share a core or the GIL."
     return "One step alone does not show who waits for whom."
 
 

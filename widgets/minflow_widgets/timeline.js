@@ -2,8 +2,8 @@
 const LEFT = 104, RIGHT = 22, LANE = 25, TALL = 18, TOP = 4;
 const BARS = ["#1f5fa8", "#4b5563", "#a8420a", "#1d7a46"], RED = "#b42318";
 const WHO = ["your loop", "step waits", "the worker", "the worker"];
-const LIGHT = { names: BARS, ink: "#24292f", soft: "#57606a", lane: "#f3f4f6" };
-const DARK = { names: ["#7db7ff", "#c3c9d1", "#ffa36b", "#6fd39a"], ink: "#e6e6e6", soft: "#b6bcc4", lane: "#2b2f36" };
+const LIGHT = { names: BARS, bars: BARS, ink: "#24292f", soft: "#57606a", lane: "#f3f4f6" };
+const DARK = { names: ["#7db7ff", "#c3c9d1", "#ffa36b", "#6fd39a"], bars: ["#2a6cb8", "#6b7280", "#b8501a", "#238a52"], ink: "#e6e6e6", soft: "#b6bcc4", lane: "#2b2f36" };
 
 function decode(view) {
   if (!view || view.byteLength < 4) return null;
@@ -44,7 +44,7 @@ function draw(c, head, width, seconds, theme) {
       if (wide > 40) text("waits", x + wide / 2, y + 13, theme.soft, "center");
       continue;
     }
-    c.fillStyle = b.kind === 2 ? RED : BARS[b.lane]; c.globalAlpha = b.number % 2 ? 1 : 0.88;
+    c.fillStyle = b.kind === 2 ? RED : theme.bars[b.lane]; c.globalAlpha = b.number % 2 ? 1 : 0.88;
     c.fillRect(x, y, wide, tall - (b.rows > 1 ? 1 : 0)); c.globalAlpha = 1;
     const label = String(b.number);
     if (wide > 7 * label.length + 2 && tall > 11) text(label, x + wide / 2, y + tall / 2 + 4, "#ffffff", "center");

@@ -106,10 +106,13 @@ class LiveTimeline:
 
     def now(self):
         """The last steps of the job whose step ran last, or None."""
-        records = self.records()
-        if not records:
-            return None
-        return record_of([r for r in records[-2 * RECENT :] if r.name == records[-1].name][-RECENT:], since=self.begun)
+        found = []
+        for r in reversed(tuple(STREAM.records)):
+            if r.submitted < self.begun or len(found) == RECENT:
+                break
+            if (r.name == found[0].name if found else True) and (self.job is None or known(self.job, (r,))):
+                found.append(r)
+        return record_of(found[::-1], since=self.begun) if found else None
 
     def update(self) -> None:
         """Show what is new, if something is."""
@@ -159,7 +162,7 @@ class LiveTimeline:
             "title": record.title if record else "waiting for the first step",
             "status": pace,
             "formula": f"async at best: {formula(record)} times as fast as sync" if busy else "",
-            "lanes": LANES[: 4 if any([bar.lane == 3 for bar in drawn]) else 3],
+            "lanes": LANES,
             "seconds": stop - start,
         }
         text = json.dumps(header).encode()

@@ -1,0 +1,233 @@
+"""Figures with matplotlib: what is drawn is what was measured, names are only names, nothing of a model stays changed."""
+
+import builtins
+import sys
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import DTypeError, MissingDependencyError, ShapeError
+from minflow_widgets import LossCurve
+from minflow_widgets.figures import (
+    History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters, mosaic, outputs_of, smooth,
+)
+
+HOSTILE = ["<script>alert(1)</script>", "$x_", "$\\frac{", "_hidden", "a\nb\x1b[31m", "%0A", "\\", "a_b^c$"]
+
+
+@pytest.fixture(autouse=True)
+def agg():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield
+    pyplot.close("all")
+
+
+def drawn(ax):
+    """The Axes after everything was really drawn."""
+    ax.figure.canvas.draw()
+    return ax
+
+
+def model():
+    flow.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10), nn.Dropout())
+
+
+# ---- history ---------------------------------------------------------------------------------------------------------
+
+
+def test_history_of_a_curve_draws_its_numbers(monkeypatch):
+    curve = LossCurve()
+    monkeypatch.setattr("minflow_widgets.frontends.choose", lambda: type("Front", (), {"update": print, "finish": lambda *_: None})())
+    for step in range(10):
+        curve.add(step * 2, loss=1 / (step + 1), accuracy=step / 10)
+    curve.finish()
+    ax = drawn(History(curve).plot())
+    (line,) = ax.get_lines()
+    assert np.array_equal(line.get_xdata(), np.arange(10) * 2.0) and np.allclose(line.get_ydata(), 1 / np.arange(1, 11))
+    twin = next(a for a in ax.figure.axes if a is not ax)
+    assert twin.get_ylabel() == "accuracy" and ax.get_ylabel() == "loss" and ax.get_xlabel() == "step"
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["loss", "accuracy"]
+
+
+def test_series_of_one_word_share_an_axis_and_the_given_axes_are_used():
+    from matplotlib.figure import Figure
+
+    given = Figure().subplots()
+    history = History({"loss": [3.0, 2.0, 1.0], "val_loss": ([0, 2], [3.5, 1.5]), "lr": [0.1, 0.1, 0.01], "accuracy": [0, 0.5, 1]})
+    assert history.plot("loss", "val_loss", ax=given) is given and len(given.figure.axes) == 1 and len(given.get_lines()) == 2
+    assert len(drawn(history.plot()).figure.axes) == 3
+    assert history.plot("loss", log=True).get_yscale() == "log"
+    with pytest.raises(DTypeError, match="no series 'acc'"):
+        history.plot("acc")
+
+
+def test_a_long_series_is_faint_under_its_mean_and_nan_is_marked():
+    values = np.linspace(1, 0, 400)
+    values[300:] = np.nan
+    ax = drawn(History({"loss": values}).plot())
+    raw, mean, mark = ax.get_lines()
+    assert raw.get_alpha() == 0.25 and mean.get_label() == "loss, mean of 10" and mark.get_label() == "loss is NaN from step 300"
+    assert list(mark.get_xdata()) == [300, 300]
+    at, means = smooth(np.arange(100.0), np.arange(100.0), 10)
+    assert np.allclose(at, means) and len(at) == 91  # step and value are means of the same window
+
+
+def test_history_by_hand_and_as_text():
+    history = History()
+    assert repr(history) == "no values"
+    history.add(loss=flow.tensor(2.0))
+    history.add(loss=1.0, accuracy=0.5)
+    history.add(step=10, loss=float("inf"))
+    assert history.text().splitlines() == [
+        "loss █▁× inf  min 1 at 1, max 2 at 0, inf from step 10 (1 not finite)", "accuracy ▁ 0.5  min 0.5 at 1, max 0.5 at 1"]
+    drawn(history.plot())
+    drawn(History().plot())
+    with pytest.raises(ShapeError, match=r"\[3\] and steps of shape \[2\]"):
+        History({"loss": ([0, 1], [1, 2, 3])})
+    with pytest.raises(DTypeError, match="a int has no series"):
+        History(3)
+
+
+# ---- confusion matrix ------------------------------------------------------------------------------------------------
+
+
+def test_counts_against_a_loop():
+    rng = np.random.default_rng(0)
+    true, guess = rng.integers(0, 4, 200), rng.integers(0, 4, 200)
+    expected = np.zeros((4, 4), int)
+    for i, j in zip(true, guess, strict=True):
+        expected[i, j] += 1
+    assert np.array_equal(confusion_counts(true, flow.tensor(guess)), expected)
+    scores = np.eye(4)[guess]
+    assert np.array_equal(confusion_counts(flow.tensor(true), flow.tensor(scores)), expected)
+    assert confusion_counts([0, 1], [1, 1], 5).shape == (5, 5)
+
+
+def test_the_matrix_as_figure_and_text():
+    ax = drawn(confusion_matrix([0, 0, 1, 2], [0, 1, 1, 2], names=["cat", "dog", "$cow_"]))
+    assert np.allclose(ax.images[0].get_array(), [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1]])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["cat", "dog", "$cow_"]
+    assert {t.get_text() for t in ax.texts} == {"1"} and len(ax.texts) == 4 and ax.get_title() == "3 of 4 right (75.0%)"
+    assert {t.get_text() for t in confusion_matrix([0, 0, 1], [0, 1, 1], normalize=True).texts} == {"0.50", "1.00"}
+    assert confusion_text([0, 0, 1], [0, 1, 1]).splitlines() == [
+        "true \\ predicted  0  1", "----------------------", "0                 1  1", "1                 .  1", "2 of 3 right"]
+    drawn(confusion_matrix(np.arange(100) % 60, np.arange(100) % 60))
+
+
+@pytest.mark.parametrize(("args", "kind", "match"), [
+    (([0, 1], [0]), ShapeError, "2 targets and 1 predictions"), (([0, -1], [0, 0]), DTypeError, "got -1"),
+    (([0, 2], [0, 0], ["a", "b"]), ShapeError, "2 names for 3 classes"), (([], []), DTypeError, "no targets"),
+])  # fmt: skip
+def test_mistakes_in_a_matrix(args, kind, match):
+    with pytest.raises(kind, match=match):
+        confusion_matrix(*args)
+
+
+# ---- filters and activations -----------------------------------------------------------------------------------------
+
+
+def test_filters_stand_in_order():
+    sheet = mosaic(np.arange(12.0).reshape(3, 2, 2), 2)
+    assert sheet.shape == (5, 5) and np.array_equal(sheet[:2, :2], [[0, 1], [2, 3]]) and np.array_equal(sheet[3:, :2], [[8, 9], [10, 11]])
+    assert np.isnan(sheet[2]).all() and np.isnan(sheet[3:, 3:]).all()
+    layer = nn.Conv2d(8, 16, 3)
+    ax = drawn(filters(layer))
+    picture = np.ma.filled(ax.images[0].get_array(), np.nan)
+    assert np.allclose(picture[4:7, 8:11], layer.weight.detach().numpy()[1, 2]) and "16 filters (rows) of 8 channels" in ax.get_title()
+    assert drawn(filters(nn.Conv2d(3, 200, 5))).get_title() == "200 filters of 3 x 5 x 5, the first 64"
+    assert "10 filters of 1 x 8 x 8" in drawn(filters(nn.Linear(64, 10), shape=(8, 8))).get_title()
+    weights = np.ones((4, 1, 3, 3))
+    weights[0, 0, 0, 0] = np.nan
+    assert "1 numbers are NaN" in drawn(filters(weights)).get_title()
+
+
+@pytest.mark.parametrize("wrong", [lambda: filters(nn.Linear(64, 10)), lambda: filters(nn.Linear(64, 10), shape=(7, 8))])
+def test_what_has_no_filters(wrong):
+    with pytest.raises(ShapeError, match=r"\[10, 64\]|\[7, 8\]"):
+        wrong()
+
+
+def test_activations_are_those_of_the_model_and_leave_it_as_it_was():
+    net, x = model(), flow.randn(16, 1, 8, 8)
+    net[5].eval()
+    before = {k: v.numpy().copy() for k, v in net.state_dict().items()}
+    state = flow.get_rng_state()
+    ax = drawn(activations(net, x))
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["0", "1", "2", "3", "4", "5"]
+    assert any("% zeros" in t.get_text() for t in ax.texts)
+    assert all(np.array_equal(before[k], v.numpy()) for k, v in net.state_dict().items())
+    assert np.array_equal(state, flow.get_rng_state()) and net.training and net[0].training and not net[5].training
+    assert not any(m._hooks and m._hooks.after for m in net.modules() if m._hooks)
+    net.eval()
+    with flow.no_grad():
+        assert np.allclose(outputs_of(net, x)["2"][0], net[2](net[1](net[0](x))).numpy())
+
+
+def test_channels_of_a_layer():
+    net, x = model(), flow.randn(16, 1, 8, 8)
+    relu = outputs_of(net, x)["2"][0]
+    ax = drawn(activations(net, x, "2"))
+    assert np.allclose(np.ma.filled(ax.images[0].get_array(), np.nan)[:6, 7:13], relu[0, 1]) and "8 channels of 6 x 6" in ax.get_title()
+    assert "16 samples (rows) x 10 features" in drawn(activations(net, x, "4")).get_title()
+    with pytest.raises(DTypeError, match="no layer 'conv9'"):
+        activations(net, x, "conv9")
+
+
+def test_activations_in_words():
+    net, x = model(), flow.randn(16, 1, 8, 8)
+    lines = activations_text(net, x).splitlines()
+    assert len(lines) == 8 and lines[0].split() == ["layer", "5", "%", "25", "%", "median", "75", "%", "95", "%"] and "% zeros" in lines[4]
+    net[4].bias.data[0] = float("nan")
+    assert "NaN or inf" in activations_text(net, x)
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_formulas(name):
+    ax = drawn(History({name: [1.0, 2.0], name + "_b": [1.0, float("nan")]}).plot())
+    assert len(ax.get_legend().get_texts()) == 3
+    assert "\x1b" not in "".join(t.get_text() for t in ax.get_legend().get_texts())
+    drawn(confusion_matrix([0, 1], [0, 1], names=[name, name]))
+    net = nn.Sequential()
+    if "." not in name:
+        net.add_module(name, nn.Linear(4, 5))
+        drawn(activations(net, flow.randn(3, 4)))
+        drawn(activations(net, flow.randn(3, 4), name))
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: History({"a": [1.0]}).plot(), lambda: confusion_matrix([0], [0]), lambda: filters(np.ones((2, 1, 3, 3))),
+    lambda: activations(nn.Sequential(nn.Linear(2, 2)), flow.ones(1, 2)),
+])  # fmt: skip
+def test_without_matplotlib_the_command_is_told(draw, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    real = builtins.__import__
+    import importlib
+
+    def missing(name, *args, **options):
+        if name.partition(".")[0] == "matplotlib":
+            raise ModuleNotFoundError("No module named 'matplotlib'")
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MissingDependencyError, match="pip install matplotlib"):
+        draw()
+
+
+def test_importing_figures_does_not_import_matplotlib():
+    import subprocess
+
+    code = "import sys, minflow_widgets.figures as f; print('matplotlib' in sys.modules, f.History({'loss': [1, 2]}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ,
+                          "PYTHONPATH": ":".join(sys.path)})  # fmt: skip
+    assert done.stdout.startswith("False loss"), done.stderr

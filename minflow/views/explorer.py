@@ -42,13 +42,18 @@ class StepNode:
 
 @dataclass(frozen=True)
 class StepState:
-    """What a step reads that is no operation. kind: "input", "parameter", "buffer", "optimizer state", "constant" or "number"."""
+    """What a step reads that is no operation. kind: "input", "parameter", "buffer", "optimizer state", "constant" or "number".
+
+    owner: the module that it stands in.  short: its name there.
+    """
 
     name: str
     kind: str
     spec: str
     size: int
     nbytes: int
+    owner: str = ""
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,10 +145,11 @@ class StepTree:
         states = self.record.states
         own = {s.name: i for i, s in enumerate(states) if s.kind in ("parameter", "buffer")}
         for name, i in own.items():
-            path, _, last = name.rpartition(".")
+            path = states[i].owner
             parent = self.by_path.get(path, self.root)
             at = sum(c.kind == "state" for c in parent.children)
-            leaf = self.new(f"state {name}", last if parent is not self.root else name, "state", states[i].kind, path, parent, at)
+            shown = states[i].short if parent is not self.root else name
+            leaf = self.new(f"state {name}", shown, "state", states[i].kind, path, parent, at)
             leaf.states.append(i)
             self.leaf_of_state[i] = leaf
         for i, s in enumerate(states):
@@ -309,7 +315,7 @@ class StepTree:
         rows, queue, at = len(self.shown(self.root)), list(self.shown(self.root)), 0
         while at < len(queue):
             item, at = queue[at], at + 1
-            if item.kind == "module" and any(child.kind in ("module", "fold") for child in item.children):
+            if item.kind == "module" and any(child.label for child in item.children if child.kind == "module"):
                 inside = self.shown(item)
                 if rows - 1 + len(inside) + len(opened) < limit:
                     opened.add(item.key)
@@ -361,6 +367,8 @@ class StepTree:
 
 def short_name(path: str) -> str:
     """ "conv1" of "model.conv1"; a number is told with what it is a number of: "features.3"."""
-    parts = levels(path)
-    name = parts[-1].lstrip("./")
-    return f"{parts[-2].lstrip('./')}.{name}" if name.isdigit() and len(parts) > 1 else name
+    parts = [part.lstrip("./") for part in levels(path)]
+    first = len(parts) - 1
+    while first and parts[first].isdigit():
+        first -= 1
+    return ".".join(parts[first:])

@@ -56,6 +56,7 @@ def fitted(text: str, width: float, scale: float = 1.0) -> str:
     text = clean(text)
     if len(text) > 400:
         text = text[:400] + "…"
+    scale *= 1.09  # the estimate is of a narrow font
     if text_width(text) * scale <= width:
         return text
     low, high = 0, len(text)
@@ -175,11 +176,11 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
         buffers = sum(s.kind == "buffer" for s in own)
         title += f", {counted(buffers, 'buffer')}" if buffers else ""
     else:
-        title = ", ".join(s.name.rpartition(".")[2] for s in own) or (counted(len(ops), "operation") if ops else "")
+        title = ", ".join(s.short for s in own) or (counted(len(ops), "operation") if ops else "")
     size = sum(s.size for s in own)
     words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
     if extra:
-        words.append(", ".join(list(dict.fromkeys(s.name.rpartition("-")[2] for s in extra))[:3]))
+        words.append(", ".join(list(dict.fromkeys(s.short.removesuffix("_buffer") for s in extra))[:3]))
     return title + (f" ({size:,})" if own else ""), " + ".join(w for w in words if w)
 
 
@@ -253,7 +254,7 @@ def view_of(layout: Layout, marks: bool = False) -> dict:
     left = lanes_for(layout.links["forward"], lambda s, t: touching.get(s) == t)
     ups = lanes_for(layout.links["backward"], lambda s, t: before.get(s) == t)
     across = lanes_for(layout.links["update"], lambda s, t: s == t)
-    gutter = EDGE + LANE * (max([k for *_, k in left], default=-1) + 2)
+    gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
     columns = [gutter, gutter + FORWARD + BETWEEN, 0]
     right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
     columns[2] = columns[1] + BACKWARD + right + 18 if has_backward else gutter + FORWARD + BETWEEN
@@ -275,7 +276,7 @@ def view_of(layout: Layout, marks: bool = False) -> dict:
             x = gutter + FORWARD * 0.68
             paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
     for s, far, lane in left:
-        paths.append(["f", trunk(places, s, far, 0, gutter - 8 - LANE * lane, -1)])
+        paths.append(["f", trunk(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
     for a, b in before.items():
         if b in layout.links["backward"].get(a, ()):
             paths.append(["b", arrow_up(columns[1] + BACKWARD * 0.6, rows[a].y, rows[b].y + rows[b].height)])

@@ -69,6 +69,7 @@ def text_of(layout: Layout, title: str, marks: bool = False) -> str:
     lines: list[tuple[str, str]] = []
     for row in layout.rows:
         name, what, shapes = forward_words(record, row)
+        what = what if len(what) <= 40 else what[:39] + "…"
         sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes

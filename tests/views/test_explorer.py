@@ -38,7 +38,7 @@ def small():
 
 def layout(graph, opened=None, stage=None):
     subject = graph_subject(graph)
-    tree = StepTree(subject.record(subject.stages - 1 if stage is None else stage))
+    tree = StepTree(subject.record(subject.stages if stage is None else stage))
     return Layout(tree, tree.opened_first() if opened is None else opened)
 
 

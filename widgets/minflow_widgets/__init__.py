@@ -4,8 +4,9 @@ Importing this starts nothing and needs neither Jupyter nor anywidget: both come
 and where they are missing the widgets write plain lines instead. Read next: `loss_curve.py`.
 """
 
+from .explorer import explore
 from .loss_curve import LossCurve
 from .timeline import watch_timeline
 from .watch import watch
 
-__all__ = ["LossCurve", "watch", "watch_timeline"]
+__all__ = ["LossCurve", "explore", "watch", "watch_timeline"]

@@ -39,7 +39,7 @@ class StageCounts(NamedTuple):
     gone: int
     changed: int
     moved: int
-    arena: int
+    arena: int | None
 
 
 @dataclass(frozen=True)
@@ -56,30 +56,41 @@ class Subject:
     """A compiled graph or job. parts: what runs in a call, one after the other.  kinds: state's name -> its kind.
 
     modules: path -> class.  gradient: name of a parameter -> the array of its last gradient, or None.
+    by_reader: names of states do not tell their module, as in a job; they stand in that of their first reader.
     """
 
     def __init__(self, title: str, parts: Sequence[CompiledPart], modules: dict[str, str], kinds: dict[str, str],
-                 gradient: Callable[[str], np.ndarray | None], note: str = ""):  # fmt: skip
+                 gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):  # fmt: skip
         self.title, self.parts, self.modules, self.kinds, self.gradient, self.note = title, tuple(parts), modules, kinds, gradient, note
+        self.by_reader = by_reader
         self.records: dict[int, StepRecord] = {}
-        self.nodes: dict[int, list[Node | None]] = {}
         self.arenas: dict[int, int] = {}
         self.instructions: list[Instruction] = []
         self.numbers: dict[tuple[str, int], Summary] = {}  # (name of the operation, output) -> what came out in the recorded step
+        self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
+        self.before: dict[str, Summary] = {}  # states as they were before the recorded step
         self.stages = max(len(part.stages) for part in self.parts)
 
     # ---- records -------------------------------------------------------------------------------------------------------------
 
     def record(self, stage: int) -> StepRecord:
-        """The step after this many passes (0: as traced), with marks for what the last of them did."""
+        """The step after this many passes (0: as traced), with marks for what the last of them did; `stages`: what runs, no marks."""
         if stage not in self.records:
-            self.records[stage], self.nodes[stage] = self.made(stage)
+            same = self.unchanged(stage) and not any(n.mark for n in self.record(stage - 1).nodes)
+            self.records[stage] = self.record(stage - 1) if same else self.made(stage)
         return self.records[stage]
 
-    def made(self, stage: int) -> tuple[StepRecord, list[Node]]:
+    def unchanged(self, stage: int) -> bool:
+        """Did this pass leave all as it was?"""
+        for part in self.parts if stage else ():
+            before, now = (part.stages[min(k, len(part.stages) - 1)].graph for k in (stage - 1, stage))
+            if before is not now and (len(before.nodes) != len(now.nodes) or any(a is not b for a, b in zip(before.nodes, now.nodes))):
+                return False
+        return bool(stage)
+
+    def made(self, stage: int) -> StepRecord:
         nodes: list[StepNode] = []
         states: list[StepState] = []
-        live: list[Node] = []
         updates, outputs = [], []
         for k, part in enumerate(self.parts):
             at = min(stage, len(part.stages) - 1)
@@ -88,21 +99,20 @@ class Subject:
             marks, gone = differences(before, now) if before is not None else ({}, [])
             shown = used_states(now, part, gone)
             state_id = {s: len(states) + i for i, s in enumerate(shown)}
-            states += [self.state_record(s, now) for s in shown]
+            owners = first_scopes(now.nodes) if self.by_reader else None
+            states += [self.state_record(s, now, owners) for s in shown]
             listed = [*now.nodes, *gone]
             index = {node: len(nodes) + i for i, node in enumerate(listed)}
             orders = order_of(now.nodes, gone)
             nodes += step_nodes(part, listed, index, state_id, marks, set(gone), orders, k)
-            live += listed
             updates += [(state_id[s], index[v.node]) for s, v in now.updates.items() if s in state_id and v.node in index]
             for v in now.outputs[: len(now.outputs) - len(part.kept)]:
                 known = index.get(v.node, ~state_id[v.node] if v.node in state_id else None)
                 if known is not None:
                     outputs.append((known, v.index))
-        note = self.note
-        return StepRecord(self.title, tuple(nodes), tuple(states), tuple(updates), tuple(outputs), self.modules, note), live
+        return StepRecord(self.title, tuple(nodes), tuple(states), tuple(updates), tuple(outputs), self.modules, self.note)
 
-    def state_record(self, source: Source, graph: IR) -> StepState:
+    def state_record(self, source: Source, graph: IR, owners: dict[Source, str] | None) -> StepState:
         spec = source.out_specs[0]
         if source in graph.inputs:
             kind = "input"
@@ -112,21 +122,28 @@ class Subject:
             kind = "number"
         else:
             kind = self.kinds.get(source.name, "buffer")
-        return StepState(source.name or kind, kind, str(spec), spec.size, spec.nbytes)
+        owner, _, short = source.name.rpartition(".")
+        if owners is not None:
+            owner, short = owners.get(source, ""), source.name.rpartition("-")[2]
+        elif kind == "optimizer state":
+            short = short.rpartition("-")[2]
+        return StepState(source.name or kind, kind, str(spec), spec.size, spec.nbytes, owner, short or source.name)
 
-    def counts(self, stage: int) -> StageCounts:
+    def counts(self, stage: int, arena: bool = True) -> StageCounts:
+        """What the pass did. arena: plan its memory too, where it is not known; else it is None."""
         record = self.record(stage)
         marks = [n.mark for n in record.nodes]
         number = {mark: marks.count(mark) for mark in ("new", "gone", "changed", "moved")}
-        if stage not in self.arenas:
-            total = 0
-            for part in self.parts:
-                graph = part.stages[min(stage, len(part.stages) - 1)].graph
-                total += part.plan.arena_bytes if graph is part.graph else Plan(graph, len(part.plan.kept)).arena_bytes
+        if arena and stage not in self.arenas:
+            total = self.counts(stage - 1).arena if self.unchanged(stage) else None
+            if total is None:
+                graphs = [part.stages[min(stage, len(part.stages) - 1)].graph for part in self.parts]
+                plans = [p.plan if g is p.graph else Plan(g, len(p.plan.kept)) for p, g in zip(self.parts, graphs)]
+                total = sum([plan.arena_bytes for plan in plans])
             self.arenas[stage] = total
-        name = next(p.stages[stage].name for p in self.parts if stage < len(p.stages))
+        name = next((p.stages[stage].name for p in self.parts if stage < len(p.stages)), "all passes")
         return StageCounts(name, len(marks) - number["gone"], number["new"], number["gone"], number["changed"], number["moved"],
-                           self.arenas[stage])  # fmt: skip
+                           self.arenas.get(stage))  # fmt: skip
 
     # ---- numbers -------------------------------------------------------------------------------------------------------------
 
@@ -153,6 +170,7 @@ class Subject:
         """Called after each call of a plan: keeps a summary of what it gave."""
         clock = time.perf_counter
         last = [clock()]
+        views = views_of(part)
 
         def watch(node: Node, arrays: list[np.ndarray]) -> None:
             seconds = clock() - last[0]
@@ -161,13 +179,51 @@ class Subject:
             self.instructions.append(Instruction(name, node.phase, seconds, outs))
             for i, out in enumerate(outs):
                 self.numbers[name, i] = out
+            for view in views.get(node, ()):
+                self.numbers[part.names[view], 0] = summary_of(part.plan.array_of(Value(view, 0, view.out_specs[0])))
             last[0] = clock()
 
         return watch
 
-    def input_numbers(self, arrays: Sequence[np.ndarray]) -> None:
+    def starts(self, arrays: Sequence[np.ndarray]) -> None:
+        """A step will be recorded with these inputs."""
         for source, array in zip(self.parts[0].graph.inputs, arrays):
             self.numbers[source.name, -1] = summary_of(array)
+        states = [s for part in self.parts for s in part.graph.states]
+        for s in states:
+            if s.read is not None and not s.array.ndim:  # a learning rate; a generator's state would move on
+                s.array[...] = s.read()
+        self.before = {s.name: summary_of(s.array) for s in states}
+        for part in self.parts:
+            for source, views in views_of(part).items():
+                for view in views if isinstance(source, Source) and source.array is not None else ():
+                    array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
+                    self.numbers[part.names[view], 0] = summary_of(array)
+
+    def reads(self, name: str, value: tuple[int, int] | None) -> Summary | None:
+        """The numbers that an operation of the recorded step read."""
+        if value is None:
+            return None
+        if value[0] >= 0:
+            return self.numbers.get((name, value[1]))
+        return self.numbers.get((name, -1)) or self.before.get(name)
+
+    def gradient_summary(self, name: str) -> Summary | None:
+        """The gradient of a parameter: of the recorded step, else of the last call."""
+        if name in self.gradients:
+            return self.gradients[name]
+        array = self.gradient(name)
+        return None if array is None else summary_of(array)
+
+
+def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
+    """Operations that are no call, since they are views of a fixed place: by the node whose numbers they show."""
+    called = set(part.plan.nodes)
+    found: dict[Node, list[Node]] = {}
+    for node in part.graph.nodes:
+        if node.op.is_view and node not in called:
+            found.setdefault(part.plan.root[Value(node, 0, node.out_specs[0])].node, []).append(node)
+    return found
 
 
 # ---- subjects ------------------------------------------------------------------------------------------------------------------
@@ -189,14 +245,17 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None) -> S
     states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
     held = [(array, array.copy()) for array in states.values()]
     drawn = [(g, g.get_state()) for g in {*compiled.build.trace.draws, default_generator}]
-    subject.input_numbers(arrays)
+    subject.starts(arrays)
     try:
         with guarded(True):
             if compiled.steps > 1:
                 arrays = [a[: len(a) // compiled.steps] for a in arrays]
             for k, part in enumerate(subject.parts):
                 run(part.plan, arrays if not k else [], watch=subject.watcher(part))
-            subject.after = {s.name: summary_of(s.array) for part in subject.parts for s in part.graph.updates}
+            for name in kinds_of(graph):
+                array = subject.gradient(name, True)
+                if array is not None:
+                    subject.gradients[name] = summary_of(array)
     finally:
         put_back(held, drawn)
     return subject
@@ -204,18 +263,15 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None) -> S
 
 def subject_of(graph: Any, compiled: Any) -> Subject:
     modules = {path: type(module).__name__ for path, module in graph.all_modules()}
-    kinds: dict[str, str] = {}
-    for path, module in graph.all_modules():
-        kinds |= {f"{path}.{name}": "parameter" for name, p in module._parameters.items() if p is not None}
-        kinds |= {f"{path}.{name}": "buffer" for name, p in module._buffers.items() if p is not None}
+    kinds = kinds_of(graph)
     for part in compiled.parts:
         for s in part.graph.states:
             if s.name not in kinds and s.name.rpartition("-")[0] in kinds:
                 kinds[s.name] = "optimizer state"
 
-    def gradient(name: str) -> np.ndarray | None:
+    def gradient(name: str, ran: bool = False) -> np.ndarray | None:
         for part in compiled.parts:
-            if compiled.runs and f"grad {name}" in part.kept:
+            if (ran or compiled.runs) and f"grad {name}" in part.kept:
                 return part.plan.array_of(part.graph.outputs[part.kept[f"grad {name}"]])
         return None
 
@@ -223,6 +279,15 @@ def subject_of(graph: Any, compiled: Any) -> Subject:
     if compiled.steps > 1:
         note = f"One call runs the operations of {compiled.steps} parts of the batch, then the update."
     return Subject(graph.name, compiled.parts, modules, kinds, gradient, note)
+
+
+def kinds_of(graph: Any) -> dict[str, str]:
+    """Name of a parameter or buffer -> which of them it is."""
+    kinds: dict[str, str] = {}
+    for path, module in graph.all_modules():
+        kinds |= {f"{path}.{name}": "parameter" for name, p in module._parameters.items() if p is not None}
+        kinds |= {f"{path}.{name}": "buffer" for name, p in module._buffers.items() if p is not None}
+    return kinds
 
 
 # ---- making records --------------------------------------------------------------------------------------------------------------
@@ -233,6 +298,16 @@ def used_states(graph: IR, part: CompiledPart, gone: list[Node]) -> list[Source]
     used = {x.node for n in (*graph.nodes, *gone) for x in n.inputs if x.__class__ is Value}
     used |= {v.node for v in graph.outputs} | {*graph.updates}
     return [*graph.inputs, *[s for s in graph.states if s in used]]
+
+
+def first_scopes(nodes: list[Node]) -> dict[Source, str]:
+    """Where each state is read first."""
+    found: dict[Source, str] = {}
+    for node in nodes:
+        for x in node.inputs:
+            if x.__class__ is Value and isinstance(x.node, Source) and node.phase == "forward":
+                found.setdefault(x.node, node.scope.partition("/")[0])
+    return found
 
 
 def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:

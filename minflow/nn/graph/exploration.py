@@ -1,0 +1,187 @@
+"""The state of an explorer: what is open, which pass, which instruction, what was searched for; and what to draw of it.
+
+`act` takes what a front end asks for, `picture` and `detail` give plain data for it. Malformed asks change nothing.
+Read next: `looking.py`; the widget is `minflow_widgets/explorer.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ...views.explorer import Item, StepTree
+from ...views.explorer_layout import Layout, view_of
+from ...views.explorer_svg import svg_of, text_of
+from .exploring import Subject
+from .looking import bytes_text, detail_of, instruction_detail
+
+FOUND = 12  # search results that are listed
+
+
+class Exploration:
+    """What one explorer shows of a Subject. stage: how many passes were done, `subject.stages` for what runs.
+
+    opened: keys of open items.  selected: key of the selected row, and its column.  at: the instruction, or -1.
+    """
+
+    def __init__(self, subject: Subject):
+        self.subject = subject
+        self.lock = threading.RLock()  # asks come on the thread of the kernel, which is not always the main one
+        self.trees: dict[int, StepTree] = {}
+        self.stage = subject.stages
+        self.opened = self.tree.opened_first()
+        self.selected: tuple[str, int] = ("", 0)
+        self.at = -1
+        self.found: list[Item] = []
+        self.query = ""
+        self.arranged()
+
+    @property
+    def tree(self) -> StepTree:
+        record = self.subject.record(self.stage)
+        if id(record) not in self.trees:
+            self.trees[id(record)] = StepTree(record)
+        return self.trees[id(record)]
+
+    def prepare(self) -> None:
+        """Make the trees of all passes, so that the first move of the slider is as quick as the next."""
+        with self.lock:
+            now = self.stage
+            for self.stage in range(self.subject.stages):
+                _ = self.tree
+            self.stage = now
+
+    def arranged(self) -> None:
+        self.layout = Layout(self.tree, self.opened)
+
+    # ---- what can be asked -----------------------------------------------------------------------------------------------------
+
+    def act(self, ask: Any) -> bool:
+        """Do what is asked; did anything in the picture change? {"do": "toggle", "id": 3, "stage": 5}, and so on."""
+        with self.lock:
+            try:
+                method = getattr(self, f"do_{ask['do']}", None) if str(ask.get("do", "")).isidentifier() else None
+                return bool(method and method(ask))
+            except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+                return False  # an ask of a picture that is no longer shown
+
+    def item(self, ask: dict) -> Item:
+        if ask.get("stage", self.stage) != self.stage:
+            raise KeyError("of another pass")
+        number = int(ask["id"])
+        if number < 0:
+            raise IndexError(number)
+        return self.tree.items[number]
+
+    def do_toggle(self, ask: dict) -> bool:
+        item = self.item(ask)
+        if item.kind not in ("module", "fold"):
+            return False
+        if item.key in self.opened:
+            self.opened.discard(item.key)
+        else:
+            self.opened.add(item.key)
+        self.selected = item.key, 0
+        self.arranged()
+        return True
+
+    def do_select(self, ask: dict) -> bool:
+        self.selected = self.item(ask).key, min(max(int(ask.get("column", 0)), 0), 2)
+        self.at = -1
+        return False
+
+    def do_stage(self, ask: dict) -> bool:
+        stage = int(ask["to"])
+        if not 0 <= stage <= self.subject.stages or stage == self.stage:
+            return False
+        self.stage, self.found, self.query = stage, [], ""
+        self.arranged()
+        return True
+
+    def do_step(self, ask: dict) -> bool:
+        steps = self.subject.instructions
+        if not steps:
+            return False
+        self.at = min(max(int(ask["to"]), 0), len(steps) - 1)
+        if self.stage != self.subject.stages:
+            return self.do_stage({"to": self.subject.stages})
+        return False
+
+    def do_search(self, ask: dict) -> bool:
+        self.query = str(ask["text"])[:200]
+        self.found = self.tree.search(self.query)
+        return True
+
+    def do_go(self, ask: dict) -> bool:
+        self.reveal(self.item(ask))
+        return True
+
+    def reveal(self, item: Item) -> None:
+        self.opened |= self.tree.reveal(item)
+        self.selected, self.at = (item.key, 0), -1
+        self.arranged()
+
+    def do_first(self, ask: dict) -> bool:
+        """Back to what was open at first."""
+        self.opened = self.tree.opened_first()
+        self.arranged()
+        return True
+
+    # ---- what is shown -----------------------------------------------------------------------------------------------------------
+
+    def picture(self, arena: bool = False) -> dict[str, Any]:
+        """The drawing with its pass and search results. arena: also the bytes of the pass, which may take a second to plan."""
+        with self.lock:
+            counts = self.subject.counts(self.stage, arena)
+            return {
+                "title": self.subject.title,
+                "stage": self.stage,
+                "stages": self.subject.stages,
+                "pass": self.pass_text(counts),
+                "steps": len(self.subject.instructions),
+                "query": self.query,
+                "found": [[item.id, item.name, place_of(item)] for item in self.found[:FOUND]],
+                "more": max(len(self.found) - FOUND, 0),
+                **view_of(self.layout, True),
+            }
+
+    def pass_text(self, c: Any) -> str:
+        if self.stage in (0, self.subject.stages):
+            done = "as traced" if not self.stage else "as it runs"
+        else:
+            counts = (c.new, "new +"), (c.gone, "gone −"), (c.changed, "changed ~"), (c.moved, "moved ↕")
+            words = [f"{n:,} {word}" for n, word in counts if n]
+            done = f"after {c.name}: " + (", ".join(words) or "nothing changed")
+        size = "" if c.arena is None else f", {bytes_text(c.arena)} of memory for values"
+        return f"{done}; {c.nodes:,} operations{size}"
+
+    def detail(self) -> dict[str, Any]:
+        """What is told of the instruction or the row that is selected, and which row and column that is."""
+        with self.lock:
+            if self.at >= 0:
+                told = instruction_detail(self.subject, self.tree, self.at)
+                leaf = self.tree.leaf_of[told["node"]] if told["node"] >= 0 else None
+                row = self.layout.rows[self.layout.row_at[leaf.first]].item.id if leaf is not None else -1
+                column = self.tree.record.nodes[told["node"]].column if leaf is not None else 0
+                return {"at": self.at, "row": row, "column": column, **told}
+            key, column = self.selected
+            row = next((row for row in self.layout.rows if row.item.key == key), None)
+            if row is None:
+                return {"at": -1, "row": -1, "column": 0, "title": "", "rows": [], "hists": []}
+            return {"at": -1, "row": row.item.id, "column": column, **detail_of(self.subject, self.tree, row, column)}
+
+    def svg(self) -> str:
+        """The present picture as SVG."""
+        with self.lock:
+            text = self.pass_text(self.subject.counts(self.stage))
+            return svg_of(view_of(self.layout, True), f"{self.subject.title}, {text}", text)
+
+    def text(self) -> str:
+        """The present picture as lines."""
+        with self.lock:
+            return text_of(self.layout, f"{self.subject.title}, {self.pass_text(self.subject.counts(self.stage))}", True)
+
+
+def place_of(item: Item) -> str:
+    """The module that it stands in."""
+    return item.path if item.kind != "module" else item.path.rpartition(".")[0]

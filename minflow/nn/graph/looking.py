@@ -1,0 +1,234 @@
+"""What is told of one row of the explorer: spec, source line, time, bytes, values and gradients; and of one instruction.
+
+Plain data (texts and lists) made from a Subject. Read next: `exploration.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...views.explorer import Item, StepTree
+from ...views.explorer_layout import Row, counted, shape_of, spec_of
+from .exploring import Subject
+from .summary import Summary, summary_of
+
+WORDS = ("forward", "backward", "update")
+
+
+def bytes_text(n: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} GB"
+
+
+def seconds_text(s: float) -> str:
+    return f"{s * 1e6:.3g} us" if s < 1e-3 else f"{s * 1e3:.3g} ms" if s < 1 else f"{s:.3g} s"
+
+
+def histogram(label: str, s: Summary) -> list:
+    """[label, text, low, high, counts, corner] as the script draws it."""
+    text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
+    return [label, text, f"{s.low:.4g}", f"{s.high:.4g}", list(s.counts) if s.size > 1 else [], [list(row) for row in s.corner]]
+
+
+def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[str, Any]:
+    """What is told of the share of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
+    record, item = tree.record, row.item
+    if item.kind == "input":
+        state = record.states[item.states[0]]
+        rows, hists = [["input", state.spec], ["bytes", bytes_text(state.nbytes)]], []
+        if (state.name, -1) in subject.numbers:
+            hists.append(histogram("values", subject.numbers[state.name, -1]))
+        return {"title": state.name, "rows": rows, "hists": hists}
+    if item.kind == "output":
+        return output_detail(subject, tree, item)
+    if item.kind == "state" or column == 2:
+        return state_detail(subject, tree, row)
+    nodes = covered(tree, item, column)
+    if item.kind == "op" and len(nodes) == 1:
+        return operation_detail(subject, tree, nodes[0])
+    return group_detail(subject, tree, row, column, nodes)
+
+
+def covered(tree: StepTree, item: Item, column: int) -> list[int]:
+    """The operations of an item in a column, in order."""
+    nodes = tree.record.nodes
+    found = [i for leaf in tree.leaves[item.first : item.last] for i in leaf.nodes if nodes[i].column == column and nodes[i].mark != "gone"]
+    return sorted(found) if column else found
+
+
+def told_of(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
+    """(name, spec) of what an operation reads."""
+    if x is None:
+        return "a number", ""
+    node, index = x
+    name = tree.record.states[~node].name if node < 0 else tree.record.nodes[node].name
+    if node >= 0 and len(tree.record.nodes[node].outs) > 1:
+        name += f", output {index}"
+    return name, spec_of(tree.record, x)
+
+
+def time_row(subject: Subject, names: list[str]) -> list[str]:
+    known = subject.seconds()
+    if not known:
+        return ["time", "not measured: explore(graph, inputs), or graph.profile() before a call"]
+    total, mine = sum(known.values()), sum(known.get(name, 0.0) for name in names)
+    share = f", {100 * mine / total:.3g} % of the step" if total else ""
+    if not any(name in known for name in names):
+        return ["time", "0: a view, made when the plan is" if names else "0"]
+    return ["time", seconds_text(mine) + share]
+
+
+def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]:
+    record = tree.record
+    node = record.nodes[i]
+    rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op], ["phase", node.phase]]
+    for x in node.inputs:
+        name, spec = told_of(tree, x)
+        rows.append(["reads", f"{name}  {spec}".rstrip()])
+    rows += [["gives", spec] for spec in node.outs]
+    rows.append(["line", node.where or "none: a pass added it"])
+    rows.append(["module", node.scope or "none"])
+    if node.mark:
+        rows.append(["this pass", node.mark])
+    rows += [time_row(subject, [node.name]), ["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]]
+    rows += place_rows(subject, node.name)
+    numbers = subject.numbers
+    hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k])
+             for k in range(len(node.outs)) if (node.name, k) in numbers]  # fmt: skip
+    hists += gradients_of(subject, tree, [i])
+    return {"title": node.name, "rows": rows, "hists": hists}
+
+
+def place_rows(subject: Subject, name: str) -> list[list[str]]:
+    """Where the plan keeps the first result."""
+    part, node, value = subject.place(name)
+    if value is None:
+        return []
+    if value in part.plan.in_place:
+        return [["kept in", f"{part.plan.in_place[value].name}, written in place"]]
+    if value not in part.plan.places:
+        return []
+    offset, _, first, last = part.plan.places[value]
+    return [["kept in", f"the arena from byte {offset:,}, from instruction {first} to {last}"]]
+
+
+def gradients_of(subject: Subject, tree: StepTree, nodes: list[int]) -> list[list]:
+    """The recorded gradient that came for the results of forward operations: what their backward read from backward."""
+    record, inside = tree.record, set(nodes)
+    wanted = {spec for i in nodes for spec in record.nodes[i].outs}
+    found: dict[tuple[int, int], None] = {}
+    for i, node in enumerate(record.nodes):
+        if node.column == 1 and node.twin in inside:
+            for x in node.inputs:
+                if x is not None and x[0] >= 0 and record.nodes[x[0]].column == 1 and record.nodes[x[0]].twin not in inside:
+                    if spec_of(record, x) in wanted:
+                        found[x] = None
+    keys = [(record.nodes[n].name, k) for n, k in found]
+    return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
+
+
+def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
+    record, item = tree.record, row.item
+    rows: list[list[str]] = []
+    if item.kind == "module":
+        rows.append(["module", f"{item.path}  {item.label}".rstrip()])
+    elif item.kind == "fold":
+        rows.append(["folded", item.label])
+    counts = [len(covered(tree, item, k)) for k in (0, 1, 2)]
+    rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, WORDS) if n)])
+    part = row.parts[column]
+    for word, values in (("takes", part.ins), ("gives", part.outs)):
+        rows += [[word, spec_of(record, v)] for v in list(values)[:4]]
+    where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
+    if where:
+        rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
+    rows.append(time_row(subject, [record.nodes[i].name for i in nodes]))
+    rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
+    mine = set(covered(tree, item, 0))
+    kept = {x for n in record.nodes if n.column == 1 for x in n.inputs if x is not None and x[0] in mine}
+    if kept and column == 0:
+        rows.append(["kept for backward", f"{counted(len(kept), 'value')}, {bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))}"])
+    states = [record.states[s] for s, leaf in tree.leaf_of_state.items() if item.first <= leaf.first < item.last]
+    own = [s for s in states if s.kind == "parameter"]
+    if own and column == 0:
+        rows.append(["parameters", f"{counted(len(own), 'tensor')}, {counted(sum(s.size for s in own), 'number')}, "
+                     f"{bytes_text(sum(s.nbytes for s in states))} with buffers and optimizer states"])  # fmt: skip
+    hists = []
+    for n, k in [v for v in part.outs if v[0] >= 0][:1] or [(i, 0) for i in nodes[-1:]]:
+        if (record.nodes[n].name, k) in subject.numbers:
+            label = "values of the result" if column == 0 else "gradient that goes on"
+            hists.append(histogram(label, subject.numbers[record.nodes[n].name, k]))
+    if column == 0:
+        hists += gradients_of(subject, tree, nodes)
+    return {"title": item.name + ("" if column == 0 else ": backward"), "rows": rows, "hists": hists}
+
+
+def output_detail(subject: Subject, tree: StepTree, item: Item) -> dict[str, Any]:
+    name, spec = told_of(tree, tree.output_rows[item])
+    key = (name.partition(", output ")[0], tree.output_rows[item][1])
+    hists = [histogram("values", subject.numbers[key])] if key in subject.numbers else []
+    return {"title": item.name, "rows": [["output", spec], ["made by", name]], "hists": hists}
+
+
+def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
+    """Parameters of a row: their numbers as they stand now, gradient norms of the last step, states and update."""
+    record, item = tree.record, row.item
+    states = [record.states[s] for s in row.states]
+    own = [s for s in states if s.kind in ("parameter", "buffer")]
+    rows: list[list[str]] = []
+    hists: list[list] = []
+    for s in states[:12]:
+        rows.append([s.kind, f"{s.name}  {s.spec}, {bytes_text(s.nbytes)}"])
+    if len(states) > 12:
+        rows.append(["", f"and {len(states) - 12} more; open the module to see them"])
+    updates = covered(tree, item, 2)
+    for i in updates[:6]:
+        rows.append(["updated by", f"{record.nodes[i].name}"])
+    if updates:
+        rows.append(time_row(subject, [record.nodes[i].name for i in updates]))
+    for s in own[:4]:
+        array = subject.state_array(s.name)
+        if array is not None:
+            hists.append(histogram(f"{s.short} now", summary_of(array)))
+        gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, tree.leaf_of_state[record.states.index(s)])
+        if gradient is not None:
+            rows.append(["gradient norm", f"{gradient.norm:.4g}  {s.name}"])
+            hists.append(histogram(f"gradient of {s.short}", gradient))
+    if len(own) == 1:
+        for s in states:
+            array = subject.state_array(s.name)
+            if s.kind == "optimizer state" and array is not None:
+                hists.append(histogram(s.short + " now", summary_of(array)))
+    return {"title": item.name + ": parameters" if item.kind != "state" else item.name, "rows": rows, "hists": hists}
+
+
+def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary | None:
+    """What the update of a parameter read from backward in the recorded step."""
+    nodes = tree.record.nodes
+    for i in leaf.nodes:
+        for x in nodes[i].inputs if nodes[i].column == 2 else ():
+            if x is not None and x[0] >= 0 and nodes[x[0]].column == 1:
+                return subject.numbers.get((nodes[x[0]].name, x[1]))
+    return None
+
+
+def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, Any]:
+    """One instruction of the recorded step: what it read and gave, with values."""
+    step = subject.instructions[at]
+    i = next((i for i, n in enumerate(tree.record.nodes) if n.name == step.name), None)
+    rows = [["phase", step.phase], ["time", seconds_text(step.seconds)]]
+    hists: list[list] = []
+    node = None if i is None else tree.record.nodes[i]
+    for x in node.inputs if node is not None else ():
+        name, spec = told_of(tree, x)
+        numbers = subject.reads(name.partition(", output ")[0], x)
+        rows.append(["reads", f"{name}  {shape_of(spec) if spec else ''}" + (f": {numbers.text}" if numbers else "")])
+    for k, out in enumerate(step.outs):
+        rows.append(["gives", f"{out.spec}: {out.text}"])
+        hists.append(histogram("values" if len(step.outs) == 1 else f"output {k}", out))
+    if node is not None and node.where:
+        rows.append(["line", node.where])
+    return {"title": step.name, "rows": rows, "hists": hists, "node": -1 if i is None else i}

@@ -1,0 +1,257 @@
+// The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
+// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only.
+const FILL = ['#eaf2fb', '#fdf1e7', '#eaf6ee'], STROKE = ['#1f5fa8', '#b5470b', '#1d7a46'];
+const LINE = { f: ['#1f5fa8', ''], b: ['#b5470b', '6 3'], u: ['#1d7a46', ''], k: ['#6e5494', '2 3'] };
+const COLUMN = ['forward', 'backward', 'update'];
+const CSS = `
+.mfx{background:#fff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;font:12px Helvetica,Arial,sans-serif;padding:8px;
+ box-sizing:border-box;max-width:100%}
+.mfx *{box-sizing:border-box}
+.mfx .bar{display:flex;flex-wrap:wrap;gap:4px 14px;align-items:center;margin-bottom:6px}
+.mfx .bar label{display:flex;gap:6px;align-items:center}
+.mfx input,.mfx button{font:inherit;color:#24292f;background:#fff;border:1px solid #8c959f;border-radius:4px;padding:1px 6px;min-height:22px}
+.mfx button{cursor:pointer;background:#f6f8fa}.mfx button:disabled{color:#6e7781;cursor:default}
+.mfx input[type=range]{padding:0;border:0;width:130px}
+.mfx .main{display:flex;flex-wrap:wrap;gap:8px;align-items:flex-start}
+.mfx .scroll{flex:1 1 520px;max-height:600px;overflow:auto;border:1px solid #d0d7de;border-radius:4px;min-width:0}
+.mfx svg{display:block;font:11px Helvetica,Arial,sans-serif}
+.mfx .row{cursor:pointer;outline:none}
+.mfx .row:focus-visible rect{stroke-width:2.2}
+.mfx .told{flex:1 1 270px;max-height:600px;overflow:auto;min-width:0}
+.mfx .told h4{margin:2px 0 6px;font-size:13px;overflow-wrap:anywhere}
+.mfx .told dl{display:grid;grid-template-columns:auto 1fr;gap:2px 8px;margin:0}
+.mfx dt{color:#57606a}.mfx dd{margin:0;overflow-wrap:anywhere}
+.mfx table{border-collapse:collapse;margin:2px 0 8px;font-size:11px}.mfx td{padding:0 4px;text-align:right;border:1px solid #eaeef2}
+.mfx .found{list-style:none;margin:0 0 6px;padding:0;display:flex;flex-wrap:wrap;gap:4px}
+.mfx .faint{color:#57606a}`;
+
+const svgNode = (name, attributes, text) => {
+  const node = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const key in attributes) node.setAttribute(key, attributes[key]);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+const html = (name, attributes = {}, text) => {
+  const node = document.createElement(name);
+  for (const key in attributes) node.setAttribute(key, attributes[key]);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+
+function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark]) {
+  const box = svgNode('g', { 'data-column': column });
+  if (kind !== 'open') {
+    const end = kind === 'input' || kind === 'output', pill = (end || kind === 'state') && h < 30;
+    const fill = end ? '#f6f8fa' : kind === 'state' ? FILL[2] : FILL[column];
+    const stroke = end ? '#57606a' : kind === 'state' ? STROKE[2] : STROKE[column];
+    const rect = svgNode('rect', { x, y, width: w, height: h, rx: pill ? h / 2 : 4, fill, stroke });
+    if (column === 1 || mark === 'gone') rect.setAttribute('stroke-dasharray', '6 3');
+    box.append(rect);
+  } else box.append(svgNode('rect', { x, y, width: w, height: h, fill: 'transparent' }));
+  const line = y + (h > 30 ? 15 : h / 2 + 4);
+  const text = svgNode('text', { x: x + 8, y: line, 'xml:space': 'preserve', fill: '#24292f' });
+  text.append(svgNode('tspan', { 'font-weight': 'bold' }, bold));
+  if (faint) text.append(svgNode('tspan', { dx: 8, fill: '#57606a' }, faint));
+  box.append(text);
+  if (second) box.append(svgNode('text', { x: x + 8, y: y + 29, fill: '#24292f' }, second));
+  if (mark) box.append(svgNode('text', { x: x + w - 6, y: line, 'text-anchor': 'end', 'font-weight': 'bold', fill: '#8250df' }, mark));
+  group.append(box);
+}
+
+function drawPicture(view) {
+  const svg = svgNode('svg', { width: view.w, height: view.h, viewBox: `0 0 ${view.w} ${view.h}`, role: 'tree', 'aria-label': `${view.title}, ${view.pass}` });
+  for (const [x, y, width, height, level] of view.frames) {
+    svg.append(svgNode('rect', { x, y, width, height, rx: 6, fill: level % 2 ? '#ffffff' : '#f6f8fa', stroke: '#b6bfca' }));
+  }
+  for (const [kind, d] of view.paths) {
+    const path = svgNode('path', { d, fill: 'none', stroke: LINE[kind][0] });
+    if (LINE[kind][1]) path.setAttribute('stroke-dasharray', LINE[kind][1]);
+    svg.append(path);
+  }
+  for (const [x, words] of view.heads) svg.append(svgNode('text', { x, y: 17, 'font-weight': 'bold', fill: '#24292f' }, words));
+  for (const [id, kind, y, h, level, open, words, boxes] of view.rows) {
+    const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
+    if (open >= 0) row.setAttribute('aria-expanded', open === 1);
+    for (const box of boxes) drawBox(row, kind, y, h, box);
+    svg.append(row);
+  }
+  return svg;
+}
+
+function drawNumbers([label, text, low, high, counts, corner]) {
+  const part = html('div', { class: 'numbers' });
+  part.append(html('div', {}, `${label}: `), html('div', { class: 'faint' }, text));
+  if (counts.length > 1) {
+    const most = Math.max(...counts), w = 250, h = 56;
+    const svg = svgNode('svg', { width: w, height: h + 14, role: 'img', 'aria-label': `histogram of ${label}: ${text}` });
+    counts.forEach((n, i) => {
+      const tall = n ? Math.max(1, (h * n) / most) : 0;
+      svg.append(svgNode('rect', { x: (i * w) / counts.length, y: h - tall, width: w / counts.length - 1, height: tall, fill: '#1f5fa8' }));
+    });
+    svg.append(svgNode('path', { d: `M0 ${h}H${w}`, stroke: '#57606a' }), svgNode('text', { x: 0, y: h + 12, fill: '#24292f' }, low),
+      svgNode('text', { x: w, y: h + 12, 'text-anchor': 'end', fill: '#24292f' }, high));
+    part.append(svg);
+  }
+  if (corner.length * (corner[0] || []).length > 1) {
+    const table = html('table', { 'aria-label': `first values of ${label}` });
+    const most = Math.max(...corner.flat().map((x) => Math.abs(Number(x))).filter(Number.isFinite), 1e-300);
+    for (const values of corner) {
+      const line = html('tr');
+      for (const value of values) {
+        const cell = html('td', {}, value), share = Number(value) / most;
+        if (Number.isFinite(share)) cell.style.background = `rgba(${share < 0 ? '31,95,168' : '181,71,11'},${(0.3 * Math.abs(share)).toFixed(2)})`;
+        line.append(cell);
+      }
+      table.append(line);
+    }
+    part.append(html('div', { class: 'faint' }, 'its first values:'), table);
+  }
+  return part;
+}
+
+export default {
+  render({ model, el }) {
+    const root = html('div', { class: 'mfx', 'data-lm-suppress-shortcuts': 'true' });
+    root.append(html('style', {}, CSS));
+    const bar = html('div', { class: 'bar' }), title = html('b', { class: 'title' });
+    const search = html('input', { type: 'search', placeholder: 'search names and operations', 'aria-label': 'search' });
+    const range = (name) => {
+      const label = html('label', {}, name), input = html('input', { type: 'range', min: 0, 'aria-label': name }), said = html('span');
+      label.append(input);
+      return { label, input, said };
+    };
+    const passes = range('passes'), steps = range('instructions');
+    const button = (text, label, act) => {
+      const node = html('button', { type: 'button', 'aria-label': label, title: label }, text);
+      node.addEventListener('click', act);
+      return node;
+    };
+    const back = button('◀', 'one instruction back', () => step(-1)), forth = button('▶', 'one instruction on', () => step(1));
+    const keep = button('keep as picture', 'put a still picture here, which a saved notebook keeps', () => ask({ do: 'keep' }));
+    const first = button('close all', 'show what was open at first', () => ask({ do: 'first' }));
+    bar.append(title, search, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
+    const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
+    const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told', 'aria-live': 'polite' });
+    main.append(scroll, told);
+    const help = html('div', { class: 'faint' }, 'Click a box to open it or to see its numbers. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions. Dotted lines: values kept for backward.');
+    const status = html('div', { role: 'status', class: 'faint' });
+    root.append(bar, found, main, status, help);
+    el.append(root);
+
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, hold = false;
+    const ask = (want) => {
+      count += 1; waiting = count; since = performance.now();
+      model.set('ask', JSON.stringify({ ...want, stage: view.stage, n: count + Math.random() }));
+      model.save_changes();
+      clearTimeout(timer);
+      timer = setTimeout(() => { if (waiting) status.textContent = 'The kernel is busy; it answers when the cell has ended.'; }, 1500);
+    };
+    const step = (by) => { if (view.steps) { hold = false; ask({ do: 'step', to: Math.max(0, (detail.at ?? -1) + by) }); } };
+    const rows = () => [...scroll.querySelectorAll('.row')];
+    const current = () => scroll.querySelector('.row[tabindex="0"]') || scroll.querySelector('.row');
+    const mark = (id, column, focus) => {
+      for (const row of rows()) {
+        const here = Number(row.dataset.id) === id;
+        row.setAttribute('tabindex', here ? 0 : -1);
+        row.setAttribute('aria-selected', here);
+        for (const box of row.querySelectorAll('g[data-column]')) {
+          const on = here && Number(box.dataset.column) === column, rect = box.querySelector('rect');
+          rect.setAttribute('stroke-width', on ? 3 : 1);
+          if (rect.getAttribute('fill') === 'transparent' || rect.dataset.head) { rect.dataset.head = 1; rect.setAttribute('stroke', on ? '#1f5fa8' : 'none'); }
+        }
+        if (here && focus) {
+          row.focus({ preventScroll: true });
+          const box = row.getBoundingClientRect(), frame = scroll.getBoundingClientRect();
+          if (box.top < frame.top + 4) scroll.scrollTop += box.top - frame.top - 40;
+          if (box.bottom > frame.bottom - 4) scroll.scrollTop += box.bottom - frame.bottom + 40;
+        }
+      }
+      if (!scroll.querySelector('.row[tabindex="0"]') && rows()[0]) rows()[0].setAttribute('tabindex', 0);
+    };
+    const select = (row, column) => {
+      if (!row) return;
+      const id = Number(row.dataset.id);
+      mark(id, column, true);
+      clearTimeout(moved);
+      moved = setTimeout(() => ask({ do: 'select', id, column }), 60);   // a held key asks once
+    };
+    const draw = () => {
+      const text = model.get('picture'), inside = root.contains(root.getRootNode().activeElement);
+      if (text !== drawn && text) {
+        drawn = text;
+        view = JSON.parse(text);
+        const top = scroll.scrollTop, left = scroll.scrollLeft;
+        scroll.replaceChildren(drawPicture(view));
+        scroll.scrollTop = top; scroll.scrollLeft = left;
+        title.textContent = view.title;
+        passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = view.pass;
+        passes.input.setAttribute('aria-valuetext', view.pass);
+        found.replaceChildren(...view.found.map(([id, name, path]) => {
+          const item = html('li');
+          item.append(button(path ? `${name}  in ${path}` : name, `show ${name}`, () => ask({ do: 'go', id })));
+          return item;
+        }));
+        if (view.query) found.append(html('li', { class: 'faint' }, view.found.length ? view.more ? `and ${view.more} more` : '' : `nothing is called ${view.query}`));
+      }
+      detail = JSON.parse(model.get('detail') || '{}');
+      const none = !view.steps;
+      steps.input.max = Math.max(0, view.steps - 1); steps.input.disabled = back.disabled = forth.disabled = none;
+      steps.input.value = Math.max(0, detail.at);
+      steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : detail.at < 0 ? `${view.steps} recorded` : `${detail.at + 1} of ${view.steps}`;
+      told.replaceChildren();
+      if (detail.title) {
+        const list = html('dl');
+        for (const [what, words] of detail.rows) list.append(html('dt', {}, what), html('dd', {}, words));
+        told.append(html('h4', {}, (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + detail.title), list, ...detail.hists.map(drawNumbers));
+      } else told.append(html('p', { class: 'faint' }, 'Nothing is selected.'));
+      const field = root.getRootNode().activeElement;
+      mark(detail.row, detail.column, inside && !(field instanceof HTMLInputElement));
+      if (detail.at >= 0 && inside) scroll.querySelector(`.row[data-id="${Number(detail.row)}"]`)?.scrollIntoView({ block: 'nearest' });
+      if (waiting) {
+        root.dataset.ms = (performance.now() - since).toFixed(1);
+        waiting = 0; status.textContent = '';
+      }
+    };
+    let queued = false;
+    const later = () => { if (!queued) { queued = true; queueMicrotask(() => { queued = false; draw(); }); } };
+    model.on('change:picture', later);
+    model.on('change:detail', later);
+
+    scroll.addEventListener('click', (event) => {
+      const row = event.target.closest?.('.row'), box = event.target.closest?.('g[data-column]');
+      if (!row) return;
+      const column = Number(box?.dataset.column ?? 0);
+      mark(Number(row.dataset.id), column, true);
+      if (column === 0 && Number(row.dataset.open) >= 0) ask({ do: 'toggle', id: Number(row.dataset.id) });
+      else ask({ do: 'select', id: Number(row.dataset.id), column });
+    });
+    scroll.addEventListener('keydown', (event) => {
+      const row = current(), all = rows(), at = all.indexOf(row), open = Number(row?.dataset.open);
+      const columns = [...(row?.querySelectorAll('g[data-column]') ?? [])].map((box) => Number(box.dataset.column));
+      const own = columns.indexOf(detail.row === Number(row?.dataset.id) ? detail.column : columns[0]);
+      const toggle = () => ask({ do: 'toggle', id: Number(row.dataset.id) });
+      const act = {
+        ArrowDown: () => select(all[at + 1], 0), ArrowUp: () => select(all[at - 1], 0), Home: () => select(all[0], 0), End: () => select(all.at(-1), 0),
+        Enter: () => (open >= 0 ? toggle() : select(row, 0)), ' ': () => (open >= 0 ? toggle() : select(row, 0)),
+        ArrowRight: () => (event.shiftKey ? select(row, columns[own + 1] ?? columns[own]) : open === 0 && toggle()),
+        ArrowLeft: () => (event.shiftKey ? select(row, columns[own - 1] ?? columns[own]) : open === 1 ? toggle()
+          : select(all.slice(0, at).reverse().find((other) => Number(other.dataset.level) < Number(row.dataset.level)), 0)),
+      }[event.key];
+      if (act && row) { event.preventDefault(); act(); }
+    });
+    root.addEventListener('keydown', (event) => {
+      event.stopPropagation();
+      if (event.target instanceof HTMLInputElement && event.target.type === 'search') {
+        if (event.key === 'Enter' && view.found?.length) ask({ do: 'go', id: view.found[0][0] });
+        return;
+      }
+      const act = { '/': () => search.focus(), ',': () => step(-1), '.': () => step(1), '[': () => ask({ do: 'stage', to: view.stage - 1 }), ']': () => ask({ do: 'stage', to: view.stage + 1 }) }[event.key];
+      if (act) { event.preventDefault(); act(); }
+    });
+    let typed = null;
+    search.addEventListener('input', () => { clearTimeout(typed); typed = setTimeout(() => ask({ do: 'search', text: search.value }), 150); });
+    passes.input.addEventListener('input', () => ask({ do: 'stage', to: Number(passes.input.value) }));
+    steps.input.addEventListener('input', () => ask({ do: 'step', to: Number(steps.input.value) }));
+    draw();
+  },
+};

@@ -1,0 +1,175 @@
+"""`explore(graph)`: a graph or job as a picture that opens module by module, with its passes, numbers and instructions.
+
+The widget only carries asks and answers: `minflow.nn.graph.exploration` decides what is shown, `explorer.js` draws it.
+Read next: `explorer.js`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from minflow.core.errors import GraphError
+from minflow.core.op import fail
+from minflow.job.exploring import job_subject
+from minflow.job.function import Job
+from minflow.nn.graph.exploration import Exploration
+from minflow.nn.graph.exploring import graph_subject
+from minflow.nn.graph.graph import Graph
+from minflow.views.html import picture_card
+
+from .frontends import in_notebook
+
+
+@functools.cache
+def widget_class():
+    """The anywidget. picture, detail: what is drawn, as JSON.  ask: what the reader wants, as JSON."""
+    import anywidget
+    import traitlets
+
+    class GraphExplorer(anywidget.AnyWidget):
+        _esm = Path(__file__).with_name("explorer.js").read_text(encoding="utf-8")
+        picture = traitlets.Unicode("").tag(sync=True)
+        detail = traitlets.Unicode("{}").tag(sync=True)
+        ask = traitlets.Unicode("").tag(sync=True)
+
+        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
+            return "GraphExplorer (live)"
+
+    return GraphExplorer
+
+
+class Explorer:
+    """A graph to look at. In a notebook it is live as long as the kernel is; below it stands a still picture, folded,
+    which a saved notebook keeps. Elsewhere it prints as text. `text`, `svg`: the present picture.
+
+    exploration: the state: what is open, which pass, which instruction.
+    """
+
+    def __init__(self, exploration: Exploration):
+        self.exploration = exploration
+        self.widget: Any = None
+        self.handle: Any = None
+
+    @property
+    def text(self) -> str:
+        """The present picture as lines of text."""
+        return self.exploration.text()
+
+    @property
+    def svg(self) -> str:
+        """The present picture."""
+        return self.exploration.svg()
+
+    def open(self, name: str) -> Explorer:
+        """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if there is none."""
+        found = self.exploration.tree.search(name)
+        exact = [item for item in found if name in (item.path, item.name)] or found
+        if not exact:
+            fail(GraphError, f"nothing in {self.exploration.subject.title} is called {name!r}", "explorer.text lists the rows", name=name)
+        item = exact[0]
+        self.exploration.reveal(item)
+        if item.kind in ("module", "fold"):
+            self.exploration.opened.add(item.key)
+            self.exploration.arranged()
+        self.send(True)
+        return self
+
+    def keep(self) -> None:
+        """Put a still picture in the place of the live one. It survives saving, and the end of the kernel."""
+        if self.handle is not None:
+            self.handle.update(self._repr_mimebundle_(), raw=True)
+            self.widget.close()
+            self.handle = self.widget = None
+
+    # ---- the live picture ------------------------------------------------------------------------------------------------------
+
+    def send(self, changed: bool) -> None:
+        if self.widget is None:
+            return
+        with self.widget.hold_sync():
+            if changed:
+                self.widget.picture = compact(self.exploration.picture())
+            self.widget.detail = compact(self.exploration.detail())
+
+    def asked(self, change: Any) -> None:
+        """The reader wants something. Nothing that a page sends can raise here."""
+        try:
+            ask = json.loads(change["new"])
+        except ValueError:
+            return
+        if not isinstance(ask, dict):
+            return
+        if ask.get("do") == "keep":
+            self.keep()
+            return
+        changed = self.exploration.act(ask)
+        if self.widget is not None:
+            with self.widget.hold_sync():
+                if changed:
+                    self.widget.picture = compact(self.exploration.picture())
+                self.widget.detail = compact({**self.exploration.detail(), "n": str(ask.get("n", ""))[:40]})
+            if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to know than its picture
+                self.widget.picture = compact(self.exploration.picture(arena=True))
+
+    def live(self) -> Any:
+        """The widget. Raises ImportError without anywidget."""
+        widget = widget_class()()
+        self.exploration.prepare()
+        widget.picture, widget.detail = compact(self.exploration.picture(arena=True)), compact(self.exploration.detail())
+        widget.observe(self.asked, "ask")
+        return widget
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        if not in_notebook():
+            print(self.text)
+            return
+        bundle = self._repr_mimebundle_()
+        try:
+            if os.environ.get("MINFLOW_LIVE", "1") == "0":
+                raise ImportError
+            self.widget = self.live()
+        except ImportError:
+            display(bundle, raw=True)
+            return
+        self.handle = display(self.widget, display_id=True)
+        still = f'<details><summary style="cursor:pointer">still picture</summary>{bundle["text/html"]}</details>'
+        display({"text/html": still, "text/plain": bundle["text/plain"]}, raw=True)
+
+    # ---- what stays ----------------------------------------------------------------------------------------------------------------
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        text = self.text
+        try:
+            svg = self.svg
+            return {"text/html": picture_card(svg, text.partition("\n")[0], text), "image/svg+xml": svg, "text/plain": text}
+        except Exception as error:  # showing a thing must not break a cell
+            return {"text/plain": f"{text}\n(no picture: {type(error).__name__}: {error})"}
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def compact(data: dict) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def explore(x: Any, *args: Any, **kwargs: Any) -> Explorer:
+    """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`.
+
+    With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
+    parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their
+    last gradients are there. Raises GraphError if a graph was never called and no inputs are given.
+    """
+    if isinstance(x, Graph):
+        return Explorer(Exploration(graph_subject(x, args, kwargs)))
+    if isinstance(x, Job):
+        return Explorer(Exploration(job_subject(x, args, kwargs)))
+    fail(GraphError, f"explore: a {type(x).__name__} is no graph and no job",
+         "explore(graph) of an nn.Graph, explore(job) of a job function; show(x) draws a tensor's tape or a module")  # fmt: skip
+    return None

@@ -106,7 +106,7 @@ def graph_html(record: CardRecord) -> str:
         return ""
     head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
     svg = render_svg(dot_text(small(record.graph), BOXES))[0]
-    return head + picture_card(svg, alt(record), graph_lines(record.graph)).replace(CARD, BARE, 1)
+    return head + low(picture_card(svg, alt(record), graph_lines(record.graph)))
 
 
 def small(graph: GraphRecord | TapeRecord) -> GraphRecord | TapeRecord:
@@ -120,6 +120,11 @@ def small(graph: GraphRecord | TapeRecord) -> GraphRecord | TapeRecord:
         return folded
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
     return joined(fine, runs, "all but the last ones")
+
+
+def low(card: str) -> str:
+    """The picture inside another card, and no higher than a screen."""
+    return card.replace(CARD, BARE, 1).replace("max-width:100%;height:auto", "max-width:100%;max-height:640px;height:auto", 1)
 
 
 BARE = "background:#ffffff;color:#24292f;max-width:100%"

@@ -13,6 +13,7 @@ from ...core.op import EPOCH, fail
 from ...core.tensor import Tensor
 from . import mistakes
 from .compare import Comparison, compare
+from .parting import Parting, compare_with
 
 
 class Gradients(Mapping):
@@ -94,6 +95,15 @@ class Looking:
         if not several:
             mistakes.not_kept(self, name)
         return tuple([last.kept(key) for key in several])
+
+    def compare(self: Any, reference: Any, *args: Any, tolerance: float = 1e-5, **kwargs: Any) -> Parting:
+        """Where this graph parts from `reference` (another graph, a module or a function) on these inputs.
+
+        Operations are paired by name and shape in the order of the program, and by their numbers; equal means up to
+        `tolerance`, relative to the largest number. The result shows itself: the first node that differs red, those
+        before it green; `.first` is its row, `.equal` says that there is none. Nothing changes, as in `compare_eager`.
+        """
+        return compare_with(self, reference, args, kwargs, tolerance)
 
     def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
         """Run the graph and eager on these inputs from the present state, and compare every operation's result.

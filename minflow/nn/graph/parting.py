@@ -1,0 +1,282 @@
+"""`graph.compare(reference)`: two implementations on the same inputs, operation by operation, up to where they part.
+
+The graph's trace is computed node by node, before any pass; the reference is another graph, or runs in eager. Nothing
+changes: no state is written, or it is put back. Read next: `views/parting.py`, the record; `compare.py`, a graph against eager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+
+from ...compiler.executor import guarded, run_node
+from ...core.eager import Eager
+from ...core.errors import GraphError
+from ...core.ir import Graph as IR
+from ...core.ir import Node, Source, Value, outputs_of, where_text
+from ...core.op import EPOCH, MODE, OPS, caller, fail, using
+from ...core.random import default_generator
+from ...core.tensor import Tensor
+from ...views.parting import Parting, PartingRow
+from ...views.records import GraphRecord, graph_record, walk
+from ..module import Module
+from .compare import distance, first_part
+from .tree import leaves
+
+
+@dataclass(eq=False)
+class Step:
+    """One operation that ran. name: as a learner calls it.  inputs, arrays: what it read and gave; a number stands for itself.
+
+    reads: how its inputs are called, as far as is known.
+    """
+
+    op: str
+    name: str
+    where: str
+    inputs: list[Any]
+    arrays: list[np.ndarray]
+    reads: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple:
+        return self.op, tuple([a.shape for a in self.arrays])
+
+
+class Following(Eager):
+    """Eager that keeps what every operation read and gave, and what was there before a write."""
+
+    def run(self, op, inputs, attrs):
+        results = super().run(op, inputs, attrs)
+        many = results if isinstance(results, list) else [results]
+        if not (self.steps and self.last[0] is results):  # a promoted op runs itself again on cast inputs
+            for x in inputs:
+                if isinstance(x, Tensor) and x.value is not None and isinstance(x.value.node, Source):
+                    self.grads.setdefault(id(x), (x, x.gradient))
+            place = where_text(caller(3))
+            name = f"{self.scope}: {op.name}" if self.scope else op.name
+            read = [x.array if isinstance(x, Tensor) else x for x in inputs]
+            self.steps.append(Step(op.name, name, place, [a.copy() if isinstance(a, np.ndarray) else a for a in read],
+                                   [t.array.copy() for t in many]))  # fmt: skip
+            self.last[:] = [results]
+        return results
+
+    def update(self, op, targets, inputs, attrs):
+        self.held += [(t.array, t.array.copy()) for t in targets]
+        super().update(op, targets, inputs, attrs)
+
+    def write(self, target, root, path, new):
+        self.held.append((target.array, target.array.copy()))
+        super().write(target, root, path, new)
+
+
+def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: float) -> Parting:
+    """Compute both and compare."""
+    if not callable(reference):
+        fail(GraphError, f"{graph.name}.compare: the reference is {type(reference).__name__}, which cannot be called",
+             "another graph, a module, or a function of the same inputs", reference=reference)  # fmt: skip
+    compiled = graph.compiled_for(args, kwargs)
+    ir = compiled.parts[0].stages[0].graph
+    generators = {*compiled.build.trace.draws, default_generator}
+    ours, outputs = with_generators(generators, lambda: run_graph(graph, args, kwargs))
+    if hasattr(reference, "compiled_for"):
+        other = reference.compiled_for(args, kwargs)
+        generators |= set(other.build.trace.draws)
+        theirs, others = with_generators(generators, lambda: run_graph(reference, args, kwargs))
+        called, kept = reference.name, set(ir.nodes)
+    else:
+        if compiled.steps > 1:
+            args, kwargs = first_part((args, kwargs), compiled.steps)
+        theirs, others = with_generators(generators, lambda: run_eager(reference, args, kwargs))
+        called = type(reference).__name__ if isinstance(reference, Module) else getattr(reference, "__name__", "the reference")
+        kept = behind(ir.outputs[: len(outputs)])  # eager has its own way to count and to keep running statistics
+    return parted(graph.name, called, ir, kept, ours, theirs, outputs, others, tolerance)
+
+
+def behind(outputs: list[Value]) -> set[Node]:
+    """The nodes that the outputs depend on."""
+    return set(walk(dict.fromkeys(v.node for v in outputs)))
+
+
+def with_generators(generators: set, work: Callable[[], Any]) -> Any:
+    """Both draw the same random numbers, and the program's next ones are as if nothing had run."""
+    before = [(g, g.get_state()) for g in generators]
+    try:
+        return work()
+    finally:
+        for generator, state in before:
+            generator.set_state(state)
+
+
+def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], list[np.ndarray]]:
+    """Every operation of the trace, in order; of a batch in parts the first. No state is written."""
+    compiled = graph.compiled_for(args, kwargs)
+    part = compiled.parts[0]
+    ir: IR = part.stages[0].graph
+    arrays = [np.ascontiguousarray(t.array) for t in compiled.build.inputs_of(args, kwargs)]
+    arrays = [a[: len(a) // compiled.steps] for a in arrays] if compiled.steps > 1 else arrays
+    env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
+    steps = []
+    with guarded(False), np.errstate(all="ignore"):
+        for state in ir.states:
+            env[Value(state, 0, state.out_specs[0])] = state.array if state.read is None else np.array(state.read(), state.array.dtype)
+        for node in ir.nodes:
+            inputs = [env[x] if isinstance(x, Value) else x for x in node.inputs]
+            found = run_node(node, inputs)
+            env.update(zip(outputs_of(node), found))
+            reads = tuple([x.node.name if isinstance(x, Value) and isinstance(x.node, Source) else "" for x in node.inputs])
+            name = part.by_number.get(node.number, str(node.op))
+            steps.append(Step(node.op.name, name, where_text(node.where), inputs, found, reads))
+    return steps, [env[v] for v in ir.outputs[: len(compiled.build.outputs)]]
+
+
+def run_eager(reference: Any, args: tuple, kwargs: dict) -> tuple[list[Step], list[np.ndarray]]:
+    """The reference in eager; what it writes, and gradients that it leaves, are put back."""
+    mode = Following()
+    mode.grad = MODE.get().grad
+    mode.steps, mode.held, mode.grads, mode.last = [], [], {}, []
+    buffers = reference.buffers() if isinstance(reference, Module) else ()
+    mode.held += [(t.array, t.array.copy()) for t in buffers]
+    try:
+        with using(mode):
+            given = reference(*args, **kwargs)
+        outputs = [np.array(x.array if isinstance(x, Tensor) else x) for _, x in leaves(given)
+                   if isinstance(x, Tensor | np.ndarray | float | int)]  # fmt: skip
+    finally:
+        for array, before in reversed(mode.held):
+            array[...] = before
+        for tensor, grad in mode.grads.values():
+            tensor.gradient = grad
+        EPOCH.now += 1
+    return mode.steps, outputs
+
+
+# ---- where they part -------------------------------------------------------------------------------------------------
+
+
+def alike(a: list[np.ndarray], b: list[np.ndarray], tolerance: float) -> tuple[bool, float]:
+    """(equal up to the tolerance, the largest difference); the tolerance is relative to the largest number."""
+    if [x.shape for x in a] != [x.shape for x in b]:
+        return False, float("nan")
+    largest, equal = 0.0, True
+    for x, y in zip(a, b):
+        gap = 0.0 if x.dtype == y.dtype and x.tobytes() == y.tobytes() else distance(x, y)
+        size = float(np.max(np.abs(np.atleast_1d(y).astype("float64")), initial=0.0, where=np.isfinite(np.atleast_1d(y))))
+        equal = equal and gap <= tolerance * max(1.0, size)
+        largest = gap if not gap <= largest else largest
+    return equal, largest
+
+
+def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
+    """Operations by name and shapes, both in the order of the program."""
+    blocks = SequenceMatcher(None, [s.key for s in ours], [s.key for s in theirs], autojunk=False).get_matching_blocks()
+    return {a + i: b + i for a, b, size in blocks for i in range(size)}
+
+
+def same_elsewhere(step: Step, others: list[Step], tolerance: float) -> int | None:
+    """The number of an operation of the other side that gave the same numbers, whatever it is called."""
+    shapes = [a.shape for a in step.arrays[:1]]
+    for j, other in enumerate(others):
+        if [a.shape for a in other.arrays[:1]] == shapes and alike(step.arrays[:1], other.arrays[:1], tolerance)[0]:
+            return j
+    return None
+
+
+def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], theirs: list[Step], outputs: list, others: list,
+           tolerance: float) -> Parting:  # fmt: skip
+    nodes = [node for node in ir.nodes if node in kept]
+    ours = [step for step, node in zip(ours, ir.nodes) if node in kept]
+    pairs = paired(ours, theirs)
+    rows: list[PartingRow] = []
+    for i, step in enumerate(ours):
+        j = pairs.get(i)
+        equal, gap = alike(step.arrays, theirs[j].arrays, tolerance) if j is not None else (False, 0.0)
+        if not equal:
+            other = same_elsewhere(step, theirs, tolerance)
+            if other is not None:
+                j, pairs[i], equal, gap = other, other, True, 0.0
+        state = "only" if j is None else "equal" if equal else "differs"
+        rows.append(PartingRow(step.name, spec_text(step), step.where, state, theirs[j].name if j is not None else "", gap))
+    same, output = alike(outputs, others, tolerance)
+    inside = len(kept) == len(ir.nodes) and any(row.state == "differs" for row in rows)  # a gradient, with equal outputs
+    at = None if same and not inside else first_of(rows, ours)
+    used = set(pairs.values())
+    extra = tuple([f"{s.name} ({s.where})" for j, s in enumerate(theirs) if j not in used])
+    why = () if at is None else tuple(reasons(at, rows, ours, theirs, pairs, tolerance))
+    if at is None:
+        title = f"{name} and {called} agree" if same else f"{name} and {called} give other outputs, from equal operations"
+    else:
+        title = f"{name} parts from {called} at operation {at + 1} of {len(rows)}: {rows[at].name}"
+    shapes = [x.shape for x in outputs] == [x.shape for x in others]
+    marks = dict(zip(nodes, rows)) if at is None else dict(zip(nodes[: at + 1], rows))
+    graph = marked(ir, marks, None if at is None else nodes[at], why, title)
+    return Parting(title, tuple(rows), same and at is None, at, why, output if shapes else None, extra, tolerance, graph)
+
+
+def spec_text(step: Step) -> str:
+    return ", ".join([f"{a.dtype}{list(a.shape)}" for a in step.arrays])
+
+
+def first_of(rows: list[PartingRow], steps: list[Step]) -> int | None:
+    """The first that differs; or, where operations that only this side has come just before it, the first of those.
+
+    A view, such as a transposed weight, is not what parts them: it has the numbers of what it looks at.
+    """
+    differs = next((i for i, row in enumerate(rows) if row.state == "differs"), len(rows))
+    start = max([i for i, row in enumerate(rows[:differs]) if row.state == "equal"], default=-1) + 1
+    last = min(differs, len(rows) - 1)
+    real = [i for i in range(start, last) if not (steps[i].op in OPS and OPS[steps[i].op].is_view)]
+    return next(iter(real), last) if start < len(rows) else None
+
+
+def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step], pairs: dict[int, int], tolerance: float):
+    """(name, sentence): how it differs, what the reference has instead, which of its inputs is another one already."""
+    row = rows[at]
+    before = max([j for i, j in pairs.items() if i < at], default=-1)
+    used = set(pairs.values())
+    if row.state == "only":
+        yield "differs", "the reference has no such operation here"
+        after = next((pairs[i] for i in range(at, len(rows)) if i in pairs), len(theirs))
+        others = [s for k, s in enumerate(theirs[before + 1 : after], before + 1) if k not in used]
+        yield from [("instead", f"{step.name} at {step.where}") for step in others[:3]]
+        return
+    j = pairs[at]
+    numbers, there = np.atleast_1d(ours[at].arrays[0]), np.atleast_1d(theirs[j].arrays[0])
+    wrong = int(np.sum(~(np.abs(numbers.astype("float64") - there.astype("float64")) <= tolerance)))
+    yield "differs", f"by {row.difference:.3g} at most; {wrong} of {numbers.size} numbers are others"
+    missing = [s for k, s in enumerate(theirs[before + 1 : j], before + 1) if k not in used]
+    yield from [("missing", f"{step.name} at {step.where}, which only the reference has") for step in missing[:3]]
+    for k, (x, y) in enumerate(zip(ours[at].inputs, theirs[j].inputs)):
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+            equal, gap = alike([x], [y], tolerance)
+            if not equal:
+                by = f", by {gap:.3g}" if gap == gap else ""
+                yield "input", f"{input_name(ours[at], k)}, {x.dtype}{list(x.shape)}, is another one already{by}"
+        elif not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray) and x != y:
+            yield "input", f"{input_name(ours[at], k)} is {x!r}, there {y!r}"
+    yield "there", f"{theirs[j].name} at {theirs[j].where}"
+
+
+def input_name(step: Step, number: int) -> str:
+    """The state or input that it reads, or how the op calls it."""
+    if number < len(step.reads) and step.reads[number]:
+        return step.reads[number]
+    names = OPS[step.op].inputs if step.op in OPS else ()
+    return names[number] if number < len(names) and not names[number].startswith("*") else f"input {number + 1}"
+
+
+def marked(ir: IR, rows: dict[Node, PartingRow], at: Node | None, why: tuple, title: str) -> GraphRecord:
+    """The trace up to where they part, with marks."""
+    record = graph_record(ir, title)
+    sources = len(ir.inputs) + len(ir.states)
+    notes = tuple(f"{name}: {text}" if name != "differs" else f"differs {text}" for name, text in why[:3])
+    kept = list(record.nodes[:sources])
+    for node, shown in zip(ir.nodes, record.nodes[sources:]):
+        if node in rows:
+            kept.append(replace(shown, mark="differs" if node is at else rows[node].state, notes=notes if node is at else ()))
+    used = {x.ref for n in kept for x in n.inputs}
+    return replace(record, nodes=tuple([n for n in kept if n.kind == "op" or n.id in used]), outputs=(), updates=())

@@ -28,7 +28,7 @@ from ..nn.graph.build import Part
 from . import scope
 from .blob import Blob
 from .session import Session, Variable
-from .signature import blobs_of, described, joined
+from .signature import LocalTensor, blobs_of, described, joined
 
 CURRENT: ContextVar[Any] = ContextVar("the job function that is built", default=None)
 
@@ -412,6 +412,8 @@ def whole(arrays: list[np.ndarray], kind: Any) -> Any:
         return arrays
     if kind is ListListNumpy:
         return [[array] for array in arrays]
+    if kind is LocalTensor:
+        return LocalTensor.of(arrays)
     return arrays[0] if len(arrays) == 1 else joined(arrays)
 
 

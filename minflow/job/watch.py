@@ -22,7 +22,8 @@ from .typing import KINDS, text
 def watch(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
     """Hand the numbers of `blob` to a handler at every step of the job; a text or nothing: print them.
 
-    handler: a function of one argument, annotated tp.Numpy, tp.ListNumpy or tp.ListListNumpy (without annotation: an array).
+    handler: a function of one argument, annotated tp.Numpy, tp.ListNumpy or tp.ListListNumpy (without annotation:
+    what a future gives, an array that also has numpy() and numpy_list()).
     """
     register("flow.watch", blob, handler_or_prompt, False)
 

@@ -2,8 +2,9 @@
 
 Levels: 0 phases with their times; 1 also each module as it is called, with its inputs, tensors and outputs; 2 also each
 operation as it is recorded; 3 also the lines of the program that it comes from. Lines go out at once, so they are there
-when something fails. What goes wrong in telling ends the telling, never the build. Knows nothing of passes.
-Read next: `listing.py`, whose lines these are; `failing.py`, the tree so far where a build fails.
+when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in telling
+ends the telling, never the build. Knows nothing of passes.
+Read next: `listing.py`, whose lines these are; `failing.py`, the tree so far where a build fails; `views/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 from ...core.errors import GraphError
 from ...core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ...core.op import OURS, ROOT, fail
+from ...views.debug_tree import debug_bundle
+from ...views.notebook import Changing, streams_here
 from . import listing
 from .failing import failed, line_of, source_of
 from .names import Names
@@ -70,6 +73,7 @@ def telling(method: Callable) -> Callable:
         except Exception as error:
             self.level = -1
             try:
+                self.ended("is built, and no longer told of")
                 print(f"{self.head} debug stopped: {type(error).__name__}: {error}", flush=True)
             except Exception:  # there is nobody to tell
                 return
@@ -91,11 +95,34 @@ class Debugger:
         self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, for its gradients
         self.phase = ""
         self.traced_whole = False
+        self.said: list[tuple[int, str]] = []  # for the tree in a notebook
+        self.state = "is being built"
+        self.tree = Changing(lambda: debug_bundle(f"{self.head} {self.state}", self.said)) if self.level >= 1 and streams_here() else None
 
     def say(self, level: int, text: str, indent: int = 0) -> None:
-        if self.level >= level:
-            pad = "  " * indent
-            print("\n".join([pad + listing.clean(line) if line else "" for line in text.split("\n")]), flush=True)
+        if self.level < level:
+            return
+        if self.tree is None:
+            write(indent, text)
+            return
+        self.said.append((indent, text))
+        self.show(last=False)
+
+    def show(self, last: bool) -> None:
+        """What was said goes into the notebook; as plain lines if it cannot be shown as a tree."""
+        try:
+            self.tree.changed(last)
+        except Exception:
+            self.tree = None
+            for indent, text in self.said:
+                write(indent, text)
+
+    def ended(self, state: str) -> None:
+        """Nothing more is said. state: how the build ended."""
+        if self.tree is not None and self.said:
+            self.state = state
+            self.show(last=True)
+        self.tree = None
 
     # ---- phases ------------------------------------------------------------------------------------------------------
 
@@ -150,6 +177,7 @@ class Debugger:
             self.say(1, f"{part.name}: {len(part.graph.nodes)} operations, {part.plan.arena_bytes:,} bytes in one arena", 1)
         self.say(0, f"{self.head} building plan Done! Cost time: {seconds(now - self.middle)}.\n")
         self.say(0, f"{self.head}'s total time to build graph and plan : {seconds(now - self.start)}.\n")
+        self.ended(f"was built in {seconds(now - self.start)}")
 
     # ---- modules and operations --------------------------------------------------------------------------------------
 
@@ -227,6 +255,10 @@ class Debugger:
             frame = frame.f_back
         self.lines[node] = found
         return found
+
+
+def write(indent: int, text: str) -> None:
+    print("\n".join(["  " * indent + listing.clean(line) if line else "" for line in text.split("\n")]), flush=True)
 
 
 def short(attrs: Any) -> list[str]:

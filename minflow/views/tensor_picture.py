@@ -157,7 +157,7 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: floa
     """Heat maps side by side, as one PNG: (parts, width, height)."""
     rows, columns = cells[0].shape
     one = len(cells) == 1
-    size = max(5, min(24 if rows > 1 else 18, (480 if rows == 1 else 336 if one else 112) // max(rows, columns)))
+    size = max(5, min(24 if rows > 1 else 18, (480 if rows == 1 else 336 if one else 84) // max(rows, columns)))
     title = 0 if one else 15
     across = max(1, min(len(cells), 480 // (columns * size + GAP)))
     step_x, step_y = columns * size + GAP, rows * size + GAP + title

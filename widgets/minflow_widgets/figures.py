@@ -97,13 +97,14 @@ class History:
             word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
             if word not in scales:
                 scales[word] = self.scale(first, len(scales), plain(word))
-            handles += self.line(scales[word], name, COLORS[k % len(COLORS)], STYLES[k % len(STYLES)])
+            handles += self.line(scales[word], name, COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)])
         if log:
             first.set_yscale("log")
         first.set_xlabel("step")
         first.grid(True, alpha=0.3)
         if handles:
-            legend = first.legend(handles=handles, loc="best")
+            # Above the plot: axes at the right are drawn over what stands inside.
+            legend = first.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=9, frameon=False)
             for text in legend.get_texts():
                 text.set_parse_math(False)
         return first

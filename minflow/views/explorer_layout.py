@@ -14,10 +14,10 @@ from .explorer import Item, StepRecord, StepTree
 from .layout import text_width
 from .text import clean
 
-HIGH, LOW, HEAD, GAP = 36, 22, 20, 13  # heights: a box of two lines, of one, of an open module's line; between rows
-FORWARD, BACKWARD, UPDATE = 330, 205, 190  # widths of the columns
+HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13  # heights: a box of two lines, of one, of an open module's line; between rows; a third line
+FORWARD, BACKWARD, UPDATE = 290, 205, 190  # widths of the columns
 LANE, LANES, INSET, INSETS = 9, 7, 9, 6  # width and number of lanes in a margin; how far an inner row is moved in, how often at most
-TOP, EDGE, BETWEEN = 30, 12, 46
+TOP, EDGE, BETWEEN = 30, 10, 28
 SHAPES = 2  # that a box names on each side
 
 
@@ -39,7 +39,7 @@ class Row:
     states: list[int]
     kept: dict[tuple[int, int], None]  # values of forward that its backward reads
     gradients: dict[tuple[int, int], None]  # values that go from its backward to an update
-    marks: dict[str, int]
+    marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # of each column: mark -> how many
     y: float = 0.0
     height: float = HIGH
 
@@ -90,7 +90,7 @@ class Layout:
         self.row_at = [-1] * len(tree.leaves)  # leaf -> row
         self.rows: list[Row] = []
         for item, level, is_open in listed:
-            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], {}, {}, {}))
+            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], {}, {}, ({}, {}, {})))
             if not is_open:
                 self.row_at[item.first : item.last] = [len(self.rows) - 1] * (item.last - item.first)
         self.links: dict[str, dict[int, set[int]]] = {"forward": {}, "backward": {}, "update": {}}  # kind -> from -> to
@@ -107,10 +107,10 @@ class Layout:
             r = self.row_of(i)
             row = self.rows[r]
             if node.mark:
-                row.marks[node.mark] = row.marks.get(node.mark, 0) + 1
-            if node.mark == "gone":
-                if row.item.kind != "op":
-                    continue
+                marks = row.marks[node.column]
+                marks[node.mark] = marks.get(node.mark, 0) + 1
+            if node.mark == "gone" and row.item.kind != "op":
+                continue
             part = row.parts[node.column]
             part.nodes.append(i)
             for x in node.inputs:
@@ -159,7 +159,7 @@ class Layout:
         for row in self.rows:
             row.y = y
             small = row.item.kind in ("input", "output") or (row.item.kind == "state" and not row.parts[2].nodes)
-            row.height = HEAD if row.is_open else LOW if small else HIGH
+            row.height = HEAD if row.is_open else LOW if small else HIGH + (MORE if row.item.kind == "fold" else 0)
             y += row.height + (5 if row.is_open else GAP)
         self.bottom = y
 
@@ -207,10 +207,12 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
 MARKS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
 
 
-def mark_text(row: Row) -> str:
-    if row.item.kind == "op" and len(row.parts[0].nodes) + len(row.parts[1].nodes) == 1:
-        return next(iter(row.marks), "")
-    return " ".join(f"{MARKS[m]}{row.marks[m]}" for m in MARKS if m in row.marks)
+def mark_text(row: Row, column: int) -> str:
+    """What a pass did to the share of a column: of one operation the word, else how many of each."""
+    marks = row.marks[column]
+    if row.item.kind == "op" and len(row.parts[column].nodes) == 1:
+        return next(iter(marks), "")
+    return " ".join(f"{MARKS[m]}{marks[m]}" for m in MARKS if m in marks)
 
 
 def lanes_for(links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
@@ -233,11 +235,11 @@ def lanes_for(links: dict[int, set[int]], skip) -> list[tuple[int, list[int], in
     return found
 
 
-def view_of(layout: Layout, marks: bool = False) -> dict:
+def view_of(layout: Layout) -> dict:
     """The picture as plain data.
 
     rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
-    [[column, x, width, bold text, faint text, second line, mark], ...]].  paths: [kind, d].  frames: [x, y, width, height].
+    [[column, x, width, bold text, faint text, second line, mark, third line], ...]].  paths: [kind, d].  frames: [x, y, width, height].
     heads: [x, text].
     """
     record, rows = layout.record, layout.rows
@@ -261,19 +263,19 @@ def view_of(layout: Layout, marks: bool = False) -> dict:
     end = columns[2] + UPDATE if has_update else (columns[1] + BACKWARD if has_backward else gutter + FORWARD)
     heads = [[gutter, "forward ↓"]]
     if has_backward:
-        heads.append([columns[1], "backward: gradients ↑"])
+        heads.append([columns[1], "backward ↑"])
     if has_update:
-        heads.append([columns[2], "parameters and their update" if any(n.column == 2 for n in record.nodes) else "parameters"])
+        heads.append([columns[2], "parameters, update" if any(n.column == 2 for n in record.nodes) else "parameters"])
     drawn, frames = [], []
     for r, row in enumerate(rows):
         inset = min(row.level, INSETS) * INSET
         frames += frame_of(rows, r, gutter - 5 + inset - INSET / 2, end + 6 - inset / 2) if row.is_open else []
-        drawn.append(row_data(record, row, columns, inset, marks))
+        drawn.append(row_data(record, row, columns, inset))
     places = Places(rows, drawn)
     paths = []
     for a, b in touching.items():
         if b in layout.links["forward"].get(a, ()):
-            x = gutter + FORWARD * 0.68
+            x = gutter + FORWARD * 0.82
             paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
     for s, far, lane in left:
         paths.append(["f", trunk(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
@@ -297,16 +299,17 @@ def view_of(layout: Layout, marks: bool = False) -> dict:
     return {"w": round(end + EDGE), "h": round(layout.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
 
 
-def row_data(record: StepRecord, row: Row, columns: list, inset: float, marks: bool) -> list:
+def row_data(record: StepRecord, row: Row, columns: list, inset: float) -> list:
     item, boxes = row.item, []
     name, what, second = forward_words(record, row)
     opens = -1 if item.kind not in ("module", "fold") else int(row.is_open)
-    mark = mark_text(row) if marks else ""
+    signs = [mark_text(row, k) for k in range(3)]
+    mark = signs[0]
     said = [name, what, second]
     if row.is_open:
         inside = counted(item.last - item.first, "part")
-        bold, faint = fitted("▾ " + name, FORWARD * 0.6 - inset), fitted(what or inside, FORWARD * 0.38)
-        boxes.append([0, columns[0] + inset, FORWARD - inset, bold, faint, "", ""])
+        bold, faint = fitted("▾ " + name, FORWARD * 0.6 - inset, 1.08), fitted(what or inside, FORWARD)
+        boxes.append([0, columns[0] + inset, FORWARD - inset, bold, faint, "", "", ""])
         return [item.id, "open", row.y, row.height, row.level, opens, clean(f"{name} {what}, open"), boxes]
     if row.parts[0].nodes or item.kind in ("input", "output", "state") or opens == 0:
         lead = "▸ " if opens == 0 else ""
@@ -314,27 +317,32 @@ def row_data(record: StepRecord, row: Row, columns: list, inset: float, marks: b
         room = width - 16 - (text_width(mark) + 8 if mark else 0)
         bold = fitted(lead + name, room * (0.66 if what or row.height == LOW else 1), 1.08)
         rest = room - text_width(bold) * 1.08 - 8
+        third = ""
+        if item.kind == "fold":
+            what, second, third = "", what, second
         if row.height == LOW:
             what, second = f"{what}  {second}".strip(), ""
-        boxes.append([0, columns[0] + inset, width, bold, fitted(what, rest), fitted(second, width - 16), mark])
+        boxes.append([0, columns[0] + inset, width, bold, fitted(what, rest), fitted(second, width - 16), mark, fitted(third, width - 16)])
     if row.parts[1].nodes:
         part = row.parts[1]
         ops = [record.nodes[i].op for i in part.nodes]
-        label = f"{name}: {counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(ops))
+        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(ops))
         again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
         label += f", {again} computed again" if again else ""
         shapes = shapes_text(record, part, "←")
         if row.gradients and part.ins and not part.outs:
             shapes = f"parameters ← {shapes}"
-        boxes.append([1, columns[1] + inset * 0.5, BACKWARD - inset * 0.5, fitted(label, BACKWARD - 16 - inset * 0.5), "",
-                      fitted(shapes, BACKWARD - 16 - inset * 0.5), ""])  # fmt: skip
+        width = BACKWARD - inset * 0.5
+        room = width - 16 - (text_width(signs[1]) + 8 if signs[1] else 0)
+        boxes.append([1, columns[1] + inset * 0.5, width, fitted(label, room, 1.08), "", fitted(shapes, width - 16), signs[1], ""])
         said.append(f"backward {counted(len(ops), 'operation')} {shapes}")
     if item.kind not in ("input", "output") and (row.parts[2].nodes or (row.states and item.kind != "state")):
         title, words = update_words(record, row)
         width = UPDATE - inset * 0.5
-        boxes.append([2, columns[2], width, fitted(title, width - 16, 1.08), "", fitted(words, width - 16), ""])
+        room = width - 16 - (text_width(signs[2]) + 8 if signs[2] else 0)
+        boxes.append([2, columns[2], width, fitted(title, room, 1.08), "", fitted(words, width - 16), signs[2], ""])
         said.append(f"parameters {title} {words}")
-    said.append(mark)
+    said += [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"), signs) if sign]
     return [item.id, item.kind, row.y, row.height, row.level, opens, clean(", ".join(s for s in said if s)), boxes]
 
 

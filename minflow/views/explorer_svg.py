@@ -5,9 +5,10 @@ The widget's script draws the same data with the same sizes and colours. Read ne
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 
-from .explorer_layout import Layout, forward_words, mark_text, shape_of, update_words
+from .explorer_layout import Layout, forward_words, mark_text, update_words
 from .text import clean, columns
 
 FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
@@ -31,8 +32,8 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     for x, words in view["heads"]:
         parts.append(f'<text x="{x:g}" y="17" font-weight="bold">{escape(words)}</text>')
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
-        for column, x, w, bold, faint, second, mark in boxes:
-            parts.append(box_svg(kind, column, x, y, w, h, bold, faint, second, mark))
+        for column, x, w, *texts in boxes:
+            parts.append(box_svg(kind, column, x, y, w, h, *texts))
     parts.append(f'<text x="12" y="{view["h"] + 10}" fill="{FAINT}">{KEY}</text>')
     if note:
         parts.append(f'<text x="12" y="{view["h"] + 26}" fill="{FAINT}">{escape(clean(note))}</text>')
@@ -44,7 +45,8 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     )
 
 
-def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str, mark: str) -> str:
+def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str, mark: str,
+            third: str) -> str:  # fmt: skip
     out = ""
     if kind != "open":
         fill, stroke = ("#f6f8fa", "#57606a") if kind in ("input", "output") else (FILLS[column], STROKES[column])
@@ -56,14 +58,14 @@ def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold
     line = y + (15 if h > 30 else h / 2 + 4)
     faint_part = f'<tspan dx="8" fill="{FAINT}">{escape(faint)}</tspan>' if faint else ""
     out += f'<text x="{x + 8:g}" y="{line:g}" xml:space="preserve"><tspan font-weight="bold">{escape(bold)}</tspan>{faint_part}</text>'
-    if second:
-        out += f'<text x="{x + 8:g}" y="{y + 29:g}">{escape(second)}</text>'
+    for below, words in ((29, second), (42, third)):
+        out += f'<text x="{x + 8:g}" y="{y + below:g}">{escape(words)}</text>' if words else ""
     if mark:
         out += f'<text x="{x + w - 6:g}" y="{line:g}" text-anchor="end" font-weight="bold" fill="#8250df">{escape(mark)}</text>'
     return out
 
 
-def text_of(layout: Layout, title: str, marks: bool = False) -> str:
+def text_of(layout: Layout, title: str) -> str:
     """The same rows as lines: name, shapes, how many backward operations, what is updated."""
     record = layout.record
     lines: list[tuple[str, str]] = []
@@ -79,10 +81,7 @@ def text_of(layout: Layout, title: str, marks: bool = False) -> str:
             right += "; " + ": ".join(x for x in update_words(record, row) if x)
         elif row.item.kind == "state" and row.parts[2].nodes:
             right += "; " + update_words(record, row)[1]
-        if marks and row.marks:
-            right += f"  [{mark_text(row)}]"
+        signs = [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"), map(partial(mark_text, row), range(3))) if sign]
+        right += f"  [{', '.join(signs)}]" if signs else ""
         lines.append((clean(left), clean(right)))
     return "\n".join([clean(title), *columns(lines)])
-
-
-__all__ = ["shape_of", "svg_of", "text_of"]

@@ -1,29 +1,8 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
-// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only.
+// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
 const FILL = ['#eaf2fb', '#fdf1e7', '#eaf6ee'], STROKE = ['#1f5fa8', '#b5470b', '#1d7a46'];
 const LINE = { f: ['#1f5fa8', ''], b: ['#b5470b', '6 3'], u: ['#1d7a46', ''], k: ['#6e5494', '2 3'] };
 const COLUMN = ['forward', 'backward', 'update'];
-const CSS = `
-.mfx{background:#fff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;font:12px Helvetica,Arial,sans-serif;padding:8px;
- box-sizing:border-box;max-width:100%}
-.mfx *{box-sizing:border-box}
-.mfx .bar{display:flex;flex-wrap:wrap;gap:4px 14px;align-items:center;margin-bottom:6px}
-.mfx .bar label{display:flex;gap:6px;align-items:center}
-.mfx input,.mfx button{font:inherit;color:#24292f;background:#fff;border:1px solid #8c959f;border-radius:4px;padding:1px 6px;min-height:22px}
-.mfx button{cursor:pointer;background:#f6f8fa}.mfx button:disabled{color:#6e7781;cursor:default}
-.mfx input[type=range]{padding:0;border:0;width:130px}
-.mfx .main{display:flex;flex-wrap:wrap;gap:8px;align-items:flex-start}
-.mfx .scroll{flex:1 1 520px;max-height:600px;overflow:auto;border:1px solid #d0d7de;border-radius:4px;min-width:0}
-.mfx svg{display:block;font:11px Helvetica,Arial,sans-serif}
-.mfx .row{cursor:pointer;outline:none}
-.mfx .row:focus-visible rect{stroke-width:2.2}
-.mfx .told{flex:1 1 270px;max-height:600px;overflow:auto;min-width:0}
-.mfx .told h4{margin:2px 0 6px;font-size:13px;overflow-wrap:anywhere}
-.mfx .told dl{display:grid;grid-template-columns:auto 1fr;gap:2px 8px;margin:0}
-.mfx dt{color:#57606a}.mfx dd{margin:0;overflow-wrap:anywhere}
-.mfx table{border-collapse:collapse;margin:2px 0 8px;font-size:11px}.mfx td{padding:0 4px;text-align:right;border:1px solid #eaeef2}
-.mfx .found{list-style:none;margin:0 0 6px;padding:0;display:flex;flex-wrap:wrap;gap:4px}
-.mfx .faint{color:#57606a}`;
 
 const svgNode = (name, attributes, text) => {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -38,7 +17,7 @@ const html = (name, attributes = {}, text) => {
   return node;
 };
 
-function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark]) {
+function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark, third]) {
   const box = svgNode('g', { 'data-column': column });
   if (kind !== 'open') {
     const end = kind === 'input' || kind === 'output', pill = (end || kind === 'state') && h < 30;
@@ -54,6 +33,7 @@ function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark]) {
   if (faint) text.append(svgNode('tspan', { dx: 8, fill: '#57606a' }, faint));
   box.append(text);
   if (second) box.append(svgNode('text', { x: x + 8, y: y + 29, fill: '#24292f' }, second));
+  if (third) box.append(svgNode('text', { x: x + 8, y: y + 42, fill: '#24292f' }, third));
   if (mark) box.append(svgNode('text', { x: x + w - 6, y: line, 'text-anchor': 'end', 'font-weight': 'bold', fill: '#8250df' }, mark));
   group.append(box);
 }
@@ -112,9 +92,8 @@ function drawNumbers([label, text, low, high, counts, corner]) {
 export default {
   render({ model, el }) {
     const root = html('div', { class: 'mfx', 'data-lm-suppress-shortcuts': 'true' });
-    root.append(html('style', {}, CSS));
     const bar = html('div', { class: 'bar' }), title = html('b', { class: 'title' });
-    const search = html('input', { type: 'search', placeholder: 'search names and operations', 'aria-label': 'search' });
+    const search = html('input', { type: 'search', placeholder: 'search', 'aria-label': 'search' });
     const range = (name) => {
       const label = html('label', {}, name), input = html('input', { type: 'range', min: 0, 'aria-label': name }), said = html('span');
       label.append(input);
@@ -138,7 +117,7 @@ export default {
     root.append(bar, found, main, status, help);
     el.append(root);
 
-    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, hold = false;
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null;
     const ask = (want) => {
       count += 1; waiting = count; since = performance.now();
       model.set('ask', JSON.stringify({ ...want, stage: view.stage, n: count + Math.random() }));
@@ -146,10 +125,10 @@ export default {
       clearTimeout(timer);
       timer = setTimeout(() => { if (waiting) status.textContent = 'The kernel is busy; it answers when the cell has ended.'; }, 1500);
     };
-    const step = (by) => { if (view.steps) { hold = false; ask({ do: 'step', to: Math.max(0, (detail.at ?? -1) + by) }); } };
+    const step = (by) => { if (view.steps) ask({ do: 'step', to: Math.max(0, (detail.at ?? -1) + by) }); };
     const rows = () => [...scroll.querySelectorAll('.row')];
     const current = () => scroll.querySelector('.row[tabindex="0"]') || scroll.querySelector('.row');
-    const mark = (id, column, focus) => {
+    const mark = (id, column, focus, show = focus) => {
       for (const row of rows()) {
         const here = Number(row.dataset.id) === id;
         row.setAttribute('tabindex', here ? 0 : -1);
@@ -159,11 +138,12 @@ export default {
           rect.setAttribute('stroke-width', on ? 3 : 1);
           if (rect.getAttribute('fill') === 'transparent' || rect.dataset.head) { rect.dataset.head = 1; rect.setAttribute('stroke', on ? '#1f5fa8' : 'none'); }
         }
-        if (here && focus) {
-          row.focus({ preventScroll: true });
-          const box = row.getBoundingClientRect(), frame = scroll.getBoundingClientRect();
+        if (here && focus) row.focus({ preventScroll: true });
+        if (here && show) {
+          const box = (row.querySelector(`g[data-column="${column}"]`) ?? row).getBoundingClientRect(), frame = scroll.getBoundingClientRect();
           if (box.top < frame.top + 4) scroll.scrollTop += box.top - frame.top - 40;
           if (box.bottom > frame.bottom - 4) scroll.scrollTop += box.bottom - frame.bottom + 40;
+          if (box.left < frame.left || box.right > frame.right) scroll.scrollLeft += box.left - frame.left - 30;
         }
       }
       if (!scroll.querySelector('.row[tabindex="0"]') && rows()[0]) rows()[0].setAttribute('tabindex', 0);
@@ -177,10 +157,12 @@ export default {
     };
     const draw = () => {
       const text = model.get('picture'), inside = root.contains(root.getRootNode().activeElement);
+      let lost = false;
       if (text !== drawn && text) {
         drawn = text;
         view = JSON.parse(text);
         const top = scroll.scrollTop, left = scroll.scrollLeft;
+        lost = scroll.contains(root.getRootNode().activeElement);       // the row with the focus is drawn anew
         scroll.replaceChildren(drawPicture(view));
         scroll.scrollTop = top; scroll.scrollLeft = left;
         title.textContent = view.title;
@@ -205,8 +187,7 @@ export default {
         told.append(html('h4', {}, (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + detail.title), list, ...detail.hists.map(drawNumbers));
       } else told.append(html('p', { class: 'faint' }, 'Nothing is selected.'));
       const field = root.getRootNode().activeElement;
-      mark(detail.row, detail.column, inside && !(field instanceof HTMLInputElement));
-      if (detail.at >= 0 && inside) scroll.querySelector(`.row[data-id="${Number(detail.row)}"]`)?.scrollIntoView({ block: 'nearest' });
+      mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost);
       if (waiting) {
         root.dataset.ms = (performance.now() - since).toFixed(1);
         waiting = 0; status.textContent = '';

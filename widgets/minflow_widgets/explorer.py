@@ -32,6 +32,7 @@ def widget_class():
 
     class GraphExplorer(anywidget.AnyWidget):
         _esm = Path(__file__).with_name("explorer.js").read_text(encoding="utf-8")
+        _css = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
         picture = traitlets.Unicode("").tag(sync=True)
         detail = traitlets.Unicode("{}").tag(sync=True)
         ask = traitlets.Unicode("").tag(sync=True)

@@ -47,7 +47,8 @@ class Exploration:
         """Make the trees of all passes, so that the first move of the slider is as quick as the next."""
         with self.lock:
             now = self.stage
-            for self.stage in range(self.subject.stages):
+            for stage in range(self.subject.stages):
+                self.stage = stage
                 _ = self.tree
             self.stage = now
 
@@ -142,7 +143,7 @@ class Exploration:
                 "query": self.query,
                 "found": [[item.id, item.name, place_of(item)] for item in self.found[:FOUND]],
                 "more": max(len(self.found) - FOUND, 0),
-                **view_of(self.layout, True),
+                **view_of(self.layout),
             }
 
     def pass_text(self, c: Any) -> str:
@@ -174,12 +175,12 @@ class Exploration:
         """The present picture as SVG."""
         with self.lock:
             text = self.pass_text(self.subject.counts(self.stage))
-            return svg_of(view_of(self.layout, True), f"{self.subject.title}, {text}", text)
+            return svg_of(view_of(self.layout), f"{self.subject.title}, {text}", text)
 
     def text(self) -> str:
         """The present picture as lines."""
         with self.lock:
-            return text_of(self.layout, f"{self.subject.title}, {self.pass_text(self.subject.counts(self.stage))}", True)
+            return text_of(self.layout, f"{self.subject.title}, {self.pass_text(self.subject.counts(self.stage))}")
 
 
 def place_of(item: Item) -> str:

@@ -133,7 +133,7 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     under = ["step" if scene.x == "step" else "seconds since its start"]
     under += [f"thick line: mean of {window}"] if window else []
     under += ["grey: previous run"] if old else []
-    under += ["numbered: epochs"] if scene.marks and width > WIDTH / 3 else []
+    under += ["numbered: epochs"] if scene.marks and width > WIDTH / 2 else []
     parts.append(text((LEFT + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
     for x, y in old:
         parts.append(path(across(x), up(scaled(y)), f'stroke="{OLD}"'))

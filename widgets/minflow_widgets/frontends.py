@@ -12,9 +12,12 @@ import json
 import os
 import sys
 import weakref
+from collections import deque
 from pathlib import Path
 
 from minflow.views.text import clean
+
+ENDED: deque = deque()  # widgets of the curves that have ended last
 
 
 def choose():
@@ -121,9 +124,13 @@ class Widget:
         self.widget.data = curve.encode()
 
     def finish(self, curve) -> None:
-        # The widget's model dies with the kernel: what a saved notebook must show is put in its place.
+        # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
+        # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
+        self.widget.data = curve.encode()
         self.handle.update(curve.bundle(), raw=True)
-        self.widget.close()
+        ENDED.append(self.widget)
+        if len(ENDED) > 8:
+            ENDED.popleft().close()
 
 
 class Still:

@@ -2,8 +2,8 @@
 // Traits: data, before (the previous run), look (what the reader chose), wish (the button that was pressed last).
 const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24;
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
-const LIGHT = { lines: ["#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0"], ink: "#24292f", faint: "#d0d7de", red: "#b42318", old: "#a3abb3", mark: "#57606a", card: "#ffffff" };
-const DARK = { lines: ["#7db7ff", "#ffa36b", "#6fd39a", "#c9a0ff"], ink: "#e6e6e6", faint: "#4a4f57", red: "#ff8f85", old: "#868e96", mark: "#b0b7bf", card: "#22272e" };
+const LIGHT = { lines: ["#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0"], ink: "#24292f", faint: "#d0d7de", red: "#b42318", old: "#a3abb3", mark: "#57606a", card: "#fff" };
+const DARK = { lines: ["#7db7ff", "#ffa36b", "#6fd39a", "#c9a0ff"], ink: "#e6e6e6", faint: "#4a4f57", red: "#ff8f85", old: "#868e96", mark: "#b0b7bf", card: "#222" };
 
 function decode(view) {
   if (!view || view.byteLength < 4) return null;
@@ -118,7 +118,7 @@ function panel(c, theme, title, members, width, tall, scene) {
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
-  if (scene.marks.length && width > 300) under.push("numbered: epochs");
+  if (scene.marks.length && width > 400) under.push("numbered: epochs");
   text((LEFT + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(LEFT, 18, `no ${title} yet`);
   for (const s of old) stroke(s.x, s.y, theme.old, 1, 1, []);
@@ -142,7 +142,7 @@ function panel(c, theme, title, members, width, tall, scene) {
   const said = members.filter((s) => s.n).map((s) => {
     const i = nearest(s.x, scene.at);
     if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], theme.lines[members.indexOf(s) % 4], 3.5);
-    return `${s.name} ${Number.isFinite(s.y[i]) ? number(s.y[i]) : "not finite"}`;
+    return `${s.name} ${Number.isFinite(s.y[i]) ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`;
   });
   if (!said.length) return;
   const w = Math.max(...said.map((s) => c.measureText(s).width)) + 12, h = said.length * LINE + 6;
@@ -248,13 +248,13 @@ function render({ model, el }) {
   times.onclick = () => choose({ x: look().x === "time" ? "step" : "time" });
   pause.onclick = () => wish(pause.textContent);
   stop.onclick = () => wish("stop");
-  const traits = "change:data change:before change:look";
-  model.on("change:data", soon); model.on("change:before", soon); model.on("change:look", soon);
+  const traits = ["change:data", "change:before", "change:look"];
+  for (const name of traits) model.on(name, soon);
   const size = new ResizeObserver(soon), theme = new MutationObserver(soon);
   size.observe(box);
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class", "data-theme"] });
   soon();
-  return () => { for (const name of traits.split(" ")) model.off(name, soon); size.disconnect(); theme.disconnect(); };
+  return () => { for (const name of traits) model.off(name, soon); size.disconnect(); theme.disconnect(); };
 }
 
 export default { render };

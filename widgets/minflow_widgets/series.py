@@ -93,7 +93,7 @@ class Series:
 
     def means(self, x: str = "step") -> tuple[np.ndarray, np.ndarray, int]:
         """x and y of the smoothed line, and over how many values each is the mean (0: no such line)."""
-        if self.count < SMOOTH_FROM:
+        if self.count < SMOOTH_FROM or self.word == "lr":
             return np.empty(0), np.empty(0), 0
         steps, means, seconds, window = self.summed.means(self.table[:, : self.count], MEANS)
         return (steps if x == "step" else seconds), means, window

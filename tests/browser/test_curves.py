@@ -1,0 +1,206 @@
+"""Curves in a real browser: what is drawn while a cell runs, what buttons, pointer and keys do, and what is left.
+
+Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_lab import CHROMIUM, NODE, PLAYWRIGHT, lab, shots_folder, tools, write  # noqa: F401 - fixtures
+
+pytestmark = pytest.mark.browser
+
+
+def act(lab, shots, actions, seconds=45):  # noqa: F811
+    """Open small.ipynb and do the actions (see actions.mjs); the report."""
+    shots.mkdir(parents=True, exist_ok=True)
+    asked = {"url": lab[0], "notebook": "small.ipynb", "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
+             "shots": str(shots), "seconds": seconds, "actions": actions}
+    (shots / "asked.json").write_text(json.dumps(asked))
+    done = subprocess.run([NODE, str(Path(__file__).with_name("actions.mjs")), str(shots / "asked.json")],
+                          capture_output=True, text=True, timeout=seconds + 200)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert "failed" not in report, f"{report['failed']} at {report['at']}\nsee {shots}\n{report}"
+    assert report["outside"] == []
+    return report
+
+
+GRAPH = """
+import time
+import minflow as flow
+from minflow import nn
+from minflow_widgets import LossCurve, watch
+
+flow.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = flow.optim.SGD(model.parameters(), lr=0.05)
+scheduler = flow.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=300)
+
+class Train(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer, lr_sch=scheduler)
+
+    def build(self, x, y):
+        loss = (self.model(x) - y).square().mean()
+        loss.backward()
+        return loss
+
+train = Train()
+"""
+
+LOOP = """
+flow.manual_seed(1)
+with watch(train, total=300, epoch=50) as curve:
+    for epoch in range(6):
+        for i in range(50):
+            x = flow.randn(16, 8)
+            train(x, x.sum(1, keepdim=True))
+            time.sleep(0.03)
+        curve.add(val_loss=(model(x) - x.sum(1, keepdim=True)).square().mean())
+"""
+
+STATUS = "document.querySelector('.jp-OutputArea canvas')?.getAttribute('aria-label') ?? ''"
+BUTTONS = "[...document.querySelectorAll('.jp-OutputArea button')].map((b) => [b.textContent, b.disabled, b.hidden, b.title])"
+INK = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'); if (!canvas?.width) return 0;
+    const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    return words.filter((word) => word !== words[0]).length; })()"""
+BOX = "(() => { const r = document.querySelector('.jp-OutputArea canvas').getBoundingClientRect(); return [r.width, r.height]; })()"
+LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
+    return { images: images.filter((i) => i.complete && i.naturalWidth > 0).length, alts: images.map((i) => i.alt),
+             canvases: document.querySelectorAll('.jp-OutputArea canvas').length,
+             lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook').innerText) }; })()"""
+
+
+def test_a_graph_is_watched(lab, tmp_path):  # noqa: F811
+    write(lab[1], GRAPH, LOOP)
+    shots = shots_folder(tmp_path, "curve-graph")
+    report = act(lab, shots, [
+        ["run"], ["until", f"{INK} > 2000 && /step [5-9]/.test({STATUS})"],
+        ["eval", STATUS], ["eval", BUTTONS], ["eval", BOX], ["eval", INK], ["see", "canvas"], ["shot", "live"],
+        ["hover", ".jp-OutputArea canvas", 120, 120], ["wait", 200], ["shot", "hover"],
+        ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+        ["click", "button:text('log y')"], ["wait", 300], ["shot", "log"], ["click", "button:text('time x')"], ["wait", 300],
+        ["shot", "time"], ["eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"],
+        ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT],
+        ["save"], ["reopen"], ["see", ".jp-OutputArea-output img"], ["shot", "again"], ["eval", LEFT]])
+    before, buttons, box, ink, hovered, pressed, box_later, later, left, again = report["values"]
+    assert "of 300" in before and "steps/s" in before and "left" in before and "loss" in before and "lowest" in before
+    assert [b for b in buttons if b[0] in ("pause", "stop")] == [
+        ["pause", True, False, "use Kernel > Interrupt"], ["stop", True, False, "use Kernel > Interrupt"]]
+    assert "loss " in hovered and "lr " in hovered and pressed == ["true", "true"]
+    assert box == box_later, "the height does not jump"
+    assert before != later and ink > 2000
+    assert left["images"] == 1 and left["canvases"] == 0 and "val_loss" in left["alts"][0]
+    assert again == left and not again["lost"]
+
+
+def test_a_run_by_its_cell(lab, tmp_path):  # noqa: F811
+    """The same cell twice: the first run stays faint behind. Dark theme, and values read by keys."""
+    cell = """
+import math, time
+from minflow_widgets import LossCurve
+n = globals().get("n", 0) + 1
+with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
+    for step in range(1, 401):
+        loss = math.exp(-step * n / 150) * (1 + 0.2 * math.sin(step * 1.7))
+        curve.add(step, loss=float("nan") if n == 2 and step == 60 else loss)
+        if step % 50 == 0:
+            curve.add(val_loss=1.1 * math.exp(-step * n / 150), accuracy=1 - math.exp(-step / 90))
+        time.sleep(0.012 if n == 1 else 0.05)
+"""
+    write(lab[1], cell)
+    shots = shots_folder(tmp_path, "curve-again")
+    report = act(lab, shots, [
+        ["run"], ["idle"], ["run"], ["until", f"/step [12][0-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "second"],
+        ["theme", "JupyterLab Dark"], ["shot", "dark"], ["eval", STATUS],
+        ["focus", "canvas"], ["press", "Home"], ["press", "ArrowRight"], ["press", "ArrowRight"], ["wait", 200],
+        ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+        ["idle"], ["see", ".jp-OutputArea-output img"],
+        ["shot", "end"], ["eval", LEFT]])
+    dark, keys, left = report["values"]
+    assert "NaN from step 60" in dark and keys.startswith("step 3: loss ") and "val_loss 0.5648 at 50" in keys
+    assert left["images"] == 1 and left["canvases"] == 0 and "NaN from step 60" in left["alts"][0]
+
+
+JOBS = """
+import time
+import numpy as np
+import minflow as flow
+import minflow.typing as tp
+from minflow_widgets import watch
+
+def job(annotation, name):
+    def train(x: tp.Numpy.Placeholder((16, 8))) -> annotation:
+        y = flow.layers.dense(x, 1, name="fc-" + name)
+        loss = flow.math.reduce_mean(flow.math.square(y - flow.math.reduce_sum(x, axis=1, keepdims=True)))
+        flow.optimizer.SGD(flow.optimizer.CosineScheduler(0.02, 4000)).minimize(loss)
+        return loss
+    train.__name__ = name
+    return flow.global_function(type="train")(train)
+
+later = job(tp.Callback[tp.Numpy], "train_later")
+X = [np.random.default_rng(i).standard_normal((16, 8)).astype("f") for i in range(40)]
+"""
+
+
+def test_buttons_of_a_run(lab, tmp_path):  # noqa: F811
+    write(lab[1], JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
+          "print(run)")
+    shots = shots_folder(tmp_path, "curve-run")
+    report = act(lab, shots, [
+        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
+        ["eval", BUTTONS], ["click", "button:text-is('pause')"], ["until", f"/paused/.test({STATUS})"], ["wait", 500],
+        ["eval", STATUS], ["wait", 1000], ["eval", STATUS], ["shot", "paused"], ["click", "button:text-is('resume')"],
+        ["until", f"!/paused/.test({STATUS})"], ["wait", 1500], ["eval", STATUS], ["eval", "performance.now()"],
+        ["click", "button:text-is('stop')"], ["until", "!document.querySelector('.jp-OutputArea canvas')"],
+        ["eval", "performance.now()"], ["cell", 2], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "stopped"],
+        ["eval", LEFT], ["eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"]])
+    buttons, paused, still, resumed, pressed, stopped, left, run = report["values"]
+    print(f"stop to picture: {stopped - pressed:.0f} ms")
+    assert [b[:3] for b in buttons if b[0] in ("pause", "stop")] == [["pause", False, False], ["stop", False, False]]
+    step = lambda text: float(text.split()[1].replace(",", ""))  # noqa: E731
+    assert step(paused) == step(still) < step(resumed) and "of 4000" in paused
+    assert left["images"] == 1 and left["canvases"] == 0 and "stopped" in left["alts"][0] and "stopped" in str(run)
+
+
+def test_sync_beside_async_and_an_interrupt(lab, tmp_path):  # noqa: F811
+    loop = """
+now = job(tp.Numpy, "train_now")
+with watch(now, later, names=["sync", "async"]) as curve:
+    for x in X * 3:
+        time.sleep(0.004)
+        now(x)
+    for x in X * 3:
+        time.sleep(0.004)
+        later(x)(lambda loss: time.sleep(0.003))
+"""
+    endless = "with watch(later) as curve:\n    while True:\n        later(X[0])(lambda loss: time.sleep(0.01))"
+    write(lab[1], JOBS, loop, endless)
+    shots = shots_folder(tmp_path, "curve-jobs")
+    report = act(lab, shots, [
+        ["cell", 0], ["idle"], ["cell", 1], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "side-by-side"], ["eval", LEFT],
+        ["cell", 2], ["until", f"/step [1-9][0-9]+/.test({STATUS})"], ["see", "canvas"], ["shot", "endless"], ["interrupt"], ["idle"],
+        ["shot", "interrupted"], ["eval", LEFT]])
+    side, left = report["values"]
+    assert "sync loss" in side["alts"][0] and "async loss" in side["alts"][0]
+    assert left["images"] == 2 and left["canvases"] == 0 and "stopped by KeyboardInterrupt" in left["alts"][1]
+    assert [error.split(":")[0] for error in report["errors"]] == ["KeyboardInterrupt"]
+
+
+def test_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
+    """While a run goes on in the background: the curve is there again at once, whole, and moves on to its end."""
+    write(lab[1], JOBS, "run = flow.start(later, X, epochs=20, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)")
+    shots = shots_folder(tmp_path, "curve-reload")
+    report = act(lab, shots, [
+        ["run"], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], ["reload"], ["until", f"{INK} > 2000"], ["eval", STATUS],
+        ["see", "canvas"], ["shot", "reloaded"], ["wait", 700], ["eval", STATUS], ["click", "button:text-is('pause')"],
+        ["until", f"/paused/.test({STATUS})"], ["click", "button:text-is('resume')"], ["until", f"/step 800 of 800/.test({STATUS})"],
+        ["wait", 500], ["eval", BUTTONS], ["eval", INK], ["shot", "end"]])
+    first, second, buttons, ink = report["values"]
+    assert first != second and ink > 2000
+    assert all(hidden for name, _, hidden, _ in buttons if name in ("pause", "stop")), "nothing is left to be stopped"

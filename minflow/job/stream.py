@@ -172,6 +172,12 @@ class Stream:
         steps = [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
         return steps + [run for run in self.runs if not run.done()]
 
+    def history(self) -> tuple[Record, ...]:
+        """The records, oldest first, while the worker may be adding one."""
+        while True:
+            with suppress(RuntimeError):  # it did, in the middle of the copy
+                return tuple(self.records)
+
     def background(self, run: Any) -> None:
         """Run `run.loop` on a thread of its own."""
         self.notebook()
@@ -264,7 +270,8 @@ class Stream:
         try:
             step.callback(step.result)
         except BaseException as error:
-            self.fail(step, told(step, error, f"the callback {name_of(step.callback)}"))
+            callback = step.owner.callback if step.owner is not None else None  # the learner's, which the run calls in its own
+            self.fail(step, told(step, error, f"the callback {name_of(callback or step.callback)}"))
         finally:
             step.record.finished = clock()
 

@@ -106,7 +106,7 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
         raise JobError("steps is a number above 0, or a range of step numbers", values={"got": repr(steps)[:60]}, where=here(),
                        hint="steps=20, or steps=range(100, 120)")  # fmt: skip
-    records = known(job, tuple(STREAM.records))
+    records = known(job, STREAM.history())
     found = list(records) if isinstance(steps, int) or isinstance(job, Run) else loops(records)[-1] if records else []
     if isinstance(steps, range):
         found = [record for record in found if record.number in steps]

@@ -86,7 +86,7 @@ class LiveTimeline:
 
     def records(self) -> list:
         """Those of the block, or of the run."""
-        records = tuple(STREAM.records)
+        records = STREAM.history()
         return [r for r in (records if self.job is None else known(self.job, records)) if r.submitted >= self.begun]
 
     @property
@@ -107,7 +107,7 @@ class LiveTimeline:
     def now(self):
         """The last steps of the job whose step ran last, or None."""
         found = []
-        for r in reversed(tuple(STREAM.records)):
+        for r in reversed(STREAM.history()):
             if r.submitted < self.begun or len(found) == RECENT:
                 break
             if (r.name == found[0].name if found else True) and (self.job is None or known(self.job, (r,))):
@@ -192,6 +192,7 @@ class Pump:
             self.thread = None
 
     def run(self) -> None:
+        failures = 0  # one after the other
         while not self.stopping.wait(PERIOD):
             owner = self.owner()
             if owner is None:
@@ -201,8 +202,10 @@ class Pump:
                 return
             try:
                 owner.update()
+                failures = 0
             except Exception:  # a front end that went away must not stop a run; finish() shows the rest
-                if not isinstance(owner.job, Run):
+                failures += 1
+                if failures == 3 and not isinstance(owner.job, Run):
                     return
             del owner
 

@@ -31,7 +31,10 @@ class Argument(NamedTuple):
 
 
 class LocalTensor(np.ndarray):
-    """What a future gives: an array, with the names by which a result of several devices is asked."""
+    """What a future gives: an array, with the names by which a result of several devices is asked.
+
+    parts: of each device; empty in what is computed from such an array, which is one array.
+    """
 
     parts: list[np.ndarray]
 
@@ -43,14 +46,23 @@ class LocalTensor(np.ndarray):
         return result
 
     def __array_finalize__(self, other: Any) -> None:
-        self.parts = getattr(other, "parts", [])
+        self.parts = []
 
     def numpy(self, parallel_id: int | None = None) -> np.ndarray:
         """The whole; or the part of one device."""
-        return np.asarray(self) if parallel_id is None else self.parts[parallel_id]
+        if parallel_id is None:
+            return np.asarray(self)
+        parts = self.numpy_list()
+        if parallel_id not in range(len(parts)):
+            from ..core.op import here
+
+            raise JobError("numpy(parallel_id) of a device that is not there", where=here(),
+                           values={"parallel_id": repr(parallel_id), "devices": len(parts)}, hint="numpy_list() gives all parts")  # fmt: skip
+        return parts[parallel_id]
 
     def numpy_list(self) -> list[np.ndarray]:
-        return list(self.parts)
+        """The parts of all devices; of one device the whole."""
+        return list(self.parts) or [np.asarray(self)]
 
     def parallel_num(self) -> int:
         return max(len(self.parts), 1)

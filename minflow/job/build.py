@@ -147,6 +147,8 @@ class JobBuild:
         if variable is None:
             from .initializers import zeros_initializer
 
+            if name in self.session.slots:
+                raise self.taken(name)
             fill = initializer if initializer is not None else zeros_initializer()
             variable = self.session.add(
                 name, shape, dtype, trainable, regularizer, lambda g: fill.fill(shape, dtype, g), random_seed
@@ -161,13 +163,16 @@ class JobBuild:
             return symbol
         return symbol.detach() if symbol.needs else symbol
 
+    def taken(self, name: str) -> JobError:
+        """A variable is named as what an optimizer keeps for another one: a checkpoint has one place for both."""
+        return JobError(f"job {self.job.name}: {name!r} names a variable and what the optimizer keeps for another one", where=here(),
+                        values={"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"},
+                        hint="another name; flow.clear_default_session() if the optimizer's is of an older job")  # fmt: skip
+
     def replace(self, name: str, old: Variable, shape: tuple, dtype: DType, what: str, again: bool) -> None:
         """A redefined job may give a variable another shape, if no other job uses it."""
-        users = [
-            job.name
-            for job in self.session.jobs.values()
-            if job is not self.job and job.name != self.job.name and name in job.uses
-        ]
+        users = [job.name for job in self.session.jobs.values() if job is not self.job and name in job.uses]
+        users = [f"{user}, as it was defined again" if user == self.job.name else user for user in users]
         if users or again or self.replica:
             raise JobError(f"{what}: the variable {name!r} has another shape or dtype", where=here(),
                            values={"it is": f"{old.dtype.name}{list(old.shape)}", "asked for": f"{dtype.name}{list(shape)}",
@@ -189,6 +194,8 @@ class JobBuild:
     def slot(self, variable: Variable, suffix: str, value: float = 0.0, shape: Any = None) -> Tensor:
         """What an optimizer keeps for a variable, under the name `<variable>-<suffix>`."""
         name, shape = f"{variable.name}-{suffix}", variable.shape if shape is None else tuple(shape)
+        if name in self.session.variables:
+            raise self.taken(name)
         slot = self.session.slots.get(name)
         if slot is None or slot.shape != shape or slot.dtype is not variable.dtype:
             slot = self.session.add(

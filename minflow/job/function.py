@@ -28,7 +28,10 @@ from ..nn.graph.reports import part_record
 from ..views.records import GraphRecord, recorder
 from . import scope
 from .build import JobBuild, whole
+from .checks import dtype_of
 from .config import FunctionConfig
+from .initializers import check_initializer
+from .regularizers import check_regularizer
 from .session import SESSION, Session
 from .signature import Signature, described, place
 from .step import Step
@@ -93,7 +96,7 @@ class Job(Display):
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
-        session.jobs[self.name] = self
+        session.enter(self)
         STREAM.counts.pop(self.name, None)  # its calls count from 1
 
     training = property(lambda self: self.kind == "train")
@@ -168,8 +171,9 @@ class Job(Display):
         ]
         with LOCK:  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
             build, plan = copy_context().run(self.built, inputs)
+            self.session.jobs.setdefault(self.name, self)  # the session may have been cleared since it was defined
             for name in build.replaced:
-                for job in self.session.jobs.values():
+                for job in self.session.every_job():
                     job.plans = OrderedDict((k, p) for k, p in job.plans.items() if name not in p.uses)
             self.plans[key] = plan
             if len(self.plans) > PLANS:
@@ -278,16 +282,17 @@ def get_variable(
     """The variable of that name, as a Blob: made at the first time, then shared by all jobs of the session."""
     from .build import building
 
-    build = building("flow.get_variable")
-    if not isinstance(shape, tuple | list):
-        raise JobError(
-            f"flow.get_variable: the shape of {name!r} is a tuple",
-            values={"got": repr(shape)},
-            where=here(),
-            hint="shape=(512, 784)",
-        )
-    return build.variable(scope.full_name(name), tuple(shape), dtype or build.job.config.data_type, initializer, regularizer,
-                          trainable is not False, random_seed, reuse)  # fmt: skip
+    build, what = building("flow.get_variable"), "flow.get_variable"
+    if not isinstance(name, str):
+        raise JobError(f"{what}: the name is a text", values={"got": described(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
+    if not isinstance(shape, tuple | list) or any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape):
+        raise JobError(f"{what}: the shape of {name!r} is a tuple of integers above 0", values={"got": repr(shape)[:80]}, where=here(),
+                       hint="shape=(512, 784)")  # fmt: skip
+    check_initializer(what, initializer)
+    check_regularizer(what, regularizer)
+    kind = build.job.config.data_type if dtype is None else dtype_of(what, dtype)
+    return build.variable(scope.full_name(name), tuple(map(int, shape)), kind, initializer, regularizer, trainable is not False,
+                          random_seed, reuse)  # fmt: skip
 
 
 @recorder(Job)

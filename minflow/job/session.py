@@ -5,7 +5,10 @@ There is one, the default session; `flow.clear_default_session()` empties it. Re
 
 from __future__ import annotations
 
+import math
 import re
+import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -58,12 +61,25 @@ class Session:
     """variables, slots: by name; slots are what optimizers keep.  jobs: by name, the last one of that name.
     steps: job name -> training steps done.  waiting: numbers that were loaded before their variable was made.
     loading: what became of the last load; it is asked whenever a job has compiled.  told_of_gpu: that gpu means cpu here.
+    alive: of all jobs, also of those whose name another one has now, and of those from before the session was cleared.
     """
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {}
         self.jobs: dict[str, Any] = {}
+        self.alive: list[weakref.ref] = []
+        self.entering = threading.Lock()
         self.clear()
+
+    def enter(self, job: Any) -> None:
+        """A job is defined: it has its name now."""
+        with self.entering:
+            self.jobs[job.name] = job
+            self.alive = [known for known in self.alive if known() is not None] + [weakref.ref(job)]
+
+    def every_job(self) -> list[Any]:
+        """All jobs that somebody still holds: their plans may write into a variable."""
+        return [job for known in self.alive if (job := known()) is not None]
 
     def clear(self) -> None:
         self.variables: dict[str, Variable] = {}
@@ -72,7 +88,7 @@ class Session:
         self.waiting: dict[str, Callable[[tuple, DType], np.ndarray]] = {}
         self.loading: Any = None
         self.told_of_gpu = False
-        for job in self.jobs.values():
+        for job in self.every_job():
             job.forget()
         STREAM.counts.clear()
         self.jobs = {}
@@ -90,6 +106,9 @@ class Session:
             fill: Callable[[Generator], np.ndarray], seed: int | None, slot: bool = False) -> Variable:  # fmt: skip
         """Make a variable. Its numbers depend on the seed and its name alone, so the order of jobs does not matter."""
         check_name(name)
+        if name.startswith("System-") and not slot:
+            raise JobError("names that begin with System- are those of what a checkpoint keeps beside variables", values={"name": name},
+                           where=here(), hint='name="dense1"')  # fmt: skip
         loaded = self.waiting.get(name)  # it goes when the job has compiled: this trace may yet fail
         if loaded is not None:
             array = np.asarray(loaded(shape, dtype))
@@ -99,7 +118,15 @@ class Session:
                                hint="load the checkpoint of this model, or give the layer another name")  # fmt: skip
         else:
             generator = Generator(derive_key(default_generator.initial_seed() if seed is None else seed, "init", name))
-            array = np.asarray(fill(generator))
+            size = math.prod(shape) * dtype.np.itemsize
+            try:
+                if size >= 2**62:  # numpy cannot even ask for it
+                    raise MemoryError
+                array = np.asarray(fill(generator))
+            except MemoryError:
+                raise JobError(f"variable {name} does not fit into memory", where=here(),
+                               values={"wanted": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"},
+                               hint="fewer units or filters; a product of sizes may stand where one size was meant") from None  # fmt: skip
         array = np.array(array, dtype.np, order="C").reshape(shape)
         tensor = Tensor(array, spec_of(array))
         tensor.label = name

@@ -57,7 +57,8 @@ class LocalTensor(np.ndarray):
             from ..core.op import here
 
             raise JobError("numpy(parallel_id) of a device that is not there", where=here(),
-                           values={"parallel_id": repr(parallel_id), "devices": len(parts)}, hint="numpy_list() gives all parts")  # fmt: skip
+                           values={"parallel_id": repr(parallel_id), "devices": len(parts)},
+                           hint="numpy_list() gives all parts")  # fmt: skip
         return parts[parallel_id]
 
     def numpy_list(self) -> list[np.ndarray]:

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ..core.errors import JobError
+from ..core.errors import JobError, MinflowError
+from ..core.ir import where_text
+from ..core.op import OURS
 from .handle import Handle
 from .records import Record, clock
 
@@ -150,12 +152,23 @@ def name_of(function: Any) -> str:
 
 
 def told(step: Step, error: BaseException, what: str = "") -> JobError:
-    """The error of a step, from the original one."""
-    result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {error}",
-                      hint="what was queued behind it is cancelled; parameters are those of the last step that ended")  # fmt: skip
+    """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
+    parts = error if isinstance(error, MinflowError) else MinflowError(str(error))
+    result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
+                      values={**parts.values, "then": "the steps behind it were cancelled"},
+                      where=parts.where or (what and raised_at(error)),
+                      hint=parts.hint or "mend it and go on: the queue works, variables are of the last finished step")  # fmt: skip
     result.__cause__ = error
     result.step = step.number
     return result
+
+
+def raised_at(error: BaseException) -> str:
+    """ "at In[3]:2": the line of the callback or handler in which it was raised; "" where only ours ran."""
+    at = error.__traceback__
+    while at is not None and OURS[at.tb_frame.f_code.co_filename]:
+        at = at.tb_next
+    return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
 
 
 def cancelled(step: Step, by: Step | None = None) -> JobError:
@@ -172,4 +185,4 @@ def check_arity(name: str, callback: Callable) -> None:
     except TypeError:
         takes = str(inspect.signature(callback))
         raise JobError(f"the callback {name_of(callback)} of {name} cannot be called with one argument", values={"it takes": takes},
-                       hint=f"def {name_of(callback)}(result): a tuple comes as one tuple") from None  # fmt: skip
+                       hint="a function of one argument, the result; several results come as one tuple") from None  # fmt: skip

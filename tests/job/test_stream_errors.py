@@ -317,3 +317,29 @@ def test_sync_with_a_timeout_from_another_thread_names_that_thread(held):
     thread.start()
     thread.join(LONG)
     assert "a caller" in texts[0] and "minflow jobs" in texts[0]
+
+
+def broken(loss):
+    return loss.no_such_thing
+
+
+@pytest.mark.parametrize("how", ["handle", "run"])
+def test_the_error_of_a_callback_names_the_callback_and_its_line(how):
+    job = counting()
+    with pytest.raises(JobError, match="the callback broken of step 1 of") as caught:
+        if how == "handle":
+            job(ONES)(broken)
+            flow.sync_default_session(LONG)
+        else:
+            flow.start(job, [ONES], callback=broken).result(LONG)
+    error = caught.value
+    assert error.where == f"at test_stream_errors.py:{broken.__code__.co_firstlineno + 1}"
+    assert error.values["then"] == "the steps behind it were cancelled" and "last finished step" in error.hint
+
+
+def test_an_error_of_ours_in_a_callback_keeps_its_parts():
+    job = counting()
+    with pytest.raises(JobError) as caught:
+        job(ONES)(lambda loss: job(ONES))
+        flow.sync_default_session(LONG)
+    assert str(caught.value).count("Try:") == 1 and caught.value.hint == caught.value.__cause__.hint

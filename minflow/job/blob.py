@@ -80,7 +80,7 @@ class Blob(Tensor):
         build = current()
         job = f"job {build.job.name}" if build is not None else "a job"
         what = "a branch (if, while, and, or)" if verb == "bool" else f"{verb}()"
-        raise JobError(f"{what} asks a Blob for its numbers; {job} is only described here, and runs when it is called",
+        raise JobError(f"{what} asks a Blob for its numbers; while {job} is built it has none",
                        values={"blob": self.described()}, where=here(), hint=INSTEAD["bool" if verb == "bool" else "numpy"])  # fmt: skip
 
     def described(self) -> str:
@@ -88,6 +88,6 @@ class Blob(Tensor):
 
     def __repr__(self, **options: Any) -> str:
         return (f"Blob({self.op_name}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
-                "no numbers yet: flow.watch(blob) prints them at each step)")  # fmt: skip
+                "no numbers yet: see flow.watch)")  # fmt: skip
 
     __str__ = __repr__

@@ -264,7 +264,8 @@ class Signature:
         if array.dtype != kind.dtype.np:
             self.refuse(argument, "has another dtype than its placeholder",
                         {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
-                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}"), or dtype=flow.{array.dtype} above')  # fmt: skip
+                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}"), '
+                        f"or dtype=flow.{array.dtype} in the placeholder")  # fmt: skip
         return array
 
     def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:

@@ -1,7 +1,13 @@
 """The tree, the rows and the picture of the graph explorer."""
 
+import time
+from xml.etree import ElementTree
+
+import pytest
+
 import minflow as flow
 import minflow.nn as nn
+from minflow.nn.graph.exploration import Exploration
 from minflow.nn.graph.exploring import graph_subject
 from minflow.views.explorer import StepTree
 from minflow.views.explorer_layout import Layout, view_of
@@ -61,3 +67,228 @@ def test_repeats_are_a_sentence():
     assert "500 times (Linear, ReLU)" in text_of(shown, "") and len(shown.rows) <= 25
     view = view_of(shown)
     assert len(view["rows"]) == len(shown.rows) and svg_of(view, "t").startswith("<svg")
+
+
+def act(exploration, what, **more):
+    changed = exploration.act({"do": what, **more})
+    return changed, exploration.picture(), exploration.detail()
+
+
+def row(exploration, name, nth=0):
+    return [r for r in exploration.layout.rows if r.item.name == name][nth]
+
+
+def everything_opened(tree):
+    """The layouts met while opening item after item, each alone with what it is in."""
+    at = 0
+    while at < len(tree.items):
+        item = tree.items[at]
+        at += 1
+        if item.kind in ("module", "fold"):
+            yield Layout(tree, tree.reveal(item) | {item.key})
+
+
+def check_placed(shown):
+    """Each operation stands in exactly one row, its share in its own column; nothing is drawn outside the picture."""
+    placed = [i for r in shown.rows for part in r.parts for i in part.nodes]
+    assert sorted(placed) == [i for i, n in enumerate(shown.record.nodes) if n.mark != "gone"] or any(
+        n.mark == "gone" for n in shown.record.nodes)
+    for r in shown.rows:
+        assert all(shown.record.nodes[i].column == k for k, part in enumerate(r.parts) for i in part.nodes)
+    view = view_of(shown)
+    for _, _, y, h, _, _, words, boxes in view["rows"]:
+        assert 0 <= y and y + h <= view["h"] and words
+        assert all(0 <= box[1] and box[1] + box[2] <= view["w"] for box in boxes)
+    return view
+
+
+def test_opening_any_module_at_any_pass_places_everything():
+    subject = graph_subject(small()[0])
+    for stage in range(subject.stages + 1):
+        tree = StepTree(subject.record(stage))
+        assert len(Layout(tree, tree.opened_first()).rows) <= 25
+        for shown in everything_opened(tree):
+            check_placed(shown)
+
+
+def test_a_shared_module_stands_where_it_is_called():
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.relu = nn.Linear(4, 4), nn.Linear(4, 3), nn.ReLU()
+
+        def forward(self, x):
+            return self.relu(self.b(self.relu(self.a(x))))
+
+    graph = Train(Shared())
+    graph(flow.randn(2, 4), flow.tensor([0, 1]))
+    names = [r.item.name for r in layout(graph).rows]
+    assert names == ["x", "model", "a", "relu", "b", "relu", "y", "loss_fn", "output"]
+
+
+def test_a_long_program_without_modules():
+    class Long(nn.Graph):
+        def build(self, x):
+            for i in range(600):
+                x = x * 2 if i % 3 else (x + 1).exp()
+            return x
+
+    graph = Long()
+    graph(flow.zeros(2))
+    tree = layout(graph).tree
+    assert len(layout(graph).rows) <= 25
+    for shown in everything_opened(tree):
+        assert len(shown.rows) <= 25 * 4
+        check_placed(shown)
+    assert len(tree.search("exp")) > 0 and "backward" not in str(view_of(layout(graph))["heads"])
+
+
+def test_deep_nesting_is_no_recursion():
+    model = nn.Linear(2, 2)
+    for _ in range(100):
+        model = nn.Sequential(model)
+    graph = Train(model)
+    graph(flow.randn(2, 2), flow.tensor([0, 1]))
+    shown = layout(graph)
+    assert len(shown.rows) <= 25
+    inner = shown.tree.search("matmul")[0]
+    check_placed(Layout(shown.tree, shown.tree.reveal(inner)))
+
+
+def test_accumulation_checkpoints_and_clipping_have_their_place():
+    flow.manual_seed(0)
+    model = Small()
+    model.fc1.checkpointing = True
+
+    class Accumulating(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+            groups = [{"params": list(model.parameters()), "clip_grad_max_norm": 1.0, "clip_grad_norm_type": 2.0}]
+            self.add_optimizer(flow.optim.SGD(groups, lr=0.1))
+            self.config.set_gradient_accumulation_steps(2)
+
+        def build(self, x, y):
+            loss = self.loss_fn(self.model(x), y)
+            loss.backward()
+            return loss
+
+    graph, x, y = Accumulating(), flow.randn(6, 4), flow.tensor([0, 1, 2, 0, 1, 2])
+    exploration = Exploration(graph_subject(graph, (x, y)))
+    names = [r.item.name for r in exploration.layout.rows]
+    assert "optimizer: all parameters" in names  # the norm of all gradients together
+    check_placed(exploration.layout)
+    assert "parts of the batch" in exploration.subject.note
+
+
+# ---- a recorded step -----------------------------------------------------------------------------------------------------------
+
+
+def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():
+    flow.manual_seed(3)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+    graph, x, y = Train(model), flow.randn(5, 4), flow.tensor([0, 1, 2, 0, 1])
+    graph(x, y)
+    before = {name: t.numpy().copy() for t, name in graph.named_tensors()}
+    random = flow.default_generator.get_state()
+    exploration = Exploration(graph_subject(graph, (x, y)))
+    assert all((t.numpy() == before[name]).all() for t, name in graph.named_tensors())
+    assert (flow.default_generator.get_state() == random).all()
+    told = act(exploration, "select", id=row(exploration, "output").item.id)[2]
+    loss = float(graph(x, y))  # the same step, for real
+    assert float(told["hists"][0][1]) == pytest.approx(loss, rel=1e-3)
+    gradient = exploration.subject.gradient_summary("model.0.weight")
+    assert gradient.norm == pytest.approx(float(graph.grads["model.0.weight"].square().sum().sqrt()), rel=1e-5)
+
+
+def test_stepping_goes_through_forward_backward_and_update_and_back():
+    graph, x, y = small()
+    exploration = Exploration(graph_subject(graph, (x, y)))
+    steps = exploration.subject.instructions
+    phases = [step.phase for step in steps]
+    assert {"forward", "backward", "optimizer"} == set(phases) and len(steps) == len(graph._last.parts[0].plan.nodes)
+    told = [act(exploration, "step", to=k)[2] for k in range(len(steps))]
+    assert [t["title"] for t in told] == [s.name for s in steps] and all(t["row"] >= 0 and t["hists"] for t in told)
+    back = act(exploration, "step", to=3)[2]
+    assert back == told[3] and act(exploration, "step", to=10**9)[2]["at"] == len(steps) - 1
+    update = next(t for t in told if t["title"] == "model.fc1.weight_optimizer")
+    assert update["column"] == 2 and any("model.fc1.weight " in text for what, text in update["rows"] if what == "reads")
+
+
+def test_details_of_an_operation_a_module_and_a_parameter():
+    graph, x, y = small()
+    exploration = Exploration(graph_subject(graph, (x, y)))
+    act(exploration, "toggle", id=row(exploration, "fc1").item.id)
+    told = act(exploration, "select", id=row(exploration, "matmul").item.id, column=0)[2]
+    known = dict(told["rows"])
+    assert told["title"] == "model.fc1-matmul-0" and known["gives"] == "float32[5, 8]" and known["bytes"] == "160 B"
+    assert "test_explorer.py:" in known["line"] and "% of the step" in known["time"]
+    assert sum(told["hists"][0][4]) == 40 and any("gradient" in h[0] for h in told["hists"])
+    weight = act(exploration, "select", id=row(exploration, "weight").item.id, column=2)[2]
+    assert any(what == "gradient norm" for what, _ in weight["rows"])
+    assert [h[0] for h in weight["hists"]] == ["weight now", "gradient of weight", "momentum_buffer now"]
+    module = act(exploration, "select", id=row(exploration, "fc2").item.id, column=0)[2]
+    assert ["operations", "2 forward, 3 backward, 2 update"] in module["rows"]
+    whole = Exploration(graph_subject(graph)).detail()
+    assert whole["title"] == "The whole step" and whole["rows"][0][0] == "forward"
+
+
+def test_passes_mark_what_they_did():
+    graph, x, y = small()
+
+    def without_relu(g):
+        at = next(i for i, n in enumerate(g.nodes) if n.op.name == "relu" and n.phase == "forward")
+        node = g.nodes[at]
+        from minflow.compiler.passes.rewrite import rewritten
+        from minflow.core.ir import outputs_of
+
+        return rewritten(g, [*g.nodes[:at], *g.nodes[at + 1 :]], {outputs_of(node)[0]: node.inputs[0]})
+
+    graph.passes.insert(0, without_relu)
+    graph(x, y)
+    exploration = Exploration(graph_subject(graph))
+    _, picture, _ = act(exploration, "stage", to=1)
+    assert "1 gone −" in picture["pass"] and "changed ~" in picture["pass"]
+    act(exploration, "toggle", id=row(exploration, "act").item.id)
+    ghost = row(exploration, "relu")
+    assert ghost.marks[0] == {"gone": 1} and "gone" in exploration.svg() and "forward gone" in exploration.text()
+    assert any(box[6] == "changed" or "~" in box[6] for r in exploration.picture()["rows"] for box in r[7])
+    assert "gone" not in str(act(exploration, "stage", to=exploration.subject.stages)[1])
+    assert act(exploration, "stage", to=0)[1]["pass"].startswith("as traced")
+
+
+def test_search_shows_what_is_folded_away():
+    flow.manual_seed(0)
+    graph = Train(nn.Sequential(*[layer for _ in range(500) for layer in (nn.Linear(2, 2), nn.ReLU())]))
+    graph(flow.randn(1, 2), flow.tensor([0]))
+    exploration = Exploration(graph_subject(graph))
+    _, picture, _ = act(exploration, "search", text="model.777")
+    assert picture["found"][0][1] == "model.777"
+    _, picture, told = act(exploration, "go", id=picture["found"][0][0])
+    assert told["title"] == "model.777" and len(picture["rows"]) <= 60
+    start = time.perf_counter()
+    act(exploration, "toggle", id=told["row"])
+    assert time.perf_counter() - start < 1  # a tenth of it, on an idle machine
+
+
+def test_asks_that_make_no_sense_change_nothing():
+    exploration = Exploration(graph_subject(small()[0]))
+    before = exploration.picture()
+    asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select", "id": "x"}, {"do": 3},
+            {"do": "__init__"}, {"do": "stage", "to": 99}, {"do": "step", "to": 1}, {"do": "go", "id": None}]  # fmt: skip
+    for ask in [*asks, {"do": "toggle", "id": 0, "stage": 0}]:
+        assert exploration.act(ask) is False
+    assert exploration.picture() == before
+
+
+def test_hostile_names_are_escaped_in_picture_and_text():
+    evil = "<img src=x onerror=alert(1)>\u202e\n\ud800]]>&\"'"
+    model = nn.Sequential()
+    model.add_module(evil, nn.Linear(4, 3))
+    graph = Train(model)
+    graph(flow.randn(2, 4), flow.tensor([0, 1]))
+    exploration = Exploration(graph_subject(graph))
+    svg = exploration.svg()
+    assert "<img" not in svg and "\u202e" not in svg and "\ud800" not in svg
+    ElementTree.fromstring(svg)
+    assert "\n" not in exploration.text().splitlines()[3] and "\u202e" not in exploration.text()

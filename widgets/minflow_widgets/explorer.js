@@ -185,7 +185,7 @@ export default {
         const list = html('dl');
         for (const [what, words] of detail.rows) list.append(html('dt', {}, what), html('dd', {}, words));
         told.append(html('h4', {}, (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + detail.title), list, ...detail.hists.map(drawNumbers));
-      } else told.append(html('p', { class: 'faint' }, 'Nothing is selected.'));
+      }
       const field = root.getRootNode().activeElement;
       mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost);
       if (waiting) {

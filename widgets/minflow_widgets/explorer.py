@@ -52,8 +52,7 @@ class Explorer:
 
     def __init__(self, exploration: Exploration):
         self.exploration = exploration
-        self.widget: Any = None
-        self.handle: Any = None
+        self.shown: list[tuple[Any, Any]] = []  # (widget, display handle), one for each time that it is shown
 
     @property
     def text(self) -> str:
@@ -80,21 +79,24 @@ class Explorer:
         return self
 
     def keep(self) -> None:
-        """Put a still picture in the place of the live one. It survives saving, and the end of the kernel."""
-        if self.handle is not None:
-            self.handle.update(self._repr_mimebundle_(), raw=True)
-            self.widget.close()
-            self.handle = self.widget = None
+        """Put a still picture in the place of the live ones. It survives saving, and the end of the kernel.
+
+        A page that was loaded again since has forgotten where they stand: there the folded picture below is what stays.
+        """
+        shown, self.shown = self.shown, []
+        for widget, handle in shown:
+            handle.update(self._repr_mimebundle_(), raw=True)
+            widget.close()
 
     # ---- the live picture ------------------------------------------------------------------------------------------------------
 
-    def send(self, changed: bool) -> None:
-        if self.widget is None:
-            return
-        with self.widget.hold_sync():
-            if changed:
-                self.widget.picture = compact(self.exploration.picture())
-            self.widget.detail = compact(self.exploration.detail())
+    def send(self, changed: bool, arena: bool = False, answer: str = "") -> None:
+        """Tell the widgets what to draw. answer: to which ask."""
+        picture = compact(self.exploration.picture(arena)) if changed else ""
+        detail = compact({**self.exploration.detail(), "n": answer})
+        for widget, _ in self.shown:
+            with widget.hold_sync():
+                widget.picture, widget.detail = picture or widget.picture, detail
 
     def asked(self, change: Any) -> None:
         """The reader wants something. Nothing that a page sends can raise here."""
@@ -107,14 +109,11 @@ class Explorer:
         if ask.get("do") == "keep":
             self.keep()
             return
+        answer = str(ask.get("n", ""))[:40]
         changed = self.exploration.act(ask)
-        if self.widget is not None:
-            with self.widget.hold_sync():
-                if changed:
-                    self.widget.picture = compact(self.exploration.picture())
-                self.widget.detail = compact({**self.exploration.detail(), "n": str(ask.get("n", ""))[:40]})
-            if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to know than its picture
-                self.widget.picture = compact(self.exploration.picture(arena=True))
+        self.send(changed, answer=answer)
+        if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to know than its picture
+            self.send(True, True, answer)
 
     def live(self) -> Any:
         """The widget. Raises ImportError without anywidget."""
@@ -134,11 +133,11 @@ class Explorer:
         try:
             if os.environ.get("MINFLOW_LIVE", "1") == "0":
                 raise ImportError
-            self.widget = self.live()
+            widget = self.live()
         except ImportError:
             display(bundle, raw=True)
             return
-        self.handle = display(self.widget, display_id=True)
+        self.shown.append((widget, display(widget, display_id=True)))
         still = f'<details><summary style="cursor:pointer">still picture</summary>{bundle["text/html"]}</details>'
         display({"text/html": still, "text/plain": bundle["text/plain"]}, raw=True)
 
@@ -157,7 +156,8 @@ class Explorer:
 
 
 def compact(data: dict) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    """As JSON. Names may hold half a surrogate pair, which no message can carry."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
 
 
 def explore(x: Any, *args: Any, **kwargs: Any) -> Explorer:

@@ -13,7 +13,7 @@ from ...views.explorer import Item, StepTree
 from ...views.explorer_layout import Layout, view_of
 from ...views.explorer_svg import svg_of, text_of
 from .exploring import Subject
-from .looking import bytes_text, detail_of, instruction_detail
+from .looking import bytes_text, detail_of, instruction_detail, whole_detail
 
 FOUND = 12  # search results that are listed
 
@@ -168,7 +168,7 @@ class Exploration:
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:
-                return {"at": -1, "row": -1, "column": 0, "title": "", "rows": [], "hists": []}
+                return {"at": -1, "row": -1, "column": 0, **whole_detail(self.subject, self.tree)}
             return {"at": -1, "row": row.item.id, "column": column, **detail_of(self.subject, self.tree, row, column)}
 
     def svg(self) -> str:

@@ -52,6 +52,23 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
     return group_detail(subject, tree, row, column, nodes)
 
 
+def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
+    """What is told where no row is selected: the step as a whole."""
+    record, rows = tree.record, []
+    for column, word in enumerate(WORDS):
+        nodes = covered(tree, tree.root, column)
+        if nodes:
+            time = seconds_text(sum(subject.seconds().get(record.nodes[i].name, 0.0) for i in nodes)) if subject.seconds() else ""
+            size = bytes_text(sum(record.nodes[i].nbytes for i in nodes)) + " written"
+            rows.append([word, ", ".join(x for x in (counted(len(nodes), "operation"), time, size) if x)])
+    for kind in ("parameter", "buffer", "optimizer state"):
+        states = [s for s in record.states if s.kind == kind]
+        if states:
+            rows.append([kind + "s", f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}, "
+                         f"{bytes_text(sum(s.nbytes for s in states))}"])  # fmt: skip
+    return {"title": "The whole step" if len(rows) > 2 else "The whole graph", "rows": rows, "hists": []}
+
+
 def covered(tree: StepTree, item: Item, column: int) -> list[int]:
     """The operations of an item in a column, in order."""
     nodes = tree.record.nodes

@@ -1,0 +1,185 @@
+"""explore(): what a notebook, a terminal and a page get. In a real browser: tests/browser/test_explorer_lab.py."""
+
+import json
+import sys
+from pathlib import Path
+
+import IPython.display
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.nn as nn
+import minflow.typing as tp
+import minflow_widgets.explorer as module
+from minflow.core.errors import GraphError, JobError
+from minflow.vision.models import mobilenet_v2
+from minflow_widgets import explore
+
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+@pytest.fixture
+def graph():
+    flow.manual_seed(0)
+    graph = Train(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
+    graph.given = flow.randn(5, 4), flow.tensor([0, 1, 2, 0, 1])
+    return graph
+
+
+class Notebook:
+    """What was displayed, in place of a kernel."""
+
+    def __init__(self, monkeypatch):
+        self.shown, self.updates = [], []
+        monkeypatch.setattr(module, "in_notebook", lambda: True)
+        monkeypatch.setattr(IPython.display, "display", self.display)
+
+    def display(self, what, raw=False, display_id=None):
+        self.shown.append(what)
+        return self if display_id else None
+
+    def update(self, what, raw=False):
+        self.updates.append(what)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    monkeypatch.setenv("MINFLOW_LIVE", "1")
+    return Notebook(monkeypatch)
+
+
+def ask(widget, what, **more):
+    widget.ask = json.dumps({"do": what, "n": np.random.rand(), **more})
+    return json.loads(widget.picture), json.loads(widget.detail)
+
+
+def test_before_a_call_it_says_so(graph):
+    with pytest.raises(GraphError, match="Train_[0-9]+ has not been called yet") as caught:
+        explore(graph)
+    assert "explore(graph, x, y)" in str(caught.value)
+    with pytest.raises(GraphError, match="a float is no graph and no job"):
+        explore(3.0)
+    assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
+
+
+def test_terminal_gets_text(graph, capsys):
+    explore(graph, *graph.given)._ipython_display_()
+    text = capsys.readouterr().out
+    assert text.startswith(graph.name) and "▸ model.0  Linear" in text and "5×4 → 5×8; backward 2 ops; weight, bias (40)" in text
+
+
+def test_page_gets_widget_and_a_still_picture(graph, notebook):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    widget, still = notebook.shown
+    assert repr(widget) == "GraphExplorer (live)" and "<details>" in still["text/html"] and "data:image/svg" in still["text/html"]
+    assert "<svg" not in still["text/html"] and still["text/plain"] == explorer.text
+    first = json.loads(widget.picture)
+    assert first["steps"] > 5 and [row[7][0][3] for row in first["rows"]][:3] == ["x", "▾ model", "▸ model.0"]
+    opened, told = ask(widget, "toggle", id=first["rows"][2][0])
+    assert len(opened["rows"]) > len(first["rows"]) and told["title"] == "model.0"
+    _, told = ask(widget, "step", to=2)
+    assert told["at"] == 2 and told["hists"]
+    passed, _ = ask(widget, "stage", to=0)
+    assert passed["pass"].startswith("as traced") and "of memory" in passed["pass"]
+    widget.ask = "{not json"
+    widget.ask = "[1]"
+    ask(widget, "keep")
+    assert set(notebook.updates[0]) == {"text/html", "image/svg+xml", "text/plain"} and explorer.shown == []
+    ask(widget, "first")  # a page that still asks gets no answer, and nothing breaks
+
+
+def test_two_displays_of_one_explorer_stay_equal(graph, notebook):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_(), explorer._ipython_display_()
+    one, _, two, _ = notebook.shown
+    ask(one, "toggle", id=json.loads(one.picture)["rows"][2][0])
+    assert one.picture == two.picture
+
+
+def test_without_anywidget_or_live_the_still_picture_is_all(graph, notebook, monkeypatch):
+    monkeypatch.setenv("MINFLOW_LIVE", "0")
+    explore(graph, *graph.given)._ipython_display_()
+    monkeypatch.setenv("MINFLOW_LIVE", "1")
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    module.widget_class.cache_clear()
+    explore(graph, *graph.given)._ipython_display_()
+    module.widget_class.cache_clear()
+    assert [set(x) for x in notebook.shown] == [{"text/html", "image/svg+xml", "text/plain"}] * 2
+
+
+def test_open_by_name(graph):
+    explorer = explore(graph, *graph.given)
+    assert "matmul" not in explorer.text and "matmul" in explorer.open("model.2").text
+    with pytest.raises(GraphError, match="nothing in Train_[0-9]+ is called 'fc9'"):
+        explorer.open("fc9")
+
+
+def test_sizes_for_mobilenet(notebook):
+    flow.manual_seed(0)
+    graph = Train(mobilenet_v2())
+    explorer = explore(graph, flow.randn(2, 3, 32, 32), flow.tensor([1, 2]))
+    explorer._ipython_display_()
+    widget, still = notebook.shown
+    size = sum(len(text.encode()) for text in (widget._esm, widget._css, widget.picture, widget.detail, *still.values()))
+    assert size < 60_000
+    assert sum(len(text.encode()) for text in explorer._repr_mimebundle_().values()) < 60_000
+    rows = json.loads(widget.picture)["rows"]
+    assert len(rows) <= 25
+    assert any("features.1 to 17" in row[7][0][3] and row[7][0][5].startswith("17 InvertedResidual") for row in rows)
+
+
+def test_script_is_small_and_uses_text_only():
+    source = Path(module.__file__).with_name("explorer.js").read_text(encoding="utf-8")
+    assert len(source.encode()) < 15_000
+    assert "innerHTML" not in source and "eval(" not in source and source.count("http") == source.count("http://www.w3.org/2000/svg")
+
+
+def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
+    model = nn.Sequential()
+    model.add_module("\ud800<script>", nn.Linear(2, 2))
+    graph = Train(model)
+    explorer = explore(graph, flow.randn(1, 2), flow.tensor([0]))
+    explorer._ipython_display_()
+    notebook.shown[0].picture.encode()
+    notebook.shown[1]["text/html"].encode()
+
+
+def test_job():
+    flow.clear_default_session()
+
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((6, 4)), y: tp.Numpy.Placeholder((6,), dtype=flow.int32)) -> tp.Numpy:
+        fill = flow.truncated_normal_initializer(0.1)
+        h = flow.layers.dense(x, 8, activation=flow.nn.relu, name="fc1", kernel_initializer=fill)
+        h = flow.layers.dense(h, 3, name="fc2", kernel_initializer=fill)
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, h)
+        flow.optimizer.Adam(flow.optimizer.PiecewiseConstantScheduler([], [0.01])).minimize(loss)
+        return loss
+
+    with pytest.raises(JobError, match="has not been called yet"):
+        explore(train_job)
+    x, y = np.random.default_rng(0).normal(size=(6, 4)).astype("f4"), np.arange(6, dtype="i4") % 3
+    train_job(x, y)
+    before = {name: v.numpy() for name, v in train_job.session.variables.items()}
+    explorer = explore(train_job, x, y)
+    assert all((v.numpy() == before[name]).all() for name, v in train_job.session.variables.items()) and train_job.steps == 1
+    assert "▸ fc1" in explorer.text and "weight, bias (40): adam + m, v" in explorer.text
+    explorer.open("fc1")
+    exploration = explorer.exploration
+    weight = next(r.item.id for r in exploration.layout.rows if r.item.name == "weight")
+    exploration.act({"do": "select", "id": weight, "column": 2})
+    assert any(what == "gradient norm" for what, _ in exploration.detail()["rows"])
+    assert len(exploration.subject.instructions) > 15 and "▸ fc1" in explore(train_job).text
+    flow.clear_default_session()

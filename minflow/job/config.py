@@ -12,7 +12,8 @@ from typing import Any
 
 from ..core.errors import JobError
 from ..core.op import here, warn
-from ..core.spec import DType, as_dtype, float32
+from ..core.spec import DType, float32
+from .checks import dtype_of
 from .scope import Place, View, tell_of_gpu
 from .session import SESSION
 
@@ -103,7 +104,7 @@ class FunctionConfig:
 
     def default_data_type(self, dtype: DType) -> None:
         """The dtype of variables whose layer names none."""
-        self.data_type = as_dtype(dtype)
+        self.data_type = dtype_of("function_config().default_data_type", dtype)
 
     def default_logical_view(self, view: View) -> None:
         """flow.scope.mirrored_view(): the job runs once on each device; consistent_view() (as it is): one logical tensor."""
@@ -126,6 +127,12 @@ class FunctionConfig:
                 "concurrency_width is an integer above 0", values={"got": repr(width)}, where=here(), hint="2 as it is"
             )
         self.depth = width
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("data_type", "logical_view", "place", "depth", "without_effect"):
+            getattr(self, name)  # raises where there is no such setting
+            raise called("function_config()", "config", name, value)
+        super().__setattr__(name, value)
 
     def record(self, name: str, *args: Any) -> None:
         self.without_effect[name] = args
@@ -160,6 +167,11 @@ function_config = FunctionConfig
 
 class JobAttributeError(JobError, AttributeError):
     """A name that is not there."""
+
+
+def called(owner: str, variable: str, name: str, value: Any) -> JobAttributeError:
+    return JobAttributeError(f"{owner}.{name} is a call, and nothing is assigned to it", values={"got": repr(value)[:60]}, where=here(),
+                             hint=f"{variable}.{name}({value!r:.40})")  # fmt: skip
 
 
 def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
@@ -220,6 +232,10 @@ class Config:
             SESSION.settings[name] = args[0] if len(args) == 1 else args
 
         return recorded
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        getattr(self, name)  # raises where there is no such setting
+        raise called("flow.config", "flow.config", name, value)
 
     def __dir__(self) -> list[str]:
         return sorted([*RECORDED, "gpu_device_num", "cpu_device_num"])

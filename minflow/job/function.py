@@ -9,6 +9,7 @@ The function runs once for each kind of input, to record what it computes. Read 
 from __future__ import annotations
 
 import functools
+import inspect
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -117,6 +118,10 @@ class Job(Display):
     def __get__(self, instance: Any, owner: type) -> Any:
         """As an attribute of a class it stays what it is: a job takes no self."""
         return self
+
+    def __reduce__(self) -> str:
+        """As functions are: pickled by its name in its module; its copy is itself."""
+        return self.__qualname__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Submit one step. Gives arrays, or a handle where the job is annotated with Callback or not at all.
@@ -249,6 +254,12 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
         if isinstance(function, staticmethod | classmethod):
             raise JobError(f"a {function.__class__.__name__} cannot be a job function", where=place(function.__func__),
                            hint="define the job in a function, or at the top of the file")  # fmt: skip
+        if not inspect.isfunction(function) and not inspect.ismethod(function):
+            raise JobError("a job is made of a Python function", values={"got": described(function)}, where=here(),
+                           hint="def train_job(...): ... under the decorator; it may call a class, a partial or an object")  # fmt: skip
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise JobError(f"job {function.__name__} is a generator or async: a call would not run its body", where=place(function),
+                           hint="def, and return; -> tp.Callback[tp.Numpy] makes its calls come back at once")  # fmt: skip
         return Job(function, kind, config, SESSION)
 
     kind = type

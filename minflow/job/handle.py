@@ -14,6 +14,9 @@ from ..core.errors import JobError
 from ..core.op import here
 
 
+RESULT = ("numpy", "numpy_list", "parallel_num")  # what `.get()` of a job without annotation gives has these
+
+
 class UsedAsArray(JobError, AttributeError, TypeError):
     """A handle was used as if it were its result. An AttributeError too, so that hasattr() answers no."""
 
@@ -21,7 +24,7 @@ class UsedAsArray(JobError, AttributeError, TypeError):
 def refusing(what: str) -> Callable[..., Any]:
     """A method that refuses its use."""
 
-    def method(self: Any, *others: Any) -> None:
+    def method(self: Any, *others: Any, **options: Any) -> None:
         self.refuse(what)
 
     return method
@@ -39,7 +42,7 @@ class Handle:
                                "-> tp.Numpy in place of tp.Callback makes every call wait")  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and hasattr(np.ndarray, name):
+        if not name.startswith("_") and (hasattr(np.ndarray, name) or name in RESULT):
             self.refuse(f".{name}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -54,7 +57,10 @@ class Handle:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refusing("arithmetic")
     __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = refusing("arithmetic")
     __lt__ = __le__ = __gt__ = __ge__ = refusing("a comparison")
-    __getitem__ = refusing("an index")
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __rmatmul__ = refusing("arithmetic")
+    __abs__ = __round__ = __pos__ = refusing("arithmetic")
+    __getitem__ = __setitem__ = __contains__ = refusing("an index")
+    __reduce__ = refusing("a copy")
     __iter__ = refusing("the parts")
     __len__ = refusing("the length")
     __float__ = __int__ = refusing("a number")

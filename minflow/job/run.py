@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import JobError
+from ..core.errors import JobError, MinflowError
 from ..core.op import here
 from ..core.tensor import Tensor
 from .function import Job
@@ -38,6 +38,7 @@ class Run:
         self.last: Any = None
         self.stopping, self.told = False, False
         self.caller = 0  # which thread of the timeline it is
+        self.where = here()
         self.going, self.over = Gate(), Gate()
         self.going.open()
         self.started, self.ended = clock(), None
@@ -111,6 +112,8 @@ class Run:
         except Stopped:
             pass
         except BaseException as error:
+            if isinstance(error, MinflowError) and error.where == here():  # a line of this thread, where no learner's line is
+                error.where = self.where
             self.failed(error)
         finally:
             if step is not None:

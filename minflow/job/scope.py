@@ -7,7 +7,7 @@ without CUDA. Read next: `config.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -104,13 +104,17 @@ def view_now() -> str:
     return VIEW.get()
 
 
-@contextmanager
-def namespace(name: str) -> Iterator[None]:
+def namespace(name: str) -> AbstractContextManager[None]:
     """Names of layers and variables made inside start with `name-`."""
     if not isinstance(name, str) or not name:
         raise JobError(
             "a namespace is a name", values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")'
         )
+    return named(name)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
     token = NAMES.set((*NAMES.get(), name))
     try:
         yield

@@ -25,6 +25,7 @@ from typing import Any
 from ..compiler.executor import LOCK
 from ..core import events
 from ..core.errors import JobError
+from ..core.op import here
 from ..nn.cards import show_card
 from .events import JobStepped
 from .records import Callers, Record, clock
@@ -161,10 +162,10 @@ class Stream:
     def refuse_inside(self, what: str) -> None:
         """Raise JobError where waiting would never end: on the worker, and in a job function that is built, between two steps."""
         if BUILDING.get() is not None:
-            raise JobError(f"{what} inside the job function {BUILDING.get()}: no step runs while it is built",
+            raise JobError(f"{what} inside the job function {BUILDING.get()}: no step runs while it is built", where=here(),
                            hint="a job function says what a step computes; call the other one before or after")  # fmt: skip
         if self.on_worker():
-            raise JobError(f"{what} inside a callback: the queue would wait for itself",
+            raise JobError(f"{what} inside a callback: the queue would wait for itself", where=here(),
                            hint="append to a list in the callback, and go on after flow.sync_default_session()")  # fmt: skip
 
     def list(self) -> list[Any]:

@@ -11,9 +11,12 @@ from __future__ import annotations
 import typing
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from ..core.errors import JobError
 from ..core.op import here
-from ..core.spec import DType, as_dtype, float32
+from ..core.spec import DType, float32
+from .checks import dtype_of
 
 T = TypeVar("T")
 Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - the names that programs annotate with
@@ -29,6 +32,10 @@ class Leaf:
     dtype: DType
     batch_axis: int | None
 
+    def __new__(cls, *args: Any, **options: Any) -> Leaf:
+        raise JobError(f"tp.{cls.__name__} is an annotation, and is not called", where=here(),
+                       hint=f"x: tp.{'Numpy' if cls.shape else cls.__name__}.Placeholder((100, 28, 28), dtype=flow.float)")  # fmt: skip
+
     @classmethod
     def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[Leaf]:
         """An annotation for an argument of this kind: an array of `shape` and `dtype`."""
@@ -36,14 +43,15 @@ class Leaf:
         if not isinstance(shape, tuple | list):
             raise JobError(f"{kind}.Placeholder: the shape is a tuple", values={"got": repr(shape)[:60]}, where=here(),
                            hint=f"tp.{kind}.Placeholder((100, 1, 28, 28)); of one axis: (100,)")  # fmt: skip
-        if any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in shape):
+        if any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape):
             raise JobError(f"{kind}.Placeholder: each size is an integer above 0", values={"shape": tuple(shape)}, where=here(),
                            hint="the batch size is part of the shape: load batches of one size")  # fmt: skip
-        if batch_axis is not None and shape and not -len(shape) <= batch_axis < len(shape):
+        if batch_axis is not None and shape and batch_axis not in range(-len(shape), len(shape)):
             raise JobError(f"{kind}.Placeholder: batch_axis is no axis of the shape", where=here(),
                            values={"shape": tuple(shape), "batch_axis": batch_axis}, hint="batch_axis=0, or None")  # fmt: skip
-        given = {"shape": tuple(shape), "dtype": as_dtype(dtype), "batch_axis": batch_axis if shape else None}
-        return type(f"{kind}.Placeholder", (cls,), given)
+        shape, dtype = tuple(map(int, shape)), dtype_of(f"{kind}.Placeholder", dtype)
+        given = {"shape": shape, "dtype": dtype, "batch_axis": batch_axis if shape else None, "__module__": "minflow.typing"}
+        return type(f"{kind}.Placeholder({shape}, dtype={dtype.name})", (cls,), given)  # so help(job) shows it
 
 
 class Numpy(Leaf):

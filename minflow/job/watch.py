@@ -55,9 +55,11 @@ def register(what: str, blob: Any, handler: Callable | str | None, gradient: boo
             hint="def handler(x: tp.Numpy): ...",
         )
     parameters = list(inspect.signature(handler).parameters.values())
-    if len(parameters) != 1:
+    try:
+        inspect.signature(handler).bind(None)
+    except TypeError:
         raise JobError(f"the handler of {what} takes one argument", values={"it takes": str(inspect.signature(handler))}, where=here(),
-                       hint="def handler(x: tp.Numpy): ...")  # fmt: skip
+                       hint="def handler(x: tp.Numpy): ...") from None  # fmt: skip
     kind = (
         evaluated(handler).get(parameters[0].name, LocalTensor) if hasattr(handler, "__annotations__") else LocalTensor
     )

@@ -1,11 +1,16 @@
 """What programs of job functions' generation do, and what their writers get wrong: results, and errors that say what to do."""
 
+import copy
+import functools
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import DTypeError, JobError
+from minflow.core.errors import DTypeError, JobError, MinflowError
 from minflow.job.session import default_session
 
 X = np.ones((2, 3), "float32")
@@ -173,3 +178,152 @@ def test_the_dtype_of_a_variable_may_be_a_name():
         return [flow.get_variable("a", [np.int64(2)], dtype="float64"), flow.get_variable("b", (2,), dtype=np.int32)]
 
     assert [x.dtype.name for x in job()] == ["float64", "int32"]
+
+
+@flow.global_function()
+def plus_one(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+    return x + 1
+
+
+@flow.global_function()
+def doubled(x: tp.Numpy.Placeholder((2, 3))):
+    return x * 2
+
+
+def test_a_job_is_copied_and_pickled_as_functions_are():
+    class Trainer:
+        job = plus_one
+
+        def __init__(self):
+            self.own = plus_one
+
+    assert copy.deepcopy(Trainer()).own is plus_one and copy.copy(plus_one) is plus_one
+    assert pickle.loads(pickle.dumps(plus_one)) is plus_one
+    with pytest.raises((pickle.PicklingError, AttributeError), match="job_with.<locals>.trained"):
+        pickle.dumps(job_with(2))
+    wrapped = functools.wraps(plus_one)(lambda *args: plus_one(*args))
+    assert wrapped(X)[0, 0] == 2 and wrapped.__name__ == "plus_one"
+    shown = str(inspect.signature(plus_one))
+    assert shown == "(x: minflow.typing.Numpy.Placeholder((2, 3), dtype=float32)) -> minflow.job.typing.Numpy"
+
+
+def one_of(function_or_text):
+    return flow.global_function()(function_or_text)
+
+
+async def asynchronous(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+    return x
+
+
+def generator(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+    yield x
+
+
+@pytest.mark.parametrize("function", [3, None, dict, len, functools.partial(max, 3), asynchronous, generator], ids=repr)
+def test_only_a_function_becomes_a_job(function):
+    with pytest.raises(JobError, match="made of a Python function|is a generator or async") as caught:
+        one_of(function)
+    assert caught.value.where and caught.value.hint
+
+
+HANDLED = {
+    "forgot get": lambda step: step.numpy(), "forgot get of a list": lambda step: step.numpy_list(), "abs": abs, "round": round,
+    "in": lambda step: 3 in step, "%": lambda step: step % 2, "//": lambda step: step // 2, "deepcopy": copy.deepcopy,
+    "copy": copy.copy, "pickle": pickle.dumps, "tensor": flow.tensor, "set": lambda step: step.__setitem__(0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", HANDLED)
+def test_a_handle_tells_what_to_do_in_its_place(use):
+    step = doubled(X)
+    with pytest.raises(JobError) as caught:
+        HANDLED[use](step)
+    assert ".get() waits for it" in caught.value.hint and caught.value.where
+    assert step.get().numpy()[0, 0] == 2
+
+
+def test_a_job_called_in_a_job_is_refused_at_that_line():
+    @flow.global_function()
+    def outer(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        return plus_one(x)
+
+    with pytest.raises(JobError, match="calling plus_one inside the job function outer") as caught:
+        outer(X)
+    assert caught.value.where.startswith("at test_job_user.py:")
+
+
+def test_a_job_called_in_a_callback_is_refused_at_that_line():
+    caught = []
+
+    def callback(result):
+        with pytest.raises(JobError) as error:
+            plus_one(result)
+        caught.append(error.value)
+
+    doubled(X)(callback)
+    flow.sync_default_session()
+    assert "inside a callback" in caught[0].what and caught[0].where.startswith("at test_job_user.py:")
+
+
+def test_a_wrong_batch_of_a_run_is_told_where_it_was_started():
+    run = flow.start(plus_one, [3])
+    with pytest.raises(JobError, match="the argument x of job plus_one is a numpy array") as caught:
+        run.result()
+    assert caught.value.where.startswith("at test_job_user.py:")
+
+
+def test_what_can_take_one_argument_may_watch():
+    seen = []
+
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        flow.watch(x, lambda value, key="x": seen.append((key, value.shape)))
+        flow.watch(x, print)
+        return x
+
+    job(X)
+    assert seen == [("x", (2, 3))]
+
+
+@pytest.mark.parametrize("name", [None, "", 3])
+def test_a_namespace_that_is_no_name_is_refused_at_its_line(name):
+    with pytest.raises(JobError, match="a namespace is a name") as caught:
+        flow.scope.namespace(name)
+    assert caught.value.where.startswith("at test_job_user.py:")
+
+
+def test_settings_are_calls():
+    config = flow.function_config()
+    for name in ("default_data_type", "concurrency_width", "enable_inplace"):
+        with pytest.raises(JobError, match=f"{name} is a call") as caught:
+            setattr(config, name, 3)
+        assert caught.value.hint == f"config.{name}(3)" and caught.value.where
+    with pytest.raises(JobError, match="no setting 'concurency_width'") as caught:
+        config.concurency_width = 3
+    with pytest.raises(JobError, match="flow.config.cpu_device_num is a call"):
+        flow.config.cpu_device_num = 2
+    assert copy.deepcopy(config).view == "consistent"
+
+
+PLACEHOLDERS = {
+    "a dtype that is not there": (lambda: tp.Numpy.Placeholder((2,), dtype="banana"), "Numpy.Placeholder: minflow has no dtype banana"),
+    "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis is no axis"),
+    "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
+    "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
+}
+
+
+@pytest.mark.parametrize("wrong", PLACEHOLDERS)
+def test_a_wrong_placeholder(wrong):
+    make, text = PLACEHOLDERS[wrong]
+    with pytest.raises(MinflowError, match=text) as caught:
+        make()
+    assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint
+
+
+def test_a_placeholder_may_have_sizes_that_numpy_worked_out():
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((np.prod([1, 2]), 3))) -> tp.Numpy:
+        return x
+
+    assert job(X).shape == (2, 3)

@@ -245,7 +245,7 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
 def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
     model, optimizer = model_and_optimizer()
     train = Train(model, optimizer)
-    monkeypatch.setattr(LossCurve, "put", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr(LossCurve, "later", lambda *args, **kwargs: 1 / 0)
     with watch(train):
         assert train(flow.from_numpy(X)).item() > 0
 

@@ -122,13 +122,13 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
         return np.log10(np.where(y > 0, y, np.nan)) if log else y
 
     parts = [] if members else [text(LEFT, 18, f"no {title} yet")]
-    for place, label in scale(y_low, y_high, log, max(2, int((bottom - top) // 40))):
+    for place, label in scale(y_low, y_high, log, max(2, int((bottom - top) // 30))):
         parts.append(f'<path d="M{LEFT} {up(place):.1f}H{right:g}" stroke="{FAINT}"/>')
         parts.append(text(LEFT - 6, round(up(place), 1) + 4, label, anchor="end"))
     for x in ticks(x_low, x_high, max(2, int(width // 110))):
         parts.append(text(round(across(x), 1), bottom + 16, number(x), anchor="middle"))
     parts.append(f'<path d="M{LEFT} {top}V{bottom}H{right:g}" fill="none" stroke="{INK}" stroke-opacity=".6"/>')
-    parts += marks(scene, across, top, bottom)
+    parts += marks(scene, across, top, bottom, tall > STRIP)
     window = max((w for *_, w in lines), default=0)
     under = ["step" if scene.x == "step" else "seconds since its start"]
     under += [f"thick line: mean of {window}"] if window else []
@@ -159,14 +159,14 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     return "".join(parts)
 
 
-def marks(scene: Scene, across, top: float, bottom: float) -> list[str]:
+def marks(scene: Scene, across, top: float, bottom: float, told: bool) -> list[str]:
     """Vertical lines at the marks; a text where there is room for it."""
     parts, free = [], 0.0
     for step, seconds, label in scene.marks:
         at = float(across(step if scene.x == "step" else seconds))
         parts.append(f'<path d="M{at:.1f} {top}V{bottom}" stroke="{MARK}" stroke-dasharray="1 3"/>')
         short = label if len(label) <= 12 else label[:11] + "\u2026"
-        if at - 6.5 * len(short) > free:
+        if told and at - 6.5 * len(short) > free:
             parts.append(text(round(at, 1) - 3, top + 10, short, MARK, "end"))
             free = at
     return parts

@@ -97,7 +97,7 @@ function panel(c, theme, title, members, width, tall, scene) {
     points.forEach((p, i) => (i ? c.lineTo(...p) : c.moveTo(...p))); c.stroke(); c.setLineDash([]);
   };
   const dot = (x, y, color, r) => { c.fillStyle = color; c.beginPath(); c.arc(across(x), up(y), r, 0, 7); c.fill(); };
-  const count = Math.max(2, Math.floor((bottom - top) / 40));
+  const count = Math.max(2, Math.floor((bottom - top) / 30));
   let marks = ticks(y0, y1, count);
   if (log) {
     marks = marks.filter((v) => Number.isInteger(v)).map((v) => 10 ** v);
@@ -112,7 +112,7 @@ function panel(c, theme, title, members, width, tall, scene) {
   for (const [step, seconds, label] of scene.marks) {
     const at = across(scene.x === "time" ? seconds : step), short = label.length > 12 ? label.slice(0, 11) + "\u2026" : label;
     rule([[at, top], [at, bottom]], theme.mark, [1, 3]);
-    if (at - 6.5 * short.length > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at; }
+    if (tall > STRIP && at - 6.5 * short.length > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at; }
   }
   const mean = Math.max(0, ...members.map((s) => s.window));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];

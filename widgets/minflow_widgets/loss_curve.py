@@ -10,8 +10,11 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections import deque
 
 import numpy as np
+
+from minflow.views.text import clean
 
 from . import frontends, previous
 from .series import Series, number
@@ -49,6 +52,7 @@ class LossCurve:
         self._epoch = epoch
         self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
         self._series: dict[str, Series] = {}
+        self._queue: deque = deque()  # (step, numbers, when, zero) that wait for the pump
         self._lock = threading.RLock()  # guards the series; never held while something is shown
         self._front = None
         self._pump: Pump | None = None
@@ -75,6 +79,7 @@ class LossCurve:
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
+            self._take()
             if at is None:
                 at = max((s.steps[-1] for s in self._series.values() if s.count), default=0.0)
                 here = [self._series[name] for name in numbers if name in self._series]
@@ -89,9 +94,33 @@ class LossCurve:
                 return
         self._pump.wake()
 
+    def later(self, step: float, numbers: dict[str, float], when: float, zero: float) -> None:
+        """`put` at the least cost, for each step of a fast loop: the pump takes it at its next update, unasked."""
+        self._queue.append((step, numbers, when, zero))
+
+    def _take(self) -> bool:
+        """Move what `later` has left into the series; is there something new? Called with the lock."""
+        queue, columns = self._queue, {}
+        for _ in range(len(queue)):  # what comes meanwhile is for the next time
+            step, numbers, when, zero = queue.popleft()
+            for name, value in numbers.items():
+                column = columns.get(name)
+                if column is None:
+                    column = columns[name] = [], [], [], zero
+                column[0].append(step)
+                column[1].append(value)
+                column[2].append(when - column[3])
+        for name, (steps, values, seconds, zero) in columns.items():
+            series = self._series.get(name)
+            if series is None:
+                series = self._series[name] = Series(name, zero)
+            series.extend(steps, values, seconds)
+        return bool(columns)
+
     def mark(self, text: str = "") -> None:
         """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by default."""
         with self._lock:
+            self._take()
             at, seconds = self._now()
             self._marks.append((at, seconds, text or str(len(self._marks) + 1)))
 
@@ -99,6 +128,7 @@ class LossCurve:
     def data(self) -> dict[str, tuple]:
         """All numbers so far: name -> (steps, values), two float64 arrays of the same length."""
         with self._lock:
+            self._take()
             return {name: (s.steps.copy(), s.values.copy()) for name, s in self._series.items()}
 
     def csv(self, path=None) -> str:
@@ -110,6 +140,7 @@ class LossCurve:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["series", "step", "seconds", "value"])
         with self._lock:
+            self._take()
             for name, s in self._series.items():
                 writer.writerows([[name, f"{a:.17g}", f"{t:.6f}", repr(v)] for a, v, t in s.table[:, : s.count].T.tolist()])
         if path is not None:
@@ -124,6 +155,7 @@ class LossCurve:
         with self._lock:
             if self._finished:
                 return
+            self._take()
             self._finished, self._ended = True, clock()
             self._note = note
             if self._front is None:
@@ -184,6 +216,7 @@ class LossCurve:
         from .series import encode
 
         with self._lock:
+            self._take()
             note = "" if self.control is not None else "use Kernel > Interrupt"
             state = "ended" if self._finished else getattr(self.control, "state", "running")
             return encode(list(self._series.values()), self._status(), self.panels, marks=self.marks(), note=note, state=state,
@@ -221,6 +254,7 @@ class LossCurve:
     def line(self) -> str:
         """Where the run is, in one line: `step 120  loss 0.0512  accuracy 0.991`."""
         with self._lock:
+            self._take()
             last = max((s.steps[-1] for s in self._series.values() if s.count), default=None)
             parts = [] if last is None else [f"step {number(last)}" + (f" of {number(self.total)}" if self.total else "")]
             parts += [s.now() + (f" ({s.warning()})" if s.bad else "") for s in self._series.values()]
@@ -231,16 +265,18 @@ class LossCurve:
         from .figure import describe
 
         with self._lock:
+            self._take()
             return describe(list(self._series.values()), self._note)
 
     def __repr__(self) -> str:
-        return f"LossCurve({self.text()})"
+        return clean(f"LossCurve({self.text()})")
 
     def svg(self) -> str:
         """The curve as a still picture."""
         from .figure import draw
 
         with self._lock:
+            self._take()
             return draw(list(self._series.values()), self._note, self.panels, self._status(), self.marks(), self.x, self.log,
                         self._place.before)  # fmt: skip
 
@@ -325,25 +361,28 @@ class Pump:
         while not self.stopping.is_set():
             fresh = self.news.wait(timeout=self.idle)
             self.news.clear()
-            if self.stopping.is_set() or not self.look():
-                return
-            if not fresh and not self.news.is_set():
-                continue
-            self.news.clear()
             start = processor()
+            looked = None if self.stopping.is_set() else self.look()
+            if looked is None:
+                return
+            if not fresh and not looked:
+                continue
             if not self.show():
                 return
             self.stopping.wait(max(PERIOD, (processor() - start) / SHARE))
 
-    def look(self) -> bool:
-        """Is there still somebody who holds the curve? Takes what its source has, and ends the curve with it."""
+    def look(self) -> bool | None:
+        """Whether there is something new; None where nobody holds the curve. Its source may have ended: then it ends too."""
         curve = self.curve()
         if curve is None:
-            return False
+            return None
         if curve._source is not None and not curve._source.look():
             curve.finish(curve._source.note())
+            return None
+        if not curve._queue:
             return False
-        return True
+        with curve._lock:
+            return curve._take()
 
     def show(self) -> bool:
         curve = self.curve()

@@ -33,6 +33,8 @@ class Series:
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
         self.thinned, self.summed = Thinned(), Summed()
+        self.waits: list[tuple[float, int]] = []  # the longest times between two values, and after which one
+        self.waited = 0  # among how many values
 
     @property
     def word(self) -> str:
@@ -43,12 +45,33 @@ class Series:
         at = self.count
         if at == self.table.shape[1]:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
-        self.table[:, at] = step, value, seconds
+        table = self.table
+        table[0, at], table[1, at], table[2, at] = step, value, seconds
         self.count = at + 1
         if value - value != 0.0:  # NaN or infinite
             self.bad = self.bad or (step, value, seconds)
         elif self.best is None or self.sign * value < self.sign * self.best[0]:
             self.best = value, step
+
+    def extend(self, steps: list[float], values: list[float], seconds: list[float]) -> None:
+        """Add many at once."""
+        if len(steps) < 8:
+            for entry in zip(steps, values, seconds):
+                self.add(*entry)
+            return
+        new, end = np.array([steps, values, seconds], float), self.count + len(steps)
+        while end > self.table.shape[1]:
+            self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
+        self.table[:, self.count : end] = new
+        self.count = end
+        finite = np.isfinite(new[1])
+        if not finite.all() and self.bad is None:
+            first = int(finite.argmin())
+            self.bad = steps[first], values[first], seconds[first]
+        if finite.any():
+            first = int(np.where(finite, self.sign * new[1], np.inf).argmin())
+            if self.best is None or self.sign * values[first] < self.sign * self.best[0]:
+                self.best = float(values[first]), float(steps[first])
 
     @property
     def steps(self) -> np.ndarray:
@@ -107,10 +130,12 @@ class Series:
         n = len(steps)
         at = np.unique(np.linspace(0, n - 1, min(n, limit)).astype(int)) if n else np.empty(0, int)
         if n > limit:
-            recent = max(0, n - 100_000)  # a pause before that is between two of the points, as good as anything
-            waits = np.diff(seconds[recent:])
-            longest = recent + np.argpartition(waits, -4)[-4:]
-            at = np.unique(np.concatenate([at, longest, longest + 1]))
+            first = max(self.waited - 1, 0)
+            waits = np.diff(seconds[first:])
+            longest = np.argpartition(waits, -4)[-4:] if len(waits) > 8 else np.arange(len(waits))
+            found = {i: wait for wait, i in self.waits} | dict(zip((longest + first).tolist(), waits[longest].tolist()))
+            self.waits, self.waited = sorted((wait, i) for i, wait in found.items())[-4:], n
+            at = np.unique(np.concatenate([at, *[[i, i + 1] for _, i in self.waits]]).astype(int))
         if (np.diff(steps[at]) <= 0).any():
             return []
         return [[float(f"{a:.9g}"), round(b, 3)] for a, b in zip(steps[at].tolist(), seconds[at].tolist())]

@@ -112,7 +112,9 @@ class Sources:
             for source in self.sources:
                 for kind, listener in source.listeners().items():
                     self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
-        if self.polled and self.curve._pump is not None:
+        if self.curve._front is None and not self.curve._finished:
+            self.curve.__enter__()
+        if self.curve._pump is not None:
             self.curve._pump.idle = PERIOD
             self.curve._pump.wake()
 
@@ -188,8 +190,7 @@ class Source:
             self.zero = when if self.prefix else self.curve._started
         if self.prefix:
             numbers = {self.prefix + name: value for name, value in numbers.items()}
-        if numbers:
-            self.curve.put(step, numbers, when, self.zero)
+        self.curve.later(step, numbers, when, self.zero)
 
     def wait(self) -> None:
         pass
@@ -239,7 +240,7 @@ class OptimizerSource(Source):
             return
         numbers = {"loss": sum(losses) / len(losses)} if losses else {}
         numbers |= rates(event.lr)
-        if self.norm is not None and losses:
+        if self.norm is not None and losses and clock() >= self.norm.due:
             numbers |= self.norm.of(self.gradients)
         self.put(event.step, numbers)
 
@@ -249,7 +250,7 @@ class OptimizerSource(Source):
     def ran(self, event) -> None:
         if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
             numbers = numbers_of(event.result, True)
-            if self.norm is not None:
+            if self.norm is not None and clock() >= self.norm.due:
                 numbers |= self.norm.of(lambda: [g.numpy() for g in event.graph.grads.values()])
             self.put(self.optimizer.steps, numbers)
 
@@ -277,10 +278,13 @@ class GraphSource(Source):
         numbers = numbers_of(event.result, self.graph.training)
         if not numbers:
             self.problem = f"{self.name} gives no number to draw: return the loss from build"
-        numbers |= self.lr
-        if self.norm is not None:
-            numbers |= self.norm.of(lambda: [g.numpy() for g in self.graph.grads.values()])
+        numbers.update(self.lr)
+        if self.norm is not None and clock() >= self.norm.due:
+            numbers.update(self.norm.of(self.gradients))
         self.put(event.step or self.count, numbers)
+
+    def gradients(self):
+        return [g.numpy() for g in self.graph.grads.values()]
 
 
 class JobSource(Source):
@@ -359,13 +363,15 @@ class RunSource(JobSource):
 
 def rates(lr: tuple[float, ...]) -> dict[str, float]:
     """The learning rates of the groups; several that are equal as one."""
-    if len(set(lr)) == 1:
+    if len(lr) == 1 or len(set(lr)) == 1:
         return {"lr": lr[0]}
     return {f"group {i} lr": value for i, value in enumerate(lr)}
 
 
 def numbers_of(result, training: bool) -> dict[str, float]:
     """name -> number of what a step gave: one number is "loss"; of a training step the first array is, by its mean."""
+    if type(result) is Tensor and result.array is not None and result.array.size == 1:  # the common case
+        return {"loss": float(result.array.item())}
     if isinstance(result, dict):
         entries = [(str(name), value) for name, value in result.items()]
     elif isinstance(result, list | tuple):

@@ -1,0 +1,210 @@
+"""What live widgets cost: time per update, processor time per second of training, slow-down of a loop, bytes.
+
+    python benchmarks/widgets.py                        # about three minutes
+    python benchmarks/widgets.py --rivals FOLDER        # beside livelossplot and fastprogress, installed there by
+                                                        # pip install --target FOLDER livelossplot fastprogress
+    python benchmarks/widgets.py --json result.json     # the same figures for a program
+
+Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that of
+the whole kernel process, all threads. update: 40 updates one after the other of a curve with 500 values. A second of
+training: a loop that sleeps between steps, with and without the curve, updates at their own rate (at most ten a second); seven pairs.
+slow-down: pairs of blocks of a loop that never sleeps, with and without, the order changing; the median and the quartiles.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+BUDGET = 20.0  # ms of processor time in a second of training, at ten updates a second
+
+COMMON = """
+import gc, json, statistics, time
+import numpy as np
+import minflow as flow
+from minflow import nn
+from minflow_widgets import LossCurve, watch
+
+def graph(hidden):
+    flow.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, 10))
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.01)
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model, self.loss = model, nn.CrossEntropyLoss()
+            self.add_optimizer(optimizer)
+        def build(self, x, y):
+            loss = self.loss(self.model(x), y)
+            loss.backward()
+            return loss
+    train = Train()
+    x, y = flow.randn(64, 64), flow.randint(0, 10, (64,))
+    for _ in range(20):
+        train(x, y)
+    return train, x, y
+"""
+
+UPDATES = """
+def filled(values):
+    curve = LossCurve(panels=("loss", "lr", "norm"))
+    for i in range(values):
+        curve.put(i, {"loss": 1 / (1 + i), "lr": 0.1, "gradient norm": 1.0})
+    return curve
+def update(values):
+    curve = filled(values)
+    curve._pump.stop()
+    def once(i):
+        curve.put(values + i, {"loss": 1.0, "lr": 0.1, "gradient norm": 1.0})
+        curve._update()
+    found = timed(once)
+    size = len(curve.encode())
+    start = time.perf_counter()
+    curve.finish()
+    return found | {"bytes": size, "finish_ms": 1e3 * (time.perf_counter() - start)}
+def timed(once, n=40):
+    for i in range(3):
+        once(i)
+    start, cpu = time.perf_counter(), time.process_time()
+    for i in range(n):
+        once(i)
+    time.sleep(0.2)
+    return {"ms": 1e3 * (time.perf_counter() - start - 0.2) / n, "cpu_ms": 1e3 * (time.process_time() - cpu) / n}
+result = {str(n): update(n) for n in (500, 20_000, 1_000_000)}
+"""
+
+SECOND = """
+def cost(rate, seconds, watched):
+    train, x, y = graph(8)
+    def loop():
+        start, cpu = time.perf_counter(), time.process_time()
+        steps = 0
+        while (now := time.perf_counter() - start) < seconds:
+            train(x, y)
+            steps += 1
+            ahead = steps / rate - (time.perf_counter() - start)
+            if ahead > 0:
+                time.sleep(ahead)
+        return (time.process_time() - cpu) / (time.perf_counter() - start), steps / seconds
+    if not watched:
+        return loop()
+    with watch(train) as curve:
+        return loop()
+result = {}
+for rate in (100, 1000):
+    pairs = [(cost(rate, 3.0, True), cost(rate, 3.0, False)) for _ in range(7)]
+    result[str(rate)] = {"ms": [1e3 * (a[0] - b[0]) for a, b in pairs], "steps": pairs[0][0][1]}
+"""
+
+SLOWDOWN = """
+def slowdown(hidden, pairs=15, seconds=0.6):
+    train, x, y = graph(hidden)
+    def block():
+        start, steps = time.perf_counter(), 0
+        while (spent := time.perf_counter() - start) < seconds:
+            train(x, y)
+            steps += 1
+        return steps / spent
+    found = []
+    with LossCurve(panels=("loss", "lr", "norm")) as curve:
+        for i in range(pairs):
+            rates = {}
+            for watched in ((True, False) if i % 2 else (False, True)):
+                if watched:
+                    with watch(train, into=curve):
+                        rates[True] = block()
+                else:
+                    time.sleep(0.15)
+                    rates[False] = block()
+            found.append(100 * (1 - rates[True] / rates[False]))
+    q = statistics.quantiles(found, n=4)
+    return {"percent": q[1], "low": q[0], "high": q[2], "steps": rates[False]}
+result = {str(hidden): slowdown(hidden) for hidden in (32, 512)}
+"""
+
+RIVALS = """
+get_ipython().run_line_magic("matplotlib", "inline")  # as in a notebook: figures become pictures
+import warnings
+warnings.simplefilter("ignore")
+result = {}
+def timed(once, n=10):
+    once(0)
+    start, cpu = time.perf_counter(), time.process_time()
+    for i in range(n):
+        once(i + 1)
+    return {"ms": 1e3 * (time.perf_counter() - start) / n, "cpu_ms": 1e3 * (time.process_time() - cpu) / n}
+try:
+    from livelossplot import PlotLosses
+    plot = PlotLosses()
+    for i in range(500):
+        plot.update({"loss": 1 / (1 + i), "acc": i / 500})
+    def once(i):
+        plot.update({"loss": 1.0, "acc": 0.5})
+        plot.send()
+    result["livelossplot"] = timed(once)
+except ImportError as error:
+    result["livelossplot"] = str(error)
+try:
+    from fastprogress.fastprogress import master_bar
+    bar = master_bar(range(1))
+    for _ in bar:
+        xs, ys = np.arange(500.0), 1 / (1 + np.arange(500.0))
+        result["fastprogress"] = timed(lambda i: bar.update_graph([[xs, ys], [xs, ys + 1]]))
+except ImportError as error:
+    result["fastprogress"] = str(error)
+"""
+
+
+def in_kernel(client, source: str):
+    """What the variable `result` of `source` is, after it ran in the kernel."""
+    texts = []
+
+    def heard(message):
+        if message["msg_type"] == "stream":
+            texts.append(message["content"]["text"])
+        if message["msg_type"] == "error":
+            sys.exit("\n".join(message["content"]["traceback"]))
+
+    client.execute_interactive(COMMON + source + '\nprint("RESULT " + json.dumps(result), flush=True)', output_hook=heard, timeout=600)
+    return json.loads("".join(texts).rpartition("RESULT ")[2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What live widgets cost.")
+    parser.add_argument("--rivals", help="folder with livelossplot and fastprogress")
+    parser.add_argument("--json", help="write the figures to this file")
+    asked = parser.parse_args()
+    from jupyter_client.manager import start_new_kernel
+
+    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), *([asked.rivals] if asked.rivals else []), os.environ.get("PYTHONPATH", "")])
+    environment = {k: v for k, v in os.environ.items() if k != "MINFLOW_LIVE"} | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    manager, client = start_new_kernel(env=environment)
+    try:
+        found = {"updates": in_kernel(client, UPDATES), "second": in_kernel(client, SECOND), "slowdown": in_kernel(client, SLOWDOWN)}
+        if asked.rivals:
+            found["rivals"] = in_kernel(client, RIVALS)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    for values, row in found["updates"].items():
+        print(f"update, 3 series of {int(values):>9,} values: {row['ms']:6.2f} ms, {row['cpu_ms']:6.2f} ms of processor, "
+              f"{row['bytes'] / 1e3:5.1f} kB; the picture at the end {row['finish_ms']:.0f} ms")
+    for rate, row in found["second"].items():
+        low, middle, high = statistics.quantiles(row["ms"], n=4)
+        print(f"a second of training at {row['steps']:6.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} to {high:.1f}); "
+              f"budget {BUDGET:g}")
+    for hidden, row in found["slowdown"].items():
+        print(f"slow-down of a loop at {row['steps']:6.0f} steps/s (MLP 64-{hidden}-10): {row['percent']:.1f} % "
+              f"({row['low']:.1f} to {row['high']:.1f})")
+    for name, row in found.get("rivals", {}).items():
+        told = row if isinstance(row, str) else f"{row['ms']:.0f} ms an update, {row['cpu_ms']:.0f} ms of processor"
+        print(f"{name}: {told}")
+    if asked.json:
+        Path(asked.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""The graph explorer in a real browser: boxes that open, numbers, passes, instructions, keys, and what a saved notebook keeps.
+
+Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
+"""
+
+import pytest
+from test_curves import act
+from test_lab import lab, shots_folder, tools, write  # noqa: F401 - fixtures
+
+pytestmark = pytest.mark.browser
+
+MODEL = """
+import minflow as flow
+from minflow import nn
+from minflow_widgets import explore
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+flow.manual_seed(0)
+"""
+LENET = """
+from minflow.vision.models import lenet
+graph, x, y = Train(lenet()), flow.randn(8, 1, 28, 28), flow.randint(0, 10, (8,))
+graph(x, y)
+explore(graph, x, y)
+"""
+DEEP = """
+layers = [layer for _ in range(500) for layer in (nn.Linear(8, 8), nn.ReLU())]
+graph = Train(nn.Sequential(*layers))
+graph(flow.randn(2, 8), flow.tensor([1, 2]))
+explore(graph, flow.randn(2, 8), flow.tensor([1, 2]))
+"""
+HOSTILE = """
+evil = ["<img src=x onerror=hurt=1>", "<script>hurt=1</script>", "';hurt=1;//", "\\u202egnp", "</svg><b>", "a\\nb", "\\ud800"]
+model = nn.Sequential()
+for name in evil:
+    model.add_module(name, nn.Linear(4, 4))
+graph = Train(model)
+explore(graph, flow.randn(2, 4), flow.tensor([1, 2]))
+"""
+ROWS = "document.querySelectorAll('.mfx .row').length"
+MS = "Number(document.querySelector('.mfx').dataset.ms)"
+TOLD = "document.querySelector('.mfx .told').textContent"
+SAID = "[...document.querySelectorAll('.mfx .bar span')].map((x) => x.textContent).join(' | ')"
+FOCUS = "document.activeElement.closest('.row')?.getAttribute('aria-label') ?? document.activeElement.tagName"
+FOUND = "document.querySelectorAll('.mfx .found button').length"
+IMAGES = "[...document.querySelectorAll('.jp-OutputArea-output img')]"
+PICTURES = f"{IMAGES}.filter((x) => x.naturalWidth > 400 && x.alt.includes('Train_0')).length"
+LOST = "/Error displaying widget/.test(document.querySelector('.jp-Notebook').innerText)"
+KEEP = '.mfx button[aria-label^="put a still picture"]'
+SEARCH = [["focus", ".mfx input[type=search]"]]
+SHOWN = [["run"], ["until", f"{ROWS} > 3"], ["idle"], ["see", ".mfx"]]
+
+
+def step(way):
+    return f'.mfx button[aria-label="one instruction {way}"]'
+
+
+def box(name, column=0):
+    return f'.mfx .row[aria-label^="{name}"] g[data-column="{column}"]'
+
+
+def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer"), [
+        *SHOWN, ["eval", ROWS], ["shot", "1-open"],
+        ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["eval", MS], ["shot", "2-conv1"],
+        ["click", box("conv2d", 1)], ["until", f"{TOLD}.includes('conv2d_weight_grad')"], ["eval", MS], ["eval", TOLD],
+        ["click", box("weight", 2)], ["until", f"{TOLD}.includes('gradient norm')"],
+        ["eval", "document.querySelectorAll('.mfx .told svg rect').length"], ["shot", "3-weight"],
+        ["click", box("conv1")], ["until", f"{ROWS} < 20"],
+        *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"], ["until", FOUND],
+        ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"],
+        ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
+        ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
+        ["click", step("back")], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["eval", MS], ["shot", "5-step"],
+        ["focus", '.mfx .row[tabindex="0"]'], ["press", "["], ["until", f"{SAID}.includes('after memory')"],
+        ["wait", 500], ["eval", SAID], ["shot", "6-pass"],
+        ["click", KEEP], ["until", "!document.querySelector('.mfx')"], ["wait", 500], ["save"], ["wait", 500], ["reopen"],
+        ["eval", PICTURES], ["eval", LOST], ["shot", "7-reopened"],
+    ])  # fmt: skip
+    rows, opened, selected, told, bars, stepped, said, pictures, lost = report["values"]
+    assert report["errors"] == [] and 10 < rows <= 25
+    assert max(opened, selected, stepped) < 400  # milliseconds; alone on a machine 20 to 60
+    assert "gives" in told and bars > 20 and "moved" in said and "of memory" in said
+    assert pictures == 2 and not lost  # the kept one, and the folded one below it
+
+
+def test_keys_alone_do_it_all(lab, tmp_path):  # noqa: F811
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-keys"), [
+        *SHOWN, ["focus", '.mfx .row[tabindex="0"]'],
+        ["press", "ArrowDown"], ["press", "ArrowDown"], ["wait", 400], ["eval", FOCUS],
+        ["press", "ArrowRight"], ["until", f"{ROWS} > 18"], ["wait", 200], ["eval", FOCUS],
+        ["press", "Shift+ArrowRight"], ["wait", 400], ["eval", TOLD],
+        ["press", "ArrowLeft"], ["until", f"{ROWS} < 20"],
+        ["press", "."], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
+        ["press", "."], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
+        ["press", ","], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
+        ["press", "/"], ["eval", "document.activeElement.type"],
+        ["eval", "window.jupyterapp.shell.currentWidget.content.widgets.length"], ["shot", "keys"],
+    ])  # fmt: skip
+    on, after, told, field, cells = report["values"]
+    assert on.startswith("conv1") and after.startswith("conv1") and "conv1" in told and field == "search"
+    assert cells == 1, "a key went to the notebook"
+
+
+def test_thousand_layers_stay_fluid(lab, tmp_path):  # noqa: F811
+    write(lab[1], MODEL + DEEP)
+    first = '.mfx .row[data-open="0"] g[data-column="0"]'
+    report = act(lab, shots_folder(tmp_path, "explorer-deep"), [
+        *SHOWN, ["eval", ROWS], ["click", first], ["until", f"{ROWS} > 10"], ["wait", 300], ["eval", MS], ["shot", "1"],
+        ["click", first], ["until", f"{ROWS} > 20"], ["wait", 300], ["eval", MS],
+        ["click", first], ["wait", 500], ["eval", MS], ["eval", ROWS], ["shot", "2"],
+    ])  # fmt: skip
+    rows, *times, more = report["values"]
+    print(f"clicks: {times} ms")
+    assert rows <= 25 and more > 25 and max(times) < 500  # milliseconds; alone on a machine 40 to 60
+
+
+def test_hostile_names_are_text(lab, tmp_path):  # noqa: F811
+    write(lab[1], MODEL + HOSTILE)
+    report = act(lab, shots_folder(tmp_path, "explorer-hostile"), [
+        *SHOWN, ["click", ".mfx .row[data-open='0'] g[data-column='0']"], ["wait", 500],
+        *SEARCH, ["press", "i"], ["press", "m"], ["press", "g"], ["until", FOUND],
+        ["eval", "document.querySelectorAll('.mfx img, .mfx script, .mfx b:not(.title)').length"], ["eval", "window.hurt ?? 'no'"],
+        ["eval", "document.querySelector('.mfx .scroll').textContent.includes('<img src=x')"], ["shot", "hostile"],
+    ])  # fmt: skip
+    assert report["values"] == [0, "no", True] and report["errors"] == []
+
+
+def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-saved"), [
+        *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"], ["see", ".mfx"],
+        ["click", box("conv1")], ["until", f"{ROWS} < 20"], ["theme", "JupyterLab Dark"], ["shot", "dark"],
+        ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
+        ["save"], ["wait", 500], ["reopen"], ["click", "summary"], ["wait", 300], ["eval", PICTURES], ["shot", "reopened"],
+    ])  # fmt: skip
+    assert report["values"] == ["rgb(255, 255, 255)", 1]

@@ -322,9 +322,8 @@ class JobBuild:
             raise self.problems[0]
         if self.problems:
             texts = [f"{i}. {problem}" for i, problem in enumerate(self.problems, 1)]
-            error = JobError(
-                f"job {self.job.name} has {len(texts)} mistakes\n" + "\n".join(texts), where=self.job.signature.where
-            )
+            defined = f"; it is defined {self.job.signature.where}" if self.job.signature.where else ""
+            error = JobError(f"job {self.job.name} has {len(texts)} mistakes{defined}\n" + "\n".join(texts))
             error.problems = tuple(self.problems)
             raise error
 

@@ -17,7 +17,7 @@ from .records import GraphRecord, TapeRecord
 from .svg import render_svg
 from .text import clean, graph_text, tape_text
 
-BOXES = 14  # of the picture: it is about one of them
+BOXES = 12  # of the picture: it is about one of them
 FEW = 6  # boxes, with which a fold by module tells too little
 LINES = 30  # of the graph as text
 WIDE = 110  # columns of a sentence as text

@@ -52,6 +52,7 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
     shown = [(indent, text) for indent, text in shown if text and " end building " not in text]
     parts: list[str] = []
     stack: list[tuple[Branch, int] | str] = [(branch, 0) for branch in reversed(tree_of(shown))]
+    few = len(shown) <= OPEN
     while stack:
         entry = stack.pop()
         if isinstance(entry, str):
@@ -61,15 +62,28 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
         if not branch.below:
             parts.append(f'<div style="padding-left:1.1em;{WRAP}">{line_html(branch.text)}</div>')
             continue
-        opened = " open" if depth == 0 or len(shown) <= OPEN else ""
+        opened = " open" if depth == 0 or (few and branch.text not in PHASES) else ""
         head = f'{line_html(branch.text)} <span style="{FAINT}">{inside(branch)}</span>'
         parts.append(f'<details{opened}><summary style="cursor:pointer;{WRAP}">{head}</summary><div style="padding-left:1.4em">')
         stack.append("</div></details>")
-        stack += [(child, depth + 1) for child in reversed(branch.below)]
+        stack += [(child, depth + 1) for child in reversed(branch.below if branch.text in PHASES else by_phase(branch.below))]
     rest = f'<div style="{FAINT}">... {len(lines) - MOST} lines more, in the plain text of this output</div>' if len(lines) > MOST else ""
     return f'<div style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>{"".join(parts)}{rest}</div>'
 
 
+def by_phase(branches: list[Branch]) -> list[Branch]:
+    """Operations of backward, recomputation or the optimizer that follow each other, as one branch to open."""
+    found: list[Branch] = []
+    for branch in branches:
+        phase = next((name for name in PHASES if f"), {name}, device=" in branch.text and branch.text.startswith("(OPERATOR")), "")
+        if phase and found and found[-1].text == phase:
+            found[-1].below.append(branch)
+        else:
+            found.append(Branch(phase, [branch]) if phase else branch)
+    return found
+
+
+PHASES = ("backward", "recompute", "optimizer")
 WRAP = "overflow-wrap:anywhere"
 
 

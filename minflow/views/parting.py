@@ -84,8 +84,8 @@ def parting_text(record: Parting) -> str:
     for i, row in enumerate(record.rows[start:end], start):
         sign = ">>>" if i == record.at else signs[row.state]
         note = "" if row.state == "only" else f"  differs by {number(row.difference)}" if row.state == "differs" else ""
-        lines.append(f"{sign} {clean(row.name):<{width}}  {row.spec}{note}  {clean(row.where)}".rstrip())
-    lines += [f"      {name}: {clean(text)}" for name, text in record.why]
+        lines.append(f"{sign} {clean(row.name):<{width}}  {clean(row.spec)}{note}  {clean(row.where)}".rstrip())
+    lines += [clean(f"      {name}: {text}") for name, text in record.why]
     return "\n".join([*lines, *(clean(line) for line in ending(record))])
 
 

@@ -81,3 +81,71 @@ def test_cards_below_tracebacks(lab, tmp_path, theme):  # noqa: F811
     assert report["outside"] == [] and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["good"] == report["again"]["good"] == 3
     assert any("red: ShapeError in model.fc" in name and "expected input float32[4, 512]" in name for name in report["atEnd"]["names"])
+
+
+GOOD = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.pool = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 8, 3, padding=1), nn.MaxPool2d(2)
+        self.fc1, self.fc2 = nn.Linear(392, 32), nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = self.pool(self.conv1(x).relu())
+        x = self.pool(self.conv2(x).relu())
+        return self.fc2(self.fc1(x.flatten(1)).relu())
+
+class Student(Net):
+    def forward(self, x):
+        x = self.pool(self.conv1(x).relu())
+        x = self.pool(self.conv2(x))
+        return self.fc2(self.fc1(x.flatten(1)).relu())
+
+model = Net()
+student = Student()
+student.load_state_dict(model.state_dict())
+"""
+COMPARE = """
+class Mine(Predict):
+    def __init__(self):
+        super().__init__()
+        self.model = student
+
+Mine().compare(model, x)
+"""
+AGREE = "Predict().compare(model, x)"
+DEBUG = """
+class Train(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+for level in (1, 2, 3):
+    graph = Train()
+    graph.debug(level)
+    graph(x, flow.tensor([1, 2, 3, 4]))
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_comparisons_and_debug_trees(lab, tmp_path, theme):  # noqa: F811
+    if theme == "dark":
+        dark(tmp_path)
+    write(lab[1], [MODEL, GOOD, COMPARE, AGREE, DEBUG], raising=False)
+    report = drive(lab, "small.ipynb", shots_folder(tmp_path, f"trees_{theme}"))
+    kinds = [cell["kinds"] for cell in report["cells"]]
+    assert report["errors"] == [] and report["outside"] == []
+    assert kinds[2] == kinds[3] == ["execute_result text/html text/plain"] or kinds[2] == ["execute_result text/plain text/html"]
+    assert [kind.split()[0] for kind in kinds[4]] == ["display_data"] * 3, "one display for each build, and no wall of text"
+    assert report["atEnd"]["good"] == report["again"]["good"] == 2 and not report["atEnd"]["broken"]
+    assert any("parts from Net at operation" in name and "missing: Net: relu" in name for name in report["atEnd"]["names"])
+    notebook = nbformat.read(lab[1] / "small.ipynb", 4)
+    for output in notebook.cells[4].outputs:
+        assert output.data["text/html"].count("<details") > 5 and "was built in" in output.data["text/html"]
+        assert "end building graph modules." in output.data["text/plain"]

@@ -23,6 +23,7 @@ from ...core.random import default_generator
 from ...core.tensor import Tensor
 from ...views.parting import Parting, PartingRow
 from ...views.records import GraphRecord, graph_record, walk
+from ..failure import calls_apart
 from ..module import Module
 from .compare import distance, first_part
 from .tree import leaves
@@ -279,4 +280,4 @@ def marked(ir: IR, rows: dict[Node, PartingRow], at: Node | None, why: tuple, ti
         if node in rows:
             kept.append(replace(shown, mark="differs" if node is at else rows[node].state, notes=notes if node is at else ()))
     used = {x.ref for n in kept for x in n.inputs}
-    return replace(record, nodes=tuple([n for n in kept if n.kind == "op" or n.id in used]), outputs=(), updates=())
+    return replace(record, nodes=calls_apart(tuple([n for n in kept if n.kind == "op" or n.id in used])), outputs=(), updates=())

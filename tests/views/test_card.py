@@ -1,0 +1,179 @@
+"""The card of an error, the record of a comparison and the debug tree: what they say, and that no name breaks them."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from minflow.views.card import BOXES, CardRecord, card_bundle, card_html, card_text, small
+from minflow.views.debug_tree import MOST, debug_bundle, debug_html, plain_text
+from minflow.views.dot import dot_text
+from minflow.views.notebook import Changing
+from minflow.views.parting import Parting, PartingRow, parting_html
+from minflow.views.records import GraphRecord, Input, NodeRecord, TapeRecord
+from minflow.views.text import graph_text
+
+EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>',
+        "</pre></details>", "a\nb\x1b[31m", "&lt;b&gt;", "' onload='x", "\\N\\l{|}", "😀" * 40]
+
+
+class Tags(HTMLParser):
+    """The tags and attributes of a text, and whether every tag that is opened is closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.open, self.attrs = [], [], []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append(tag)
+        self.attrs += [name for name, _ in attrs]
+        if tag not in ("img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def chain(n, scope=lambda i: "", mark="failed", notes=()):
+    """x -> relu -> ... -> the marked one."""
+    nodes = [NodeRecord("n0", "input", "x", ("float32[4, 8]",))]
+    nodes += [NodeRecord(f"n{i}", "op", "relu", ("float32[4, 8]",), (Input("x", f"n{i - 1}"),), scope=scope(i)) for i in range(1, n)]
+    nodes.append(NodeRecord("f", "op", "matmul", (), (Input("a", f"n{n - 1}"),), mark=mark, notes=notes))
+    return GraphRecord(tuple(nodes), (), (), "graph")
+
+
+def test_four_parts_and_more_are_told():
+    record = CardRecord("ShapeError in model.fc", "linear: 3136 and 512", (("fc.weight", "float32[10, 512]"), ("input", "as got")),
+                        (("input", "float32[4, 3136]"),), "input  float32[4, 512]", "in model.fc, called at In[1]:3", "nn.Linear(3136, 10)",
+                        "JobError: the work of step 3", chain(3))  # fmt: skip
+    text = card_text(record).split("\n")
+    assert text[0] == "ShapeError in model.fc" and text[1] == "  linear: 3136 and 512"
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in text[2:8]]
+    assert rows == [
+        ["got", "input  float32[4, 3136]"], ["with", "fc.weight  float32[10, 512]"], ["expected", "input  float32[4, 512]"],
+        ["where", "in model.fc, called at In[1]:3"], ["try", "nn.Linear(3136, 10)"], ["told by", "JobError: the work of step 3"],
+    ]  # fmt: skip
+    html = card_html(record)
+    assert 'alt="graph; red: ShapeError in model.fc, got input float32[4, 3136], expected input float32[4, 512]"' in html
+    assert set(card_bundle(record)) == {"text/html", "text/plain"}
+
+
+def test_failing_node_is_red_by_sign_shape_and_colour():
+    record = chain(3, notes=("got a float32[4, 8]", "expected a float32[4, 9]", "try: " + "long words " * 40))
+    line = next(line for line in dot_text(record).split("\n") if line.startswith('  "f" ['))
+    assert "\u2717 matmul" in line and "penwidth=3" in line and "#b42318" in line and "expected a float32[4, 9]" in line
+    assert "..." in line and len(line) < 700
+    assert graph_text(record).split("\n")[-1].startswith("\u2717 - = matmul(%2) -> fails")
+
+
+@pytest.mark.parametrize("scope", [lambda i: "", lambda i: f"model.{i // 4}", lambda i: "model"])
+def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
+    record = small(chain(300, scope))
+    assert len(record.nodes) <= BOXES and [n.mark for n in record.nodes].count("failed") == 1
+    failing = next(n for n in record.nodes if n.mark == "failed")
+    assert failing.kind == "op" and failing.inputs[0].ref in {n.id for n in record.nodes}
+    assert sum(n.count for n in record.nodes if n.kind != "input") >= 299
+
+
+def test_tape_ends_at_the_failing_node():
+    graph = chain(100)
+    tape = TapeRecord(graph.nodes, "f", 0, "the tape up to there")
+    assert small(tape).nodes[-1].mark == "failed" and "matmul fails" in card_text(CardRecord("E", "what", graph=tape))
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_hostile_names_are_text(evil):
+    node = NodeRecord("f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,))
+    graph = GraphRecord((NodeRecord("n0", "input", evil, ("float32[2]",)), node), (), (), evil)
+    card = card_html(CardRecord(evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph))
+    row = PartingRow(evil, evil, evil, "differs", evil, float("nan"))
+    part = parting_html(Parting(evil, (row,), False, 0, ((evil, evil),), None, (evil,), 1e-5, graph))
+    tree = debug_html(evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")])
+    for html in (card, part, tree):
+        tags = Tags(html)
+        assert set(tags.found) <= {"div", "table", "tr", "td", "br", "img", "details", "summary", "pre", "span", "b"}
+        assert set(tags.attrs) <= {"style", "alt", "src", "open"} and "\x1b" not in html
+    svg = base64.b64decode(re.search(r"base64,([^\"]*)", card)[1]).decode()
+    assert "<script" not in svg and "onerror=alert" not in re.sub(r">[^<]*<", "><", svg)
+
+
+def test_debug_tree_holds_every_line_and_counts_what_is_inside():
+    lines = [(0, "(GRAPH:G_0:G) start building graph modules."), (1, "(MODULE:model:Net())"), (2, "(MODULE:model.fc:Linear(4, 2))"),
+             (3, "(OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))"), (4, "at net.py:3"),
+             (2, "(OUTPUT:_model-output_0:tensor(...))"), (0, "(GRAPH:G_0:G) end building graph modules."), (0, "done\n")]  # fmt: skip
+    html = debug_html("G_0", lines)
+    Tags(html)
+    assert "2 modules, 1 operation" in html and "end building" not in html and html.count("<details") == 4
+    assert "<b>model.fc-matmul-0</b>(x: float32[3, 4])" in html and "start building graph modules." in html
+    assert plain_text(lines).split("\n")[:4] == [
+        "(GRAPH:G_0:G) start building graph modules.", "  (MODULE:model:Net())", "    (MODULE:model.fc:Linear(4, 2))",
+        "      (OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))"]  # fmt: skip
+    assert debug_bundle("G_0", lines)["text/plain"] == plain_text(lines)
+
+
+def test_backward_and_optimizer_are_one_branch_each():
+    ops = [(1, f"(OPERATOR: model.fc-matmul_grad-{i}(x: float32[2]) -> (float32[2]), backward, device=cpu:0, sbp=(B))") for i in range(9)]
+    ops.append((1, "(OPERATOR: model.fc.weight_optimizer(x: float32[2]) -> (float32[2]), optimizer, device=cpu:0, sbp=(B))"))
+    html = debug_html("G_0", [(0, "(GRAPH:G_0:G) start building graph modules."), *ops])
+    assert html.count("<details") == 3 and html.count("<details open>") == 1 and ">backward <" in html and "9 operations" in html
+
+
+def test_debug_tree_of_many_lines_is_cut_and_deep_ones_need_no_recursion():
+    many = [(i % 3, f"(MODULE:m{i}:X())") for i in range(MOST + 10)]
+    assert "10 lines more" in debug_html("G", many) and f"m{MOST + 9}" in plain_text(many)
+    deep = debug_html("G", [(i, f"line {i}") for i in range(2000)])
+    assert deep.count("<details") == deep.count("</details>") == 1999
+
+
+class Handle:
+    def __init__(self, log, clock):
+        self.log, self.clock = log, clock
+
+    def display(self, bundle, raw):
+        self.log.append(("display", self.clock(), bundle))
+
+    update = display
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is displayed: (verb, time, bundle); and the clock."""
+    display = pytest.importorskip("IPython.display")
+    log, now = [], [0.0]
+    monkeypatch.setattr(display, "DisplayHandle", lambda: Handle(log, lambda: now[0]))
+    return log, now
+
+
+def test_display_changes_at_most_ten_times_a_second_and_the_last_always_comes(shown, monkeypatch):
+    log, now = shown
+    monkeypatch.setenv("MINFLOW_LIVE", "1")
+    told = []
+    changing = Changing(lambda: {"text/plain": f"{len(told)}"}, clock=lambda: now[0])
+    for _ in range(1000):
+        told.append(1)
+        changing.changed()
+        now[0] += 0.001
+    assert 8 <= len(log) <= 11
+    changing.changed(last=True)
+    assert log[-1][2] == {"text/plain": "1000"} and changing.updates == len(log)
+    big = Changing(lambda: {"text/plain": "x" * 4_000_000}, clock=lambda: now[0])
+    start = len(log)
+    for _ in range(100):
+        big.changed()
+        now[0] += 0.1
+    assert len(log) - start == 1, "a large tree is sent less often: 10 s at 400 kB a second"
+
+
+def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
+    log, now = shown
+    monkeypatch.setenv("MINFLOW_LIVE", "0")
+    changing = Changing(lambda: {"text/plain": "x"}, clock=lambda: now[0])
+    for _ in range(10):
+        changing.changed()
+        now[0] += 1
+    assert log == []
+    changing.changed(last=True)
+    assert len(log) == 1

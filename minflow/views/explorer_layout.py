@@ -198,7 +198,7 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
         return item.name, state.kind, shape_of(state.spec)
     shapes = shapes_text(record, row.parts[0])
     if item.kind == "fold":
-        return item.name, f"{item.label}, {counted(ops, 'op')}", shapes
+        return item.name, item.label if row.is_open else f"{item.label}, {counted(ops, 'op')}", shapes
     if item.kind == "op":
         return item.name, record.nodes[item.nodes[0]].attrs, shapes
     return item.name, item.label, shapes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from html import escape
 
-from .explorer_layout import Layout, forward_words, mark_text, update_words
+from .explorer_layout import Layout, counted, forward_words, mark_text, update_words
 from .text import clean, columns
 
 FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
@@ -76,7 +76,7 @@ def text_of(layout: Layout, title: str) -> str:
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes
         if row.parts[1].nodes and not row.is_open:
-            right += f"; backward {len(row.parts[1].nodes)} ops"
+            right += f"; backward {counted(len(row.parts[1].nodes), 'op')}"
         if not row.is_open and row.states and row.item.kind in ("module", "fold", "op"):
             right += "; " + ": ".join(x for x in update_words(record, row) if x)
         elif row.item.kind == "state" and row.parts[2].nodes:

@@ -67,8 +67,8 @@ def ask(widget, what, **more):
 def test_before_a_call_it_says_so(graph):
     with pytest.raises(GraphError, match="Train_[0-9]+ has not been called yet") as caught:
         explore(graph)
-    assert "explore(graph, x, y)" in str(caught.value)
-    with pytest.raises(GraphError, match="a float is no graph and no job"):
+    assert "explore(graph, x, y)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
+    with pytest.raises(GraphError, match="no graph and no job, but of type float"):
         explore(3.0)
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
 
@@ -124,6 +124,18 @@ def test_open_by_name(graph):
     assert "matmul" not in explorer.text and "matmul" in explorer.open("model.2").text
     with pytest.raises(GraphError, match="nothing in Train_[0-9]+ is called 'fc9'"):
         explorer.open("fc9")
+
+
+def test_record_later_shows_the_numbers_of_then(graph, notebook):
+    graph(*graph.given)
+    explorer = explore(graph)
+    explorer._ipython_display_()
+    widget = notebook.shown[0]
+    opened, _ = ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
+    assert opened["steps"] == 0 and ask(widget, "step", to=1)[1]["at"] == -1
+    explorer.record(*graph.given)
+    again, told = ask(widget, "step", to=1)
+    assert again["steps"] > 5 and told["at"] == 1 and len(again["rows"]) == len(opened["rows"])
 
 
 def test_sizes_for_mobilenet(notebook):

@@ -110,7 +110,7 @@ export default {
     const first = button('close all', 'show what was open at first', () => ask({ do: 'first' }));
     bar.append(title, search, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
-    const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told', 'aria-live': 'polite' });
+    const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told' }), name = html('h4', { 'aria-live': 'polite' });
     main.append(scroll, told);
     const help = html('div', { class: 'faint' }, 'Click a box to open it or to see its numbers. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions. Dotted lines: values kept for backward.');
     const status = html('div', { role: 'status', class: 'faint' });
@@ -180,11 +180,12 @@ export default {
       steps.input.max = Math.max(0, view.steps - 1); steps.input.disabled = back.disabled = forth.disabled = none;
       steps.input.value = Math.max(0, detail.at);
       steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : detail.at < 0 ? `${view.steps} recorded` : `${detail.at + 1} of ${view.steps}`;
-      told.replaceChildren();
+      told.replaceChildren(name);
+      name.textContent = (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + (detail.title ?? '');
       if (detail.title) {
         const list = html('dl');
         for (const [what, words] of detail.rows) list.append(html('dt', {}, what), html('dd', {}, words));
-        told.append(html('h4', {}, (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + detail.title), list, ...detail.hists.map(drawNumbers));
+        told.append(list, ...detail.hists.map(drawNumbers));
       }
       const field = root.getRootNode().activeElement;
       mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost);

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from minflow.core.errors import GraphError
-from minflow.core.op import fail
+from minflow.core.op import OURS, fail, here
 from minflow.job.exploring import job_subject
 from minflow.job.function import Job
 from minflow.nn.graph.exploration import Exploration
-from minflow.nn.graph.exploring import graph_subject
+from minflow.nn.graph.exploring import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
 from minflow.views.html import picture_card
 
 from .frontends import in_notebook
+
+OURS[__file__] = True  # an error here happened at the line of the program that called
 
 
 @functools.cache
@@ -50,8 +52,9 @@ class Explorer:
     exploration: the state: what is open, which pass, which instruction.
     """
 
-    def __init__(self, exploration: Exploration):
-        self.exploration = exploration
+    def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
+        self.target = target
+        self.exploration = Exploration(subject_of(target, args, kwargs or {}))
         self.shown: list[tuple[Any, Any]] = []  # (widget, display handle), one for each time that it is shown
 
     @property
@@ -76,6 +79,15 @@ class Explorer:
             self.exploration.opened.add(item.key)
             self.exploration.arranged()
         self.send(True)
+        return self
+
+    def record(self, *args: Any, **kwargs: Any) -> Explorer:
+        """Run one step with these inputs, from where the training stands now, and show its values; what is open stays open."""
+        fresh = Exploration(subject_of(self.target, args, kwargs))
+        fresh.opened, fresh.selected = self.exploration.opened, self.exploration.selected
+        fresh.arranged()
+        self.exploration = fresh
+        self.send(True, True)
         return self
 
     def keep(self) -> None:
@@ -167,10 +179,13 @@ def explore(x: Any, *args: Any, **kwargs: Any) -> Explorer:
     parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their
     last gradients are there. Raises GraphError if a graph was never called and no inputs are given.
     """
+    return Explorer(x, args, kwargs)
+
+
+def subject_of(x: Any, args: tuple, kwargs: dict) -> Subject:
     if isinstance(x, Graph):
-        return Explorer(Exploration(graph_subject(x, args, kwargs)))
+        return graph_subject(x, args, kwargs)
     if isinstance(x, Job):
-        return Explorer(Exploration(job_subject(x, args, kwargs)))
-    fail(GraphError, f"explore: a {type(x).__name__} is no graph and no job",
-         "explore(graph) of an nn.Graph, explore(job) of a job function; show(x) draws a tensor's tape or a module")  # fmt: skip
-    return None
+        return job_subject(x, args, kwargs)
+    hint = "explore(graph) of an nn.Graph, explore(job) of a job function; show(x) draws a tensor's tape or a module"
+    raise GraphError(f"explore: this is no graph and no job, but of type {type(x).__name__}", where=here(), hint=hint)

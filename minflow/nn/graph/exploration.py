@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from ...views.explorer import Item, StepTree
-from ...views.explorer_layout import Layout, view_of
+from ...views.explorer_layout import Layout, counted, view_of
 from ...views.explorer_svg import svg_of, text_of
 from .exploring import Subject
 from .looking import bytes_text, detail_of, instruction_detail, whole_detail
@@ -154,7 +154,7 @@ class Exploration:
             words = [f"{n:,} {word}" for n, word in counts if n]
             done = f"after {c.name}: " + (", ".join(words) or "nothing changed")
         size = "" if c.arena is None else f", {bytes_text(c.arena)} of memory for values"
-        return f"{done}; {c.nodes:,} operations{size}"
+        return f"{done}; {counted(c.nodes, 'operation')}{size}"
 
     def detail(self) -> dict[str, Any]:
         """What is told of the instruction or the row that is selected, and which row and column that is."""
@@ -175,7 +175,8 @@ class Exploration:
         """The present picture as SVG."""
         with self.lock:
             text = self.pass_text(self.subject.counts(self.stage))
-            return svg_of(view_of(self.layout), f"{self.subject.title}, {text}", text)
+            note = f"{text}. {self.subject.note}".removesuffix(". ")
+            return svg_of(view_of(self.layout), f"{self.subject.title}, {text}", note)
 
     def text(self) -> str:
         """The present picture as lines."""

@@ -66,6 +66,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
         if states:
             rows.append([kind + "s", f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}, "
                          f"{bytes_text(sum(s.nbytes for s in states))}"])  # fmt: skip
+    rows += [["note", record.note]] if record.note else []
     return {"title": "The whole step" if len(rows) > 2 else "The whole graph", "rows": rows, "hists": []}
 
 
@@ -147,6 +148,25 @@ def gradients_of(subject: Subject, tree: StepTree, nodes: list[int]) -> list[lis
     return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
 
 
+def crossing(tree: StepTree, nodes: list[int], column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The values that come into these operations of a column and that go out to others of it, or to the caller."""
+    record, mine = tree.record, set(nodes)
+    ins: dict[tuple[int, int], None] = {}
+    outs: dict[tuple[int, int], None] = {}
+    for i, node in enumerate(record.nodes):
+        if node.column != column or node.mark == "gone":
+            continue
+        for x in node.inputs:
+            if x is None or (x[0] < 0 and record.states[~x[0]].kind != "input") or (x[0] >= 0 and record.nodes[x[0]].column != column):
+                continue
+            if i in mine and x[0] not in mine:
+                ins[x] = None
+            elif i not in mine and x[0] in mine:
+                outs[x] = None
+    outs |= {x: None for x in record.outputs if x[0] in mine}
+    return list(ins), list(outs)
+
+
 def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
     record, item = tree.record, row.item
     rows: list[list[str]] = []
@@ -156,9 +176,9 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
         rows.append(["folded", item.label])
     counts = [len(covered(tree, item, k)) for k in (0, 1, 2)]
     rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, WORDS) if n)])
-    part = row.parts[column]
-    for word, values in (("takes", part.ins), ("gives", part.outs)):
-        rows += [[word, spec_of(record, v)] for v in list(values)[:4]]
+    ins, outs = crossing(tree, nodes, column)
+    for word, values in (("takes", ins), ("gives", outs)):
+        rows += [[word, spec_of(record, v)] for v in values[:4]] + ([["", f"and {len(values) - 4} more"]] if len(values) > 4 else [])
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
     if where:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
@@ -174,7 +194,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
         rows.append(["parameters", f"{counted(len(own), 'tensor')}, {counted(sum(s.size for s in own), 'number')}, "
                      f"{bytes_text(sum(s.nbytes for s in states))} with buffers and optimizer states"])  # fmt: skip
     hists = []
-    for n, k in [v for v in part.outs if v[0] >= 0][:1] or [(i, 0) for i in nodes[-1:]]:
+    for n, k in [v for v in outs if v[0] >= 0][:1] or [(i, 0) for i in nodes[-1:]]:
         if (record.nodes[n].name, k) in subject.numbers:
             label = "values of the result" if column == 0 else "gradient that goes on"
             hists.append(histogram(label, subject.numbers[record.nodes[n].name, k]))

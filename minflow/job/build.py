@@ -17,7 +17,7 @@ import numpy as np
 from ..core.autograd import grad
 from ..core.creation import full, ones
 from ..core.errors import JobError, MinflowError
-from ..core.ir import OPTIMIZER, Value, where_text
+from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.op import caller, here, using
 from ..core.rebind import write
 from ..core.spec import DType, Spec, float32
@@ -44,6 +44,21 @@ class JobTrace(Trace):
     def __init__(self) -> None:
         super().__init__()
         self.drawn: dict[Any, np.ndarray] = {}
+
+    def own(self, tensor):
+        """Refuses a Blob that another build made: what it stands for is not computed here."""
+        owned = super().own(tensor)
+        if tensor.array is None and not self.has(owned.value.node):
+            raise JobError(f"a Blob of another build is used while job {CURRENT.get().job.name} is built", where=here(),
+                           values={"blob": tensor.described() if isinstance(tensor, Blob) else described(tensor)},
+                           hint="return it from its own job, and hand its array to this one; jobs share variables by name")  # fmt: skip
+        return owned
+
+    def has(self, node) -> bool:
+        """Is it a node or a source of this trace?"""
+        if isinstance(node, Source):
+            return Value(node, 0, node.out_specs[0]) in self.leaves or any(node is known for known in self.graph.inputs)
+        return node.number < len(self.graph.nodes) and self.graph.nodes[node.number] is node
 
     def draw(self, generator):
         if generator not in self.draws:

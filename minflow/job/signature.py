@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import JobError
+from ..core.spec import DType
 from ..core.tensor import Tensor
+from .handle import Handle
 from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
 
 ALLOWED = "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] around that"
@@ -90,7 +92,7 @@ class Signature:
         for key, parameter in self.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 self.fail(
-                    f"the argument {parameter} of job {name} has no fixed number",
+                    f"the argument {'*' * (1 + (parameter.kind is parameter.VAR_KEYWORD))}{key} of job {name} stands for any number",
                     {},
                     "one placeholder for each argument",
                 )
@@ -239,17 +241,21 @@ class Signature:
         """shape: exactly this; None: of the placeholder's rank and at most its number of elements."""
         kind = argument.kind
         if not isinstance(array, np.ndarray):
-            hint = (
-                ".numpy() gives the array of a tensor"
-                if isinstance(array, Tensor)
-                else "np.asarray(..., dtype=...) makes an array of numbers"
-            )
+            hint = "np.asarray(..., dtype=...) makes an array of numbers"
+            if isinstance(array, Handle):
+                hint = f"{array.name}(...).get() waits for the array"
+            elif isinstance(array, Tensor):
+                symbolic = array.array is None
+                hint = "return the Blob from its job: a call gives the array" if symbolic else ".numpy() gives the array of a tensor"
             self.refuse(
                 argument,
                 "is a numpy array",
                 {"expected": text(kind), f"got {argument.path}{at}": described(array)},
                 hint,
             )
+        if isinstance(array, np.ma.MaskedArray):
+            self.refuse(argument, "is a masked array, and a job knows no masks", {"masked": f"{np.ma.count_masked(array)} of {array.size}"},
+                        f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers")  # fmt: skip
         if shape is not None and array.shape != shape:
             hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it" if array.shape[1:] == shape[1:] \
                 else f"reshape it to {list(shape)}, or change the placeholder"  # fmt: skip
@@ -262,10 +268,12 @@ class Signature:
                         {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
                         "as many axes as the placeholder, and at most as many numbers")  # fmt: skip
         if array.dtype != kind.dtype.np:
+            given = array.dtype.name
+            there = array.dtype.isnative and given in DType.table
             self.refuse(argument, "has another dtype than its placeholder",
                         {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
-                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}"), '
-                        f"or dtype=flow.{array.dtype} in the placeholder")  # fmt: skip
+                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
+                        + f", or dtype=flow.{given} in the placeholder" * there)  # fmt: skip
         return array
 
     def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
@@ -346,9 +354,8 @@ class Signature:
         if wanted is ListListNumpy and is_tensor_list(value):
             return [list(column) for column in zip(*[next(arrays) for _ in value])]
         if isinstance(value, tuple):
-            return tuple(
-                self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)
-            )
+            parts = [self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)]
+            return type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)  # a namedtuple keeps its names
         if isinstance(value, list):
             return [self.given_out(part, arrays, inner[0] if origin is list else wanted) for part in value]
         if isinstance(value, dict):
@@ -398,7 +405,10 @@ def described(value: Any) -> str:
         return f"{type(value).__name__} {value.spec.dtype.name}{list(value.spec.shape)}"
     if isinstance(value, tuple | list | dict):
         return f"{type(value).__name__} of {len(value)}"
-    return f"{type(value).__name__} {value!r}"[:60]
+    try:
+        return " ".join(f"{type(value).__name__} {value!r:.60}".split())[:60]
+    except Exception:  # of its own __repr__
+        return type(value).__name__
 
 
 def place(function: Callable) -> str:
@@ -418,7 +428,7 @@ def evaluated(function: Callable) -> dict[str, Any]:
             if isinstance(value, str):
                 try:
                     found[key] = eval(value, function.__globals__, dict(names))
-                except NameError as error:
+                except (NameError, SyntaxError, AttributeError, TypeError) as error:
                     raise JobError(f"the annotation of {key} in job {function.__name__} cannot be read: {error}",
                                    values={"annotation": value}, where=place(function),
                                    hint="define its names at the top of the file, or leave out "

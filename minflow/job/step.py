@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.errors import JobError, MinflowError
 from ..core.ir import where_text
-from ..core.op import OURS
+from ..core.op import OURS, here
 from .handle import Handle
 from .records import Record, clock
 
@@ -88,14 +88,15 @@ class Step(Handle):
 
     # ---- what a caller does with it --------------------------------------------------------------------------------------
 
-    def __call__(self, callback: Callable[[Any], Any]) -> None:
+    def __call__(self, callback: Callable[[Any], Any] | None = None) -> None:
         """Hand the result to `callback(result)`: on the worker, once, after all earlier callbacks."""
         if not callable(callback):
-            raise JobError(f"the callback of {self.name} is not callable", values={"got": repr(callback)[:60]},
+            raise JobError(f"the callback of {self.name} is not callable", values={"got": repr(callback)[:60]}, where=here(),
                            hint=f"{self.name}(...)(callback) with a function of one argument")  # fmt: skip
         check_arity(self.name, callback)
         if self.callback is not None:
-            raise JobError(f"step {self.number} of {self.name} has a callback already", values={"its callback": name_of(self.callback)},
+            raise JobError(f"step {self.number} of {self.name} has a callback already", where=here(),
+                           values={"its callback": name_of(self.callback)},
                            hint="one callback for each call; it may call several functions")  # fmt: skip
         self.callback = callback
         if self.looked and self.call_claim.take():
@@ -153,7 +154,7 @@ def name_of(function: Any) -> str:
 
 def told(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
-    parts = error if isinstance(error, MinflowError) else MinflowError(str(error))
+    parts = error if isinstance(error, MinflowError) else MinflowError(text_of(error))
     result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
                       values={**parts.values, "then": "the steps behind it were cancelled"},
                       where=parts.where or (what and raised_at(error)),
@@ -161,6 +162,14 @@ def told(step: Step, error: BaseException, what: str = "") -> JobError:
     result.__cause__ = error
     result.step = step.number
     return result
+
+
+def text_of(error: BaseException) -> str:
+    """Its text. An error whose text cannot be made must not end the worker, which tells of it."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its text cannot be made: {type(another).__name__})"
 
 
 def raised_at(error: BaseException) -> str:
@@ -184,5 +193,6 @@ def check_arity(name: str, callback: Callable) -> None:
         return
     except TypeError:
         takes = str(inspect.signature(callback))
-        raise JobError(f"the callback {name_of(callback)} of {name} cannot be called with one argument", values={"it takes": takes},
+        raise JobError(f"the callback {name_of(callback)} of {name} cannot be called with one argument", where=here(),
+                       values={"it takes": takes},
                        hint="a function of one argument, the result; several results come as one tuple") from None  # fmt: skip

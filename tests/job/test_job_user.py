@@ -1,5 +1,6 @@
 """What programs of job functions' generation do, and what their writers get wrong: results, and errors that say what to do."""
 
+import collections
 import copy
 import functools
 import inspect
@@ -327,3 +328,111 @@ def test_a_placeholder_may_have_sizes_that_numpy_worked_out():
         return x
 
     assert job(X).shape == (2, 3)
+
+
+class Hostile(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def __call__(self, result):
+        raise self
+
+
+def test_an_error_without_a_text_does_not_end_the_worker():
+    doubled(X)(Hostile())
+    with pytest.raises(JobError, match="raised Hostile: .its text cannot be made: RuntimeError") as caught:
+        flow.sync_default_session(timeout=20)
+    assert isinstance(caught.value.__cause__, Hostile) and caught.value.where.startswith("at test_job_user.py:")
+    assert plus_one(X)[0, 0] == 2
+    with pytest.raises(JobError, match="the argument x of job plus_one is a numpy array") as caught:
+        plus_one(Hostile())
+    assert caught.value.values["got x"] == "Hostile"
+
+
+def test_a_callback_that_is_none_is_refused_at_its_line():
+    step = doubled(X)
+    step(print)
+    for wrong, text in (((), "not callable"), ((lambda: 0,), "with one argument"), ((print,), "a callback already")):
+        with pytest.raises(JobError, match=text) as caught:
+            step(*wrong)
+        assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint
+
+
+ARRAYS = {
+    "masked": (lambda: np.ma.masked_array(X, mask=X > 0), "masked array", "x.filled(0)"),
+    "of objects": (lambda: X.astype(object), "another dtype", 'x.astype("float32")'),
+    "of the other byte order": (lambda: X.astype(">f4"), "another dtype", 'x.astype("float32")'),
+    "double": (lambda: X.astype("f8"), "another dtype", 'x.astype("float32"), or dtype=flow.float64 in the placeholder'),
+    "a handle": (lambda: doubled(X), "is a numpy array", "doubled(...).get() waits"),
+    "a tensor": (lambda: flow.tensor(X), "is a numpy array", ".numpy() gives"),
+}
+
+
+@pytest.mark.parametrize("which", ARRAYS)
+def test_an_array_that_is_refused(which):
+    make, text, hint = ARRAYS[which]
+    with pytest.raises(JobError, match=text) as caught:
+        plus_one(make())
+    assert hint in caught.value.hint and "above" not in caught.value.hint and caught.value.where
+    assert ("placeholder" in caught.value.hint) == (which == "double")
+
+
+BIG = np.arange(24, dtype="float32").reshape(4, 6)
+
+
+@pytest.mark.parametrize("array", [BIG[::-2, ::2], np.asfortranarray(BIG[:2, :3]), BIG[:3, :2].T,
+                                   np.broadcast_to(np.float32(3), (2, 3)), BIG[:2, :3].view(np.matrix)],
+                         ids=["strided", "Fortran", "transposed", "broadcast", "matrix"])  # fmt: skip
+def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
+    given = plus_one(array)
+    np.testing.assert_array_equal(given, np.asarray(array) + 1)
+    assert type(given) is np.ndarray and given.flags.c_contiguous and given.flags.writeable
+
+
+@pytest.mark.parametrize("keep", [lambda x: x, lambda x: x * 2, lambda x: flow.get_variable("w", (3,)),
+                                  lambda x: flow.reshape(x, [6])], ids=["input", "result", "variable", "view"])  # fmt: skip
+def test_a_blob_of_another_job_is_refused(keep):
+    kept = []
+
+    @flow.global_function()
+    def keeps(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        kept.append(keep(x))
+        return x
+
+    @flow.global_function()
+    def uses(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        return flow.reshape(x, [-1])[:1] + kept[0]
+
+    keeps(X)
+    with pytest.raises(JobError, match="a Blob of another build is used while job uses is built") as caught:
+        uses(X)
+    assert caught.value.where.startswith("at test_job_user.py:") and "share variables by name" in caught.value.hint
+    with pytest.raises(JobError, match="is a numpy array") as caught:
+        plus_one(kept[0])
+    assert "return the Blob from its job" in caught.value.hint
+
+
+Pair = collections.namedtuple("Pair", "loss accuracy")
+
+
+def test_a_namedtuple_keeps_its_names():
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Bundle[tp.Numpy]:
+        return {"both": Pair(x, [x + 1])}
+
+    both = job(X)["both"]
+    assert isinstance(both, Pair) and both.accuracy[0][0, 0] == 2
+
+
+@pytest.mark.parametrize("text", ["tp.Numpy.Placeholder((2, 3)", "tp.Nunpy.Placeholder((2, 3))", "nowhere", "tp.Numpy()()"])
+def test_an_annotation_that_cannot_be_read(text):
+    def job(x):
+        return x
+
+    job.__annotations__ = {"x": text, "return": tp.Numpy}
+    with pytest.raises(JobError, match="annotation of x in job job cannot be read|is an annotation, and is not called") as caught:
+        flow.global_function()(job)
+    assert caught.value.where and caught.value.hint

@@ -231,17 +231,16 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
     where = error.where if ours and error.where else ""
     if found.line and found.plan is None and found.line.partition(" ")[0] not in where:
         where = ", ".join(filter(None, [where or (f"in {found.scope}" if found.scope else ""), f"at {found.line}"]))
-    told = "" if raised is error else f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}"[:200]
-    what = error.what if ours else str(error) or repr(error)
+    told = "" if raised is error else f"{type(raised).__name__}: {said(raised).partition(f' raised {type(error).__name__}')[0]}"
     card = CardRecord(
         title=f"{type(error).__name__} in {scope}" if scope else type(error).__name__,
-        what=what,
+        what=error.what if ours else said(error),
         values=values,
         got=got,
         expected=found.expected,
         where=where,
         hint=error.hint if ours else "",
-        told=told,
+        told=told.partition("\n")[0][:200],
     )
     try:
         told = {name for name, _ in values}  # of the parameters that went in, those that the error names
@@ -250,6 +249,14 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
         return replace(card, graph=graph and replace(graph, nodes=calls_apart(graph.nodes)))
     except Exception:  # the words are worth more than the picture
         return card
+
+
+def said(error: BaseException) -> str:
+    """The text of any error, also of one that cannot tell it."""
+    try:
+        return str(error)
+    except Exception as own:
+        return f"(its text could not be made: {type(own).__name__})"
 
 
 def expected_in_module(found: Failure) -> str:

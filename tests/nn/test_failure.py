@@ -1,0 +1,294 @@
+"""What is read from the traceback of an error: the failing node, what it got, what would have fit, and the graph up to it."""
+
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.nn import cards
+from minflow.nn.failure import card_of
+from minflow.views import notebook
+from minflow.views.card import card_bundle, card_text
+
+
+class CNN(nn.Module):
+    def __init__(self, features=512):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 8, 3, padding=1)
+        self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)
+
+    def forward(self, x):
+        x = self.pool(self.conv1(x).relu())
+        x = self.pool(self.conv2(x).relu())
+        return self.fc(x.flatten(1))
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+class Typo(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = self.fc(x)
+        return h.no_such_thing()
+
+
+IMAGES = flow.ones(4, 1, 28, 28)
+
+
+def card(work, kind=Exception):
+    with pytest.raises(kind) as caught:
+        work()
+    found = card_of(caught.value)
+    assert found is not None
+    bundle = card_bundle(found)
+    assert found.title.split(" ")[0] in bundle["text/plain"] and "<img alt=" in bundle["text/html"] or found.graph is None
+    return found
+
+
+def failing(found):
+    nodes = [n for n in found.graph.nodes if n.mark == "failed"]
+    assert len(nodes) == 1
+    return nodes[0], [n for n in found.graph.nodes if n is not nodes[0]]
+
+
+def test_eager_model_shows_its_tape_up_to_the_layer():
+    found = card(lambda: CNN()(IMAGES))
+    assert found.title == "ShapeError in CNN.fc" and found.hint == "nn.Linear(392, 10)"
+    assert found.got == (("input", "float32[4, 392]"),) and found.expected == "input  float32[4, 512]"
+    node, others = failing(found)
+    assert node.label == "linear" and node.scope == "CNN.fc"
+    assert "got input float32[4, 392]" in node.notes and "expected input float32[4, 512]" in node.notes
+    assert [n.label for n in others if n.kind == "op"].count("conv2d") == 2
+    assert {n.label for n in others if n.kind == "leaf"} >= {"conv1.weight", "fc.weight"}
+    assert "CNN.pool (2)" in {n.scope for n in others}
+
+
+def test_without_a_tape_what_went_in_is_shown():
+    with flow.no_grad():
+        found = card(lambda: CNN()(IMAGES))
+    node, others = failing(found)
+    assert found.graph.title == "what went in" and node.inputs[0].name == "input"
+
+
+def test_graph_shows_what_was_recorded(capsys):
+    found = card(lambda: Predict(CNN())(IMAGES))
+    assert found.title == "ShapeError in model.fc" and found.expected == "input  float32[4, 512]"
+    node, others = failing(found)
+    assert "11 operations recorded before" in found.graph.title
+    assert [n.label for n in others if n.kind == "input"] == ["x"] and "model.conv1.weight" in {n.label for n in others}
+    assert others[[n.id for n in others].index(node.inputs[0].ref)].label == "reshape"
+    assert "was built up to here" in capsys.readouterr().out, "what is printed stays"
+
+
+def test_error_of_pythons_own_is_the_module():
+    for work, title in ((lambda: Typo()(flow.ones(2, 4)), "AttributeError in Typo"),
+                        (lambda: Predict(Typo())(flow.ones(2, 4)), "AttributeError in model")):
+        found = card(work, AttributeError)
+        node, others = failing(found)
+        assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
+        assert "return h.no_such_thing()" in found.where
+        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last result that the line could see"
+
+
+def test_step_that_fails_as_it_runs_is_shown_up_to_its_operation():
+    found = card(lambda: Train(CNN(392))(IMAGES, flow.tensor([1, 2, 30, 0])))
+    node, others = failing(found)
+    assert found.title == "OutOfRangeError in loss_fn" and node.label == "checked_labels" and "as it ran" in found.graph.title
+    assert not any(n.phase == "backward" for n in others)
+
+
+def test_backward_shows_the_operation_whose_gradient_failed():
+    a = flow.ones(3, requires_grad=True)
+
+    def work():
+        c = (a * 2).exp()
+        c += 1
+        c.sum().backward()
+
+    node, others = failing(card(work))
+    assert node.label == "gradient of exp" and [n.label for n in others] == ["leaf", "mul", "exp"]
+
+
+@pytest.fixture
+def session():
+    flow.clear_default_session()
+    yield
+    flow.clear_default_session()
+
+
+def test_job_shows_what_its_build_recorded(session):
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((8, 4))) -> tp.Numpy:
+        h = flow.nn.relu(flow.layers.dense(x, 6, name="hidden"))
+        return flow.matmul(h, flow.get_variable("w", (5, 3), initializer=flow.zeros_initializer()))
+
+    found = card(lambda: job(np.zeros((8, 4), "float32")))
+    node, others = failing(found)
+    assert node.label == "matmul" and found.got == (("a", "float32[8, 6]"),) and found.expected == "a  float32[8, 5]"
+    assert {"hidden-weight", "hidden-bias", "w", "x"} <= {n.label for n in others}
+
+
+def test_error_told_by_a_job_is_the_one_behind_it(session):
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((4, 3)), y: tp.Numpy.Placeholder((4,), dtype=flow.int32)) -> tp.Numpy:
+        return flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(x, 3, name="out"))
+
+    found = card(lambda: job(np.ones((4, 3), "float32"), np.array([0, 1, 2, 9], "int32")))
+    assert found.title.startswith("OutOfRangeError") and found.told == "JobError: the work of step 1 of job"
+    assert failing(found)[0].label == "checked_labels"
+
+
+@pytest.mark.parametrize(("work", "expected"), [
+    (lambda: flow.ones(3, 4) @ flow.ones(5, 6), "a  float32[3, 5]"),
+    (lambda: nn.Conv2d(3, 4, 3)(flow.ones(2, 8, 8, 3)), "input  float32[2, 3, 8, 8]"),
+    (lambda: nn.Conv2d(3, 4, 3)(flow.ones(2, 5, 8, 8)), "input  float32[2, 3, 8, 8]"),
+    (lambda: nn.BatchNorm1d(5)(flow.ones(2, 4)), "input  float32[2, 5]"),
+    (lambda: nn.LayerNorm(6)(flow.ones(2, 4)), "input  float32[2, 6]"),
+    (lambda: nn.Embedding(9, 4)(flow.ones(2, 4)), "input  int64[2, 4]"),
+    (lambda: nn.Linear(3, 4)(flow.ones(2, 3, dtype=flow.int64)), "input  float32[2, 3]"),
+])  # fmt: skip
+def test_what_would_have_fit_is_found_and_does_fit(work, expected):
+    assert card(work).expected == expected
+
+
+def test_asking_what_would_fit_changes_nothing():
+    norm = nn.BatchNorm1d(5)
+    before = {name: t.numpy().copy() for name, t in norm.state_dict().items()}
+    state = np.array(flow.get_rng_state())
+    assert card(lambda: norm(flow.ones(2, 4))).expected
+    assert all((norm.state_dict()[name].numpy() == value).all() for name, value in before.items())
+    assert (np.array(flow.get_rng_state()) == state).all() and norm(flow.randn(4, 5)).shape == (4, 5)
+
+
+def test_errors_of_others_have_no_card():
+    for work in (lambda: 1 / 0, lambda: [][1], lambda: int("x")):
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            work()
+        assert card_of(caught.value) is None
+
+
+def test_error_that_cannot_be_told_has_a_card_all_the_same():
+    class Odd(Exception):
+        def __str__(self):
+            raise ValueError("odd")
+
+    class Bad(nn.Module):
+        def forward(self, x):
+            raise Odd
+
+    with pytest.raises(Odd) as caught:
+        Bad()(flow.ones(2))
+    assert "could not be made: ValueError" in card_text(card_of(caught.value))
+
+
+def test_causes_that_go_in_a_circle_end():
+    error, other = ValueError("a"), ValueError("b")
+    error.__cause__, other.__cause__ = other, error
+    assert card_of(error) is None
+
+
+# ---- when it is shown ------------------------------------------------------------------------------------------------
+
+
+class Events:
+    """As much of IPython's events as a hook needs."""
+
+    def __init__(self):
+        self.callbacks = {"post_run_cell": []}
+
+    def register(self, event, function):
+        self.callbacks[event].append(function)
+
+    def unregister(self, event, function):
+        self.callbacks[event].remove(function)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """A shell as in a notebook; its `shown` holds the bundles."""
+    shell = types.SimpleNamespace(kernel=object(), events=Events(), shown=[])
+    monkeypatch.setattr(notebook, "notebook", lambda: shell)
+    monkeypatch.setattr(notebook, "show_bundle", shell.shown.append)
+    return shell
+
+
+def ended(shell, error):
+    for function in shell.events.callbacks["post_run_cell"]:
+        function(types.SimpleNamespace(error_in_exec=error))
+
+
+def test_card_is_shown_once_and_can_be_taken_away(kernel):
+    with pytest.raises(flow.MinflowError) as caught:
+        flow.ones(2, 3) @ flow.ones(4, 5)
+    assert cards.error_cards() and cards.error_cards() and len(kernel.events.callbacks["post_run_cell"]) == 1
+    ended(kernel, caught.value)
+    assert len(kernel.shown) == 1 and set(kernel.shown[0]) == {"text/html", "text/plain"}
+    for nothing in (None, KeyboardInterrupt(), ValueError("x")):
+        ended(kernel, nothing)
+    assert not cards.error_cards(False) and kernel.events.callbacks["post_run_cell"] == [] and len(kernel.shown) == 1
+
+
+def test_what_goes_wrong_in_showing_is_never_raised(kernel, monkeypatch):
+    cards.error_cards()
+
+    def wrong(error):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(cards, "card_of", wrong)
+    ended(kernel, flow.MinflowError("x"))
+    assert not cards.show_card(flow.MinflowError("x")) and kernel.shown == []
+
+
+def test_switched_off_by_the_environment(kernel, monkeypatch):
+    monkeypatch.setenv("MINFLOW_CARDS", "0")
+    cards.install()
+    assert kernel.events.callbacks["post_run_cell"] == []
+    monkeypatch.delenv("MINFLOW_CARDS")
+    cards.install()
+    assert len(kernel.events.callbacks["post_run_cell"]) == 1
+
+
+def test_script_prints_its_traceback_and_nothing_else():
+    program = "import minflow as flow, sys\nassert 'IPython' not in sys.modules\nflow.ones(2, 3) @ flow.ones(4, 5)\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("ShapeError: matmul") == 1
+    assert "expected" not in done.stderr and "Try: " in done.stderr
+
+
+@pytest.mark.notebook
+def test_kernel_shows_the_card_below_the_traceback():
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    sources = ["import minflow as flow", "flow.ones(2, 3) @ flow.ones(4, 5)", "1 / 0",
+               "from minflow.nn.cards import error_cards\nerror_cards(False)\nflow.ones(2, 3) @ flow.ones(4, 5)"]  # fmt: skip
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbclient.NotebookClient(book, timeout=120, allow_errors=True).execute()
+    kinds = [[output.output_type for output in cell.outputs] for cell in book.cells]
+    assert kinds == [[], ["error", "display_data"], ["error"], ["error"]]
+    assert book.cells[1].outputs[0].traceback and "expected" in book.cells[1].outputs[1].data["text/plain"]

@@ -263,10 +263,9 @@ class StepTree:
                 while i + n < len(signs) and signs[i + n] == signs[i + n - p]:
                     n += 1
                 n -= n % p
-                if n >= 3 * p and n > best:
+                if n >= 4 * p and n > best:
                     best, period = n, p
-            kinds = {child.kind for child in children[i : i + best]}
-            if best and kinds <= {"module", "op"} and best > 3:
+            if best > 3 and all(plain(child) for child in children[i : i + best]):
                 label = f"{best // period} " + (signs[i] if period == 1 else f"times ({', '.join(signs[i : i + period])})")
                 rows.append(self.fold(item, children[i : i + best], label))
             else:
@@ -363,6 +362,11 @@ class StepTree:
                 found.append(item)
         found.sort(key=lambda item: (item.first, item.kind != "module", -item.last))
         return found[:limit]
+
+
+def plain(item: Item) -> bool:
+    """May it be folded into a sentence? An operation, or the member of a list: a name like `query` says more than a number."""
+    return item.kind == "op" or (item.kind == "module" and levels(item.path)[-1].lstrip("./").isdigit())
 
 
 def short_name(path: str) -> str:

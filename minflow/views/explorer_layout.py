@@ -328,7 +328,7 @@ def row_data(record: StepRecord, row: Row, columns: list, inset: float) -> list:
         ops = [record.nodes[i].op for i in part.nodes]
         label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(ops))
         again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
-        label += f", {again} computed again" if again else ""
+        label = f"{counted(len(ops), 'op')}, {again} recomputed" if again else label
         shapes = shapes_text(record, part, "←")
         if row.gradients and part.ins and not part.outs:
             shapes = f"parameters ← {shapes}"

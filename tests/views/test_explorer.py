@@ -58,6 +58,24 @@ def test_step_stands_by_attribute_with_twin_and_update():
         f"model.fc1.{p}{s}" for p in ("weight", "bias") for s in ("", "-momentum_buffer")}
 
 
+def test_names_are_not_folded_away():
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("query", "key", "value", "gate", "up", "down", "left", "right", "out", "last"):
+                setattr(self, name, nn.Linear(4, 4))
+
+        def forward(self, x):
+            for layer in self._modules.values():
+                x = layer(x).relu()
+            return x
+
+    graph = Train(Heads())
+    graph(flow.randn(2, 4), flow.tensor([0, 1]))
+    shown = layout(graph)
+    assert {"query", "key", "value", "last"} <= {r.item.name for r in shown.rows} and len(shown.rows) <= 25
+
+
 def test_repeats_are_a_sentence():
     flow.manual_seed(0)
     layers = [layer for _ in range(500) for layer in (nn.Linear(4, 4), nn.ReLU())]

@@ -235,5 +235,6 @@ export default {
     passes.input.addEventListener('input', () => ask({ do: 'stage', to: Number(passes.input.value) }));
     steps.input.addEventListener('input', () => ask({ do: 'step', to: Number(steps.input.value) }));
     draw();
+    requestAnimationFrame(() => mark(detail.row, detail.column, false, true));   // what is selected already is in sight
   },
 };

@@ -27,6 +27,7 @@ from ..core.spec import spec_of
 from ..nn.graph.compiled import CompiledPart
 from ..nn.graph.reports import part_record
 from ..views.records import GraphRecord, recorder
+from ..views.text import clean
 from . import scope
 from .build import JobBuild, whole
 from .checks import dtype_of
@@ -220,7 +221,7 @@ class Job(Display):
             if self.plans
             else "not compiled yet"
         )
-        return f"<{self.kind} job {self.name}({arguments}): {state}>"
+        return clean(f"<{self.kind} job {self.name}({arguments}): {state}>")
 
 
 def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable[[Callable], Job]:

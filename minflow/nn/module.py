@@ -17,6 +17,7 @@ from ..core.errors import ModuleError
 from ..core.op import EPOCH, MODE, MODULE_CALL, caller, fail
 from ..core.spec import DType
 from ..core.tensor import Tensor
+from ..views.text import clean
 from . import mistakes
 from .hooks import Handle, Hooks
 from .parameter import Parameter
@@ -485,11 +486,11 @@ class Module(Display):
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
-        lines = extra.split("\n") if extra else []
-        rows = [f"({name}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
-        title = type(self).__name__
+        lines = [clean(line) for line in extra.split("\n")] if extra else []
+        rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
+        title = clean(type(self).__name__)
         if not rows and len(lines) <= 1:
-            return f"{title}({extra})"
+            return f"{title}({''.join(lines)})"
         body = "".join(f"\n  {line}" for line in [*lines, *rows])
         return f"{title}({body}\n)"
 

@@ -113,7 +113,7 @@ def frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> list[str]:
     for node in nodes:
         place = tree
         for name in levels(node.scope) if node.scope else ():
-            place = place.setdefault(name.lstrip("./"), {"": []})
+            place = place.setdefault(name.lstrip("./") or name, {"": []})
         place[""].append(node)
     lines: list[str] = []
     number = 0

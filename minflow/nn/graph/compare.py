@@ -16,6 +16,7 @@ from ...core.eager import Eager
 from ...core.ir import where_text
 from ...core.op import EPOCH, MODE, using
 from ...core.random import default_generator
+from ...views.text import clean
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Comparison:
             worst = sorted(wrong, key=lambda row: -row.difference if row.difference == row.difference else -np.inf)[:10]
             width = max(len(row.name) for row in worst)
             lines += [f"  {row.name:<{width}}  {row.difference:10.3e}  {row.spec}  {row.where}" for row in worst]
-        return "\n".join(lines)
+        return "\n".join(map(clean, lines))
 
 
 class Recorder(Eager):

@@ -153,7 +153,7 @@ def graph_outputs(build: Any, style: str) -> list[str]:
 
 
 def graph_head(graph: Any) -> str:
-    return f"(GRAPH:{clean(graph.name)}:{type(graph).__name__})"
+    return clean(f"(GRAPH:{graph.name}:{type(graph).__name__})")
 
 
 def module_head(path: str, module: Any) -> str:
@@ -181,7 +181,7 @@ def text(graph: Any, style: str = "seed") -> str:
         return "\n".join(Listing(graph, style).lines())
     except Exception as error:
         name = graph.__dict__.get("_name", "not initialized")
-        return f"(GRAPH:{name}:{type(graph).__name__}): ({type(error).__name__}: {clean(str(error))[:200]})"
+        return clean(f"(GRAPH:{name}:{type(graph).__name__}): ({type(error).__name__}: {str(error)[:200]})")
 
 
 class Listing:

@@ -1,0 +1,380 @@
+"""Thirty-four hostile names, and a table of views that show them: a new view is a row, and is then tested by all.
+
+`VIEWS[what](name)` gives the bundles (mime type -> data) that a notebook would be sent when that name is a module's, an
+operation's, a job's, a file's. Used without a browser by tests/views/test_hostile_names.py, with one by
+tests/browser/test_hostile.py, where this file runs in the kernel. Knows nothing of pytest.
+"""
+
+import contextlib
+import io
+import linecache
+import warnings
+
+import numpy as np
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.nn.failure import card_of
+from minflow.views.card import card_bundle
+from minflow.views.show import picture
+from minflow.views.text import clean
+
+BAD = "window.__pwned=1"
+NAMES = {
+    "script": f"<script>{BAD}</script>",
+    "img": f'"><img src=x onerror="{BAD}">',
+    "svg": f"<svg onload={BAD}>",
+    "closing tags": f"</div></pre></td></table></details></svg></text><b onclick={BAD}>b</b>",
+    "raw text elements": f"</title></style></textarea></script><script>{BAD}</script>",
+    "single quote": f"' onload='{BAD}",
+    "double quote": f'" autofocus tabindex=1 onfocus="{BAD}',
+    "backtick": f"`onload={BAD}`",
+    "entity": f"&lt;script&gt;{BAD}&lt;/script&gt;",
+    "numeric entity": f"&#60;img src=x onerror={BAD}&#62;&#x0;",
+    "ampersands": "&amp;amp; &nbsp;&copy;&&;",
+    "javascript url": f'<a href="javascript:{BAD}">click</a>',
+    "data url": f'<iframe src="data:text/html,<script>parent.{BAD[7:]}</script>"></iframe>',
+    "svg namespace": f'<svg xmlns="http://www.w3.org/2000/svg"><foreignObject><script>{BAD}</script></foreignObject></svg>',
+    "math namespace": f"<math><mtext><table><mglyph><style><img src=x onerror={BAD}>",
+    "css": "x;background:url(http://outside.example/x);position:fixed;inset:0",
+    "style": '</style><style>*{display:none}@import "http://outside.example/x.css"</style>',
+    "comment": f"--><!--[if IE]><script>{BAD}</script><![endif]-->",
+    "cdata": f"]]><script>{BAD}</script><![CDATA[",
+    "xml": '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/hostname">]>&e;',
+    "control characters": "a\x00b\x1b[31mred\x07\r\n\tc\x85d\u2028e",
+    "right to left": "\u202egnp.exe\u2066\u200b\u200f\ufeff",
+    "very long": "long" * 1250,
+    "dot": f'"]; evil [label="x" URL="javascript:{BAD}"]; a -> b {{|}} \\N \\l \\',
+    "dot html": "<<b>bold</b><img src='http://outside.example/x'/>>",
+    "markdown": f"![x](http://outside.example/x.png) [a](javascript:{BAD}) **b** `c` | d |",
+    "templates": f"{{{{constructor.constructor('{BAD}')()}}}} ${{{BAD}}} <%= 1 %> {{0}} {{x!r}} %s %(x)s",
+    "mathtext": "$\\frac{x} \\undefined{y}$ $x$",
+    "json": '\\u003cscript\\u003e", "injected": true, "x": "</script>',
+    "path": "../../<b>/etc/passwd%00<i>",
+    "surrogates": "\ud800\U0001f600\ufffe\udfff",
+    "prototype": "__proto__",
+    "method": "constructor",
+    "other letters": "名前 імʼя שם",
+}
+
+
+def harmless(name: str) -> str:
+    """A name that takes the same place as `name` does where it is shown, of letters; what parts names and lines is kept."""
+    return "".join(c if c in " ./_\n" else "n" * len(clean(c)) for c in name)
+
+
+def word(name: str) -> str:
+    """`name` as far as it can be a member's name: one that has a dot is refused."""
+    return name.replace(".", "_")
+
+
+def class_name(name: str) -> str:
+    """`name` as far as Python takes it for a class or a function."""
+    return name.replace("\0", "0").encode("utf-8", "replace").decode()
+
+
+# ---- what has the name -------------------------------------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    """Every text of a module is the name: members, parameter, buffer, class, what it says of itself."""
+
+    def __init__(self, name: str, size: int = 4):
+        super().__init__()
+        self.told = name
+        self.add_module(word(name), nn.Linear(4, 4))
+        self.add_module("in" + word(name), nn.Sequential(nn.Linear(4, size), nn.ReLU()))
+        self.register_parameter("w" + word(name), nn.Parameter(flow.ones(4)))
+        self.register_buffer("b" + word(name), flow.ones(4))
+
+    def extra_repr(self) -> str:
+        return self.told
+
+    def forward(self, x):
+        for module in self._modules.values():
+            x = module(x)
+        return x * self._parameters["w" + word(self.told)] + self._buffers["b" + word(self.told)]
+
+
+def block(name: str) -> Block:
+    flow.manual_seed(0)
+    return type(class_name(name), (Block,), {})(name)
+
+
+def train_graph(name: str, called: bool = True):
+    """A training step whose graph class, members and inputs have the name."""
+    model, member = block(name), word(name).replace("__", "")
+
+    def __init__(self):
+        super(cls, self).__init__()
+        setattr(self, member, model)
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x):
+        loss = model(x).square().mean()
+        loss.backward()
+        return loss
+
+    cls = type(class_name(name), (nn.Graph,), {"__init__": __init__, "build": build})
+    graph = cls()
+    if called:
+        graph(flow.ones(2, 4))
+    return graph
+
+
+def job(name: str, result=tp.Numpy, run: bool = True):
+    """A job whose own name and whose operations have the name; a variable that is called so is refused."""
+    flow.clear_default_session()
+
+    def function(x: tp.Numpy.Placeholder((3, 4))) -> result:
+        h = flow.layers.dense(x, 5, name="in")
+        w = flow.get_variable("v", (5, 2), initializer=flow.zeros_initializer())
+        return flow.nn.relu(flow.matmul(h, w, name=name), name="r" + name)
+
+    function.__name__ = class_name(name)
+    made = flow.global_function(type="predict")(function)
+    if run:
+        made(np.ones((3, 4), "f"))
+    return made
+
+
+def error_in(program, *args) -> Exception:
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            program(*args)
+    except Exception as error:
+        return error
+    raise AssertionError("it was to fail")
+
+
+def card(error: Exception) -> list[dict[str, str]]:
+    found = card_of(error)
+    return [card_bundle(found)] if found is not None else [{"text/plain": f"{type(error).__name__}: {error}"}]
+
+
+class Raises(nn.Module):
+    """Fails inside with an error whose text is the name."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.told = name
+        self.add_module(word(name), Thrower(name))
+
+    def forward(self, x):
+        return self._modules[word(self.told)](x.relu())
+
+
+class Thrower(nn.Module):
+    def __init__(self, name: str):
+        super().__init__()
+        self.told = name
+
+    def forward(self, x):
+        raise RuntimeError(self.told)
+
+
+FILE_PROGRAM = """
+def program(x):
+    y = x.relu()
+    return y @ y
+"""
+
+
+def from_file(name: str):
+    """A function from a file that is called so, in a folder that is called so."""
+    part = class_name(name).replace("/", "\\")
+    path = f"/{part}/{part}.py"
+    namespace: dict = {}
+    exec(compile(FILE_PROGRAM, path, "exec"), namespace)
+    linecache.cache[path] = (len(FILE_PROGRAM), None, FILE_PROGRAM.splitlines(True), path)
+    return namespace["program"]
+
+
+def labelled(name: str):
+    x = flow.ones(3, 4, requires_grad=True)
+    return x, (x * 2.0).tanh().sum()
+
+
+# ---- views of it -------------------------------------------------------------------------------------------------------
+
+
+def of(*things) -> list[dict[str, str]]:
+    return [thing._repr_mimebundle_() for thing in things]
+
+
+def texts(*things) -> list[dict[str, str]]:
+    return [{"text/plain": thing if isinstance(thing, str) else repr(thing)} for thing in things]
+
+
+def view_module(name):
+    model = block(name)
+    return [*of(picture(model), model, flow.summary(model, (2, 4)))]
+
+
+def view_tape(name):
+    x, y = labelled(name)
+    model = block(name)
+    out = model(flow.ones(2, 4)).sum()
+    out.backward(retain_graph=True)
+    named = picture(y, names={name: x, "y": y}), picture(y, values=True, names={name: x})
+    return of(*named, picture(out, names={}), picture(out, values=True))
+
+
+def view_tape_memory(name):
+    x, y = labelled(name)
+    return of(picture(y, memory=True, names={name: x}), picture(block(name)(flow.ones(2, 4)).sum(), memory=True, names={}))
+
+
+def view_tensor(name):
+    parameter = nn.Parameter(flow.arange(64, dtype=flow.float32).reshape(8, 8))
+    parameter.label = name
+    return [*of(parameter, picture(parameter, numbers=True)), *of(picture(parameter.reshape(1, 8, 8), images=True))]
+
+
+def view_graph(name):
+    graph = train_graph(name)
+    return [*of(picture(graph), graph, picture(graph, boxes=100))]
+
+
+def view_graph_reports(name):
+    graph = train_graph(name)
+    graph.profile(1)
+    graph(flow.ones(2, 4))
+    graph(flow.ones(3, 4))
+    reports = [graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why()]
+    return [*texts(*reports), *texts(repr(graph))]
+
+
+def view_graph_error(name):
+    def build(self, x):
+        return self.model(x)
+
+    def __init__(self):
+        super(cls, self).__init__()
+        self.model = block(name)
+
+    cls = type(class_name(name), (nn.Graph,), {"__init__": __init__, "build": build})
+    return card(error_in(cls(), flow.ones(2, 5)))
+
+
+def view_module_error(name):
+    return card(error_in(block(name), flow.ones(2, 5))) + card(error_in(nn.Sequential(Block(name, 3), Block(name)), flow.ones(2, 4)))
+
+
+def view_error_text(name):
+    return card(error_in(Raises(name), flow.ones(2, 4)))
+
+
+def view_file_name(name):
+    program = from_file(name)
+    y = program(flow.ones(4, 4, requires_grad=True))
+    return card(error_in(program, flow.ones(2, 3))) + of(picture(y, names={}), picture(y, memory=True, names={}))
+
+
+def view_job(name):
+    return of(job(name), picture(job(name)))
+
+
+def view_job_error(name):
+    flow.clear_default_session()
+
+    def function(x: tp.Numpy.Placeholder((3, 4))) -> tp.Numpy:
+        h = flow.nn.relu(flow.layers.dense(x, 5, name="in"), name=name)
+        return flow.matmul(h, flow.get_variable("w", (6, 2), initializer=flow.zeros_initializer()), name=name)
+
+    function.__name__ = class_name(name)
+    return card(error_in(flow.global_function(type="predict")(function), np.ones((3, 4), "f")))
+
+
+def view_variable_error(name):
+    flow.clear_default_session()
+
+    def function(x: tp.Numpy.Placeholder((3, 4))) -> tp.Numpy:
+        with flow.scope.namespace(name):
+            return flow.matmul(x, flow.get_variable(name + "?", (4, 2), initializer=flow.zeros_initializer()))
+
+    return card(error_in(flow.global_function(type="predict")(function), np.ones((3, 4), "f")))
+
+
+def view_timeline(name):
+    made = job(name, run=False)
+    for _ in range(4):
+        made(np.ones((3, 4), "f"))
+    line = flow.timeline(steps=3)
+    return of(line, line.compare(flow.timeline(steps=3)))
+
+
+def view_timeline_kept(name):
+    from minflow_widgets import watch_timeline
+
+    made = job(name, run=False)
+    live = watch_timeline()
+    for _ in range(4):
+        made(np.ones((3, 4), "f"))
+    return of(live)
+
+
+def view_curve(name):
+    from minflow_widgets import LossCurve
+    from minflow_widgets import loss_curve as module
+
+    chosen, module.frontends.choose = module.frontends.choose, lambda: Nowhere()
+    try:
+        with LossCurve() as curve:
+            for step in range(5):
+                curve.add(step, **{name: 1 / (step + 1), "v" + name: step})
+    finally:
+        module.frontends.choose = chosen
+    return [curve.bundle()]
+
+
+class Nowhere:
+    """A front end that shows nothing: the view is asked for by hand."""
+
+    def update(self, curve):
+        """Nothing to show."""
+
+    finish = update
+
+
+def view_debug(name):
+    graph = train_graph(name, called=False)
+    graph.debug(3)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        graph(flow.ones(2, 4))
+    return texts(out.getvalue())
+
+
+def view_compared(name):
+    return texts(train_graph(name).compare_eager(flow.ones(2, 4)))
+
+
+VIEWS = {
+    "module": view_module,
+    "tape": view_tape,
+    "memory of a tape": view_tape_memory,
+    "tensor": view_tensor,
+    "graph": view_graph,
+    "reports of a graph": view_graph_reports,
+    "error in a graph": view_graph_error,
+    "error in a module": view_module_error,
+    "text of an error": view_error_text,
+    "file name": view_file_name,
+    "job": view_job,
+    "error in a job": view_job_error,
+    "name of a variable": view_variable_error,
+    "timeline": view_timeline,
+    "timeline that was live": view_timeline_kept,
+    "curve": view_curve,
+    "debug": view_debug,
+    "graph against eager": view_compared,
+}
+
+
+def bundles(what: str, name: str) -> list[dict[str, str]]:
+    """What a notebook is sent for that view of that name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return VIEWS[what](name)

@@ -1,0 +1,192 @@
+"""graph.compare(reference): the first node where two implementations part, and that comparing changes nothing."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.views.card import BOXES
+
+
+class Net(nn.Module):
+    def __init__(self, middle=True, scale=None):
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+        self.middle, self.scale = middle, scale
+
+    def forward(self, x):
+        h = self.fc2(self.fc1(x).relu())
+        h = self.fc3(h.relu() if self.middle else h)
+        return flow.softmax(h * self.scale if self.scale else h, dim=-1)
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+@pytest.fixture
+def reference():
+    flow.manual_seed(0)
+    return Net()
+
+
+X = flow.tensor(np.random.default_rng(0).normal(size=(5, 8)).astype("float32"))
+
+
+def student(reference, **options):
+    model = Net(**options)
+    model.load_state_dict(reference.state_dict())
+    return Predict(model)
+
+
+def why(parting):
+    return dict(parting.why)
+
+
+def test_the_same_program_agrees_bit_for_bit(reference):
+    for other in (reference, Predict(reference), lambda x: reference(x), lambda x: reference(x).numpy()):
+        found = student(reference).compare(other, X)
+        assert found.equal and found.first is None and found.output == 0.0 and found.why == ()
+    assert {n.mark for n in student(reference).compare(reference, X).graph.nodes if n.kind == "op"} == {"equal"}
+
+
+def test_missing_operation_is_named(reference):
+    found = student(reference, middle=False).compare(reference, X)
+    assert not found.equal and found.first.name == "model.fc3-matmul-2" and found.first.state == "differs"
+    assert "Net: relu" in why(found)["missing"] and "is another one already" in why(found)["input"]
+    assert [row.state for row in found.rows[: found.at]] == ["equal"] * found.at and found.first.difference > 0.01
+    assert np.isclose(found.output, np.abs((student(reference, middle=False)(X) - reference(X)).numpy()).max())
+    text = repr(found)
+    assert ">>> model.fc3-matmul-2" in text and "only in the reference: Net: relu" in text
+    html = found._repr_mimebundle_()["text/html"]
+    assert "parts from Net" in html and "<img alt=" in html and "missing: Net: relu" in html
+
+
+def test_added_operation_is_the_first(reference):
+    for other in (reference, Predict(reference)):
+        found = student(reference, scale=2.0).compare(other, X)
+        assert found.first.name == "model-mul-0" and found.first.state == "only"
+        assert why(found)["differs"] == "the reference has no such operation here"
+
+
+def test_other_weights_are_named(reference):
+    graph = student(reference)
+    with flow.no_grad():
+        graph.model.fc2.weight[:, :4] += 1
+    found = graph.compare(reference, X)
+    assert found.first.name == "model.fc2-matmul-1" and why(found)["input"].startswith("model.fc2.weight, float32[16, 16]")
+
+
+def test_picture_ends_red_where_they_part(reference):
+    found = student(reference, middle=False).compare(reference, X)
+    marks = [n.mark for n in found.graph.nodes if n.kind == "op"]
+    assert marks[-1] == "differs" and set(marks[:-1]) == {"equal"} and len(marks) == found.at + 1 <= BOXES
+    assert "differs by" in found.graph.nodes[-1].notes[0]
+
+
+def test_other_operations_with_equal_numbers_agree(reference):
+    class ByHand(nn.Graph):
+        def build(self, x):
+            m = reference
+            h = (x @ m.fc1.weight.T + m.fc1.bias).relu()
+            h = (h @ m.fc2.weight.T + m.fc2.bias).relu()
+            e = (h @ m.fc3.weight.T + m.fc3.bias).exp()
+            return e / e.sum(dim=-1, keepdim=True)
+
+    found = ByHand().compare(reference, X)
+    assert found.equal and found.output < 1e-6 and next(row for row in found.rows if "div" in row.name).state == "equal"
+    assert {row.state for row in found.rows if "exp" in row.name} == {"only"}
+
+
+def test_tolerance_is_relative(reference):
+    graph = student(reference, scale=1.0001)
+    assert not graph.compare(reference, X, tolerance=1e-6).equal and graph.compare(reference, X, tolerance=1e-2).equal
+
+
+def test_gradients_of_two_training_graphs_are_compared(reference):
+    class Halved(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 0.5
+
+    class Logits(Net):
+        def logits(self, x):
+            return self.fc3(self.fc1(x).relu())
+
+        def forward(self, x):
+            return self.logits(x) * 1
+
+    class Wrong(Logits):
+        def forward(self, x):
+            return Halved.apply(self.logits(x))
+
+    right, wrong, y = Logits(), Wrong(), flow.tensor([0, 1, 2, 3, 0])
+    wrong.load_state_dict(right.state_dict())
+    found = Train(wrong).compare(Train(right), X, y)
+    assert found.output == 0.0 and not found.equal and "_grad" in found.first.name
+    assert Train(right).compare(Train(right), X, y).equal
+
+
+def test_nothing_changes():
+    flow.manual_seed(3)
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+    graph, y = Train(model), flow.tensor([0, 1, 2, 0, 1])
+    graph(X, y)
+    before = {name: t.numpy().copy() for name, t in model.state_dict().items()}
+    state, steps = np.array(flow.get_rng_state()), graph.optimizers[0][0].steps
+
+    def by_eager(x, y):
+        loss = nn.CrossEntropyLoss()(model(x), y)
+        loss.backward()
+        return loss
+
+    for reference in (by_eager, Train(model)):
+        grads = [p.grad for p in model.parameters()]
+        assert graph.compare(reference, X, y).output == 0.0
+        assert all((model.state_dict()[name].numpy() == value).all() for name, value in before.items())
+        assert (np.array(flow.get_rng_state()) == state).all() and graph.optimizers[0][0].steps == steps
+        assert all(p.grad is g for p, g in zip(model.parameters(), grads))
+
+
+def test_reference_that_fails_leaves_everything_as_it_was(reference):
+    model = nn.Sequential(nn.BatchNorm1d(8))
+    before = model[0].running_mean.numpy().copy()
+
+    def bad(x):
+        model(x)
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        Predict(model).compare(bad, X)
+    assert (model[0].running_mean.numpy() == before).all()
+
+
+def test_what_is_no_reference_is_refused(reference):
+    with pytest.raises(flow.MinflowError, match="the reference is int, which cannot be called"):
+        student(reference).compare(5, X)
+
+
+def test_other_shapes_part(reference):
+    found = student(reference).compare(lambda x: reference(x)[:, :2], X)
+    assert found.output is None and not found.equal and "the outputs have other shapes" in repr(found)

@@ -400,3 +400,69 @@ def test_an_interrupt_is_no_mistake(capsys):
     with pytest.raises(KeyboardInterrupt):
         Stopped()(X)
     assert capsys.readouterr().out == ""
+
+
+# ---- in a notebook -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """The bundles of each display, as a notebook gets them."""
+    from minflow.nn.graph import debug
+    from minflow.views import notebook
+
+    display = pytest.importorskip("IPython.display")
+    log = []
+
+    class Handle:
+        def display(self, bundle, raw):
+            log.append([bundle])
+            self.place = log[-1]
+
+        def update(self, bundle, raw):
+            self.place.append(bundle)
+
+    monkeypatch.setattr(display, "DisplayHandle", Handle)
+    monkeypatch.setattr(debug, "streams_here", lambda: True)
+    monkeypatch.setattr(notebook, "live", lambda: True)
+    return log
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_notebook_gets_one_tree_with_the_lines_of_the_terminal(level, displayed, capsys, golden):
+    assert printed(level, capsys) == "" and len(displayed) == 1
+    assert len(displayed[0]) <= 4, "at most ten updates a second"
+    last = displayed[0][-1]
+    text = re.sub(r"(\.py):\d+", r"\1:0", re.sub(r"\d+\.\d+s\b", "0.00s", last["text/plain"]))
+    golden(f"graph_debug_{level}", text)
+    assert "TrainGraph_0:TrainGraph) was built in" in last["text/html"] and last["text/html"].count("<details") >= 8
+    assert "(GRAPH:" in displayed[0][0]["text/html"] and "is being built" in displayed[0][0]["text/html"]
+
+
+def test_notebook_keeps_phases_as_lines(displayed, capsys):
+    assert "start building graph." in printed(0, capsys) and displayed == []
+
+
+def test_notebook_shows_the_tree_of_a_build_that_fails(displayed, capsys):
+    class Wrong(Net):
+        def forward(self, x):
+            return self.fc2(self.fc1(x)[:, :3])
+
+    graph = Predict(Wrong())
+    graph.debug(2)
+    with pytest.raises(flow.MinflowError):
+        graph(X)
+    last = displayed[0][-1]
+    assert "could not be built" in last["text/html"] and "model.fc2" in last["text/plain"]
+    assert "was built up to here" in capsys.readouterr().out
+
+
+def test_notebook_gets_lines_where_a_tree_cannot_be_shown(displayed, capsys, monkeypatch):
+    from minflow.nn.graph import debug
+
+    def wrong(*args):
+        raise RuntimeError("no display")
+
+    monkeypatch.setattr(debug, "debug_bundle", wrong)
+    text = printed(2, capsys)
+    assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text and text.count("start building graph modules.") == 1

@@ -7,7 +7,8 @@
 
 Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that of
 the whole kernel process, all threads. update: 40 updates one after the other of a curve with 500 values. A second of
-training: a loop that sleeps between steps, with and without the curve, updates at their own rate (at most ten a second); seven pairs.
+training: a loop that sleeps between steps, with and without the curve, updates at their own rate (at most ten a second);
+sixteen pairs, the median and the quartiles.
 slow-down: pairs of blocks of a loop that never sleeps, with and without, the order changing; the median and the quartiles.
 """
 
@@ -77,26 +78,31 @@ result = {str(n): update(n) for n in (500, 20_000, 1_000_000)}
 """
 
 SECOND = """
-def cost(rate, seconds, watched):
+def second(rate, pairs=16, seconds=1.0):
     train, x, y = graph(8)
     def loop():
-        start, cpu = time.perf_counter(), time.process_time()
-        steps = 0
-        while (now := time.perf_counter() - start) < seconds:
+        start, cpu, steps = time.perf_counter(), time.process_time(), 0
+        while time.perf_counter() - start < seconds:
             train(x, y)
             steps += 1
             ahead = steps / rate - (time.perf_counter() - start)
             if ahead > 0:
                 time.sleep(ahead)
-        return (time.process_time() - cpu) / (time.perf_counter() - start), steps / seconds
-    if not watched:
-        return loop()
-    with watch(train) as curve:
-        return loop()
-result = {}
-for rate in (100, 1000):
-    pairs = [(cost(rate, 3.0, True), cost(rate, 3.0, False)) for _ in range(7)]
-    result[str(rate)] = {"ms": [1e3 * (a[0] - b[0]) for a, b in pairs], "steps": pairs[0][0][1]}
+        return 1e3 * (time.process_time() - cpu) / (time.perf_counter() - start), steps
+    found = []
+    with LossCurve(panels=("loss", "lr", "norm")) as curve:
+        for i in range(pairs):
+            spent = {}
+            for watched in ((True, False) if i % 2 else (False, True)):
+                if watched:
+                    with watch(train, into=curve):
+                        spent[True], steps = loop()
+                else:
+                    time.sleep(0.2)
+                    spent[False], steps = loop()
+            found.append(spent[True] - spent[False])
+    return {"ms": found, "steps": steps}
+result = {str(rate): second(rate) for rate in (100, 1000)}
 """
 
 SLOWDOWN = """

@@ -110,7 +110,7 @@ class Series:
 
     def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
         """x and y of at most POINTS values, spikes kept; what is not finite is NaN, a gap in the line."""
-        at = self.thinned.indices(self.values, POINTS)
+        at = self.thinned.indices(self.values, POINTS if self.word not in SMALL else POINTS // 4)
         y = self.values[at]
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan)
 
@@ -143,7 +143,7 @@ class Series:
     def thin(self) -> Series:
         """A copy of the points that are drawn, for the next run to be compared with."""
         copy = Series(self.name)
-        at = self.thinned.indices(self.values, POINTS // 2)
+        at = decimate(self.values, POINTS // 2)
         copy.table, copy.count = self.table[:, at], len(at)
         return copy
 
@@ -256,14 +256,18 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
 
     For each series: n steps, n values, m steps of the means, m means. more: further entries of the header.
     """
-    titles, entries, arrays = panels(series, declared), [], []
+    titles, entries, arrays, clocks = panels(series, declared), [], [], {}
     for s in series:
+        same = s.count, s.zero, s.count and (s.steps[0], s.steps[-1], s.seconds[-1])  # what is added together shares its times
+        clock = clocks.get(same)
+        if clock is None:
+            clock = clocks[same] = s.clock()
         x, y = s.points()
         mx, my, window = s.means()
         arrays += [x, y, mx, my]
         entries.append(
             {"panel": titles.index(s.word), "name": s.name, "label": s.label(), "n": len(x), "m": len(mx), "window": window}
-            | ({"clock": clock} if (clock := s.clock()) else {})
+            | ({"clock": clock} if clock else {})
             | ({"bad": s.bad[0], "warning": s.warning()} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]

@@ -7,7 +7,10 @@ Read next: `explorer_layout.py`, where rows become a picture.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+
+import numpy as np
 
 from .fold import BOXES, levels
 
@@ -86,6 +89,41 @@ class Item:
         self.first = self.last = self.id = -1
 
 
+class Reads:
+    """Who reads what, as arrays, so that a click on a large graph costs little: values[k] goes from leaf source[k] to leaf target[k].
+
+    leaves: -1 for a source that stands nowhere.  source_column: -1 for a state.  ghosts, which a pass took out, are not in it.
+    """
+
+    def __init__(self, tree: StepTree):
+        record, leaf_of = tree.record, tree.leaf_of
+        place = [leaf.first for leaf in leaf_of]
+        state_place = {~s: leaf.first for s, leaf in tree.leaf_of_state.items()}
+        rows: list[tuple[int, int, int, int]] = []
+        self.values: list[tuple[int, int]] = []
+        for i, node in enumerate(record.nodes):
+            for x in node.inputs if node.mark != "gone" else ():
+                if x is not None:
+                    column = record.nodes[x[0]].column if x[0] >= 0 else -1
+                    rows.append((place[x[0]] if x[0] >= 0 else state_place.get(x[0], -1), place[i], column, node.column))
+                    self.values.append(x)
+        self.source, self.target, self.source_column, self.column = np.array(rows, dtype="int64").reshape(-1, 4).T
+        self.nodes: list[list[int]] = []  # of each column, by leaf
+        for column in range(3):
+            own = [i for i, n in enumerate(record.nodes) if n.column == column and n.mark != "gone"]
+            self.nodes.append(sorted(own, key=place.__getitem__))
+        self.places = [[place[i] for i in nodes] for nodes in self.nodes]
+
+    def of(self, column: int, first: int, last: int) -> list[int]:
+        """The operations of a column in the leaves from first to last, by leaf."""
+        places = self.places[column]
+        return self.nodes[column][bisect_left(places, first) : bisect_left(places, last)]
+
+    def where(self, mask: np.ndarray) -> list[tuple[int, int]]:
+        """The values of those reads, each once, in order."""
+        return list(dict.fromkeys([self.values[k] for k in np.flatnonzero(mask).tolist()]))
+
+
 class StepTree:
     """The tree of a StepRecord. root: its rows are `shown(root)`.  leaf_of: node -> its leaf.  leaves: in order."""
 
@@ -104,6 +142,7 @@ class StepTree:
         self.place_updates()
         self.place_ends()
         self.number()
+        self.reads = Reads(self)
 
     # ---- building ------------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from .explorer import Item, StepRecord, StepTree
 from .layout import text_width
 from .text import clean
@@ -37,9 +39,9 @@ class Row:
     is_open: bool
     parts: tuple[Part, Part, Part]
     states: list[int]
-    kept: dict[tuple[int, int], None]  # values of forward that its backward reads
-    gradients: dict[tuple[int, int], None]  # values that go from its backward to an update
     marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # of each column: mark -> how many
+    kept: bool = False  # does its backward read values of forward?
+    gradients: bool = False  # does its backward give something to an update?
     y: float = 0.0
     height: float = HIGH
 
@@ -90,7 +92,7 @@ class Layout:
         self.row_at = [-1] * len(tree.leaves)  # leaf -> row
         self.rows: list[Row] = []
         for item, level, is_open in listed:
-            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], {}, {}, ({}, {}, {})))
+            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], ({}, {}, {})))
             if not is_open:
                 self.row_at[item.first : item.last] = [len(self.rows) - 1] * (item.last - item.first)
         self.links: dict[str, dict[int, set[int]]] = {"forward": {}, "backward": {}, "update": {}}  # kind -> from -> to
@@ -102,57 +104,58 @@ class Layout:
         return self.row_at[leaf.first] if leaf is not None else -1
 
     def collect(self) -> None:
-        record = self.record
-        for i, node in enumerate(record.nodes):
-            r = self.row_of(i)
-            row = self.rows[r]
-            if node.mark:
-                marks = row.marks[node.column]
-                marks[node.mark] = marks.get(node.mark, 0) + 1
-            if node.mark == "gone" and row.item.kind != "op":
-                continue
-            part = row.parts[node.column]
-            part.nodes.append(i)
-            for x in node.inputs:
-                if x is None:
-                    continue
-                if x[0] < 0:
-                    self.from_state(r, node.column, x)
-                    continue
-                source, s = record.nodes[x[0]], self.row_of(x[0])
-                if source.column < node.column == 1:
-                    row.kept[x] = None
-                if source.column == node.column and s == r:
-                    continue
-                if source.column == node.column:
-                    part.ins[x] = None
-                    self.rows[s].parts[source.column].outs[x] = None
-                    kind = ("forward", "backward", "")[node.column]
-                    if kind:
-                        self.links[kind].setdefault(s, set()).add(r)
-                elif source.column == 1 and node.column == 2:
-                    self.rows[s].gradients[x] = None
-                    self.links["update"].setdefault(s, set()).add(r)
+        """What each row holds, reads and gives. Only what goes from one row to another is looked at one by one."""
+        record, reads, rows = self.record, self.tree.reads, self.rows
+        for row in rows:
+            if not row.is_open:
+                for column, part in enumerate(row.parts):
+                    part.nodes = reads.of(column, row.item.first, row.item.last)
         for s, leaf in self.tree.leaf_of_state.items():
-            row = self.rows[self.row_at[leaf.first]]
-            row.states.append(s)
+            rows[self.row_at[leaf.first]].states.append(s)
+        row_at = np.array([*self.row_at, -1])
+        source, target, columns = row_at[reads.source], row_at[reads.target], reads.column
+        for r in np.unique(target[(reads.source_column == 0) & (columns == 1)]).tolist():
+            rows[r].kept = True
+        other = (source != target) & (source >= 0)
+        straight = other & ((reads.source_column == columns) | ((reads.source_column < 0) & (columns == 0)))
+        for k in np.flatnonzero(straight).tolist():
+            self.link(reads.values[k], int(source[k]), int(target[k]), int(columns[k]))
+        for k in np.flatnonzero((reads.source_column == 1) & (columns == 2)).tolist():
+            rows[int(source[k])].gradients = True
+            self.links["update"].setdefault(int(source[k]), set()).add(int(target[k]))
+        for i in [i for i, node in enumerate(record.nodes) if node.mark]:
+            self.marked(i)
         for item, (node, index) in self.tree.output_rows.items():
             r, s = self.row_at[item.first], self.row_of(node)
             if s >= 0:
-                self.rows[r].parts[0].ins[node, index] = None
+                rows[r].parts[0].ins[node, index] = None
                 if node >= 0:
-                    self.rows[s].parts[record.nodes[node].column].outs[node, index] = None
+                    rows[s].parts[record.nodes[node].column].outs[node, index] = None
                 self.links["forward"].setdefault(s, set()).add(r)
 
-    def from_state(self, r: int, column: int, x: tuple[int, int]) -> None:
-        state, s = self.record.states[~x[0]], self.row_of(x[0])
-        if column or s < 0 or s == r:
-            return
-        if state.kind == "input":
-            self.rows[r].parts[0].ins[x] = None
-            self.rows[s].parts[0].outs[x] = None
-        if state.kind == "input" or self.rows[s].item.kind == "state":
-            self.links["forward"].setdefault(s, set()).add(r)
+    def link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
+        """Row r reads, in this column, a value of row s."""
+        rows = self.rows
+        if x[0] >= 0 or self.record.states[~x[0]].kind == "input":
+            rows[r].parts[column].ins[x] = None
+            rows[s].parts[column].outs[x] = None
+        elif rows[s].item.kind != "state":
+            return  # a parameter of a closed module that another one reads too
+        if column < 2:
+            self.links[("forward", "backward")[column]].setdefault(s, set()).add(r)
+
+    def marked(self, i: int) -> None:
+        """A pass did something to this operation; one that it took out is drawn where single operations are."""
+        node, r = self.record.nodes[i], self.row_of(i)
+        row = self.rows[r]
+        marks = row.marks[node.column]
+        marks[node.mark] = marks.get(node.mark, 0) + 1
+        if node.mark == "gone" and row.item.kind == "op":
+            row.parts[node.column].nodes.append(i)
+            for x in node.inputs:
+                s = -1 if x is None else self.row_of(x[0])
+                if x is not None and s not in (-1, r) and (x[0] < 0 or self.record.nodes[x[0]].column == node.column):
+                    self.link(x, s, r, node.column)
 
     def heights(self) -> None:
         y = float(TOP)
@@ -187,7 +190,7 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
 def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
     """(name, what it is, shapes) of the first column."""
     item = row.item
-    ops = sum(record.nodes[i].mark != "gone" for part in row.parts for i in part.nodes)
+    ops = sum(len(part.nodes) for part in row.parts)
     if item.kind == "input":
         return item.name, "input", shape_of(record.states[item.states[0]].spec)
     if item.kind == "output":

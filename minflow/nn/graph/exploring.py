@@ -66,6 +66,7 @@ class Subject:
         self.records: dict[int, StepRecord] = {}
         self.arenas: dict[int, int] = {}
         self.instructions: list[Instruction] = []
+        self.times: dict[str, float] = {}
         self.numbers: dict[tuple[str, int], Summary] = {}  # (name of the operation, output) -> what came out in the recorded step
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.before: dict[str, Summary] = {}  # states as they were before the recorded step
@@ -162,7 +163,9 @@ class Subject:
     def seconds(self) -> dict[str, float]:
         """Name -> seconds of its call: of the recorded step, else of the last timed call."""
         if self.instructions:
-            return {i.name: i.seconds for i in self.instructions}
+            if len(self.times) != len(self.instructions):
+                self.times = {i.name: i.seconds for i in self.instructions}
+            return self.times
         return {part.names[node]: s for part in self.parts if part.plan.seconds is not None
                 for node, s in zip(part.plan.nodes, part.plan.seconds)}  # fmt: skip
 

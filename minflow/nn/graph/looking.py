@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...views.explorer import Item, StepTree
 from ...views.explorer_layout import Row, counted, shape_of, spec_of
 from .exploring import Subject
@@ -72,9 +74,18 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
 
 def covered(tree: StepTree, item: Item, column: int) -> list[int]:
     """The operations of an item in a column, in order."""
-    nodes = tree.record.nodes
-    found = [i for leaf in tree.leaves[item.first : item.last] for i in leaf.nodes if nodes[i].column == column and nodes[i].mark != "gone"]
-    return sorted(found) if column else found
+    return tree.reads.of(column, *leaves_of(tree, item))
+
+
+def leaves_of(tree: StepTree, item: Item) -> tuple[int, int]:
+    return (0, len(tree.leaves)) if item is tree.root else (item.first, item.last)
+
+
+def inside(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
+    """Of each read, whether its source and its target are in the item."""
+    first, last = leaves_of(tree, item)
+    source, target = tree.reads.source, tree.reads.target
+    return (source >= first) & (source < last), (target >= first) & (target < last)
 
 
 def told_of(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
@@ -116,7 +127,8 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
     numbers = subject.numbers
     hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k])
              for k in range(len(node.outs)) if (node.name, k) in numbers]  # fmt: skip
-    hists += gradients_of(subject, tree, [i])
+    leaf = tree.leaf_of[i]
+    hists += gradients_of(subject, tree, leaf, [i]) if not node.column and leaf is not None else []
     return {"title": node.name, "rows": rows, "hists": hists}
 
 
@@ -133,38 +145,25 @@ def place_rows(subject: Subject, name: str) -> list[list[str]]:
     return [["kept in", f"the arena from byte {offset:,}, from instruction {first} to {last}"]]
 
 
-def gradients_of(subject: Subject, tree: StepTree, nodes: list[int]) -> list[list]:
-    """The recorded gradient that came for the results of forward operations: what their backward read from backward."""
-    record, inside = tree.record, set(nodes)
+def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
+    """The recorded gradient that came for the results of an item: what its backward read from that of others."""
+    record, reads = tree.record, tree.reads
     wanted = {spec for i in nodes for spec in record.nodes[i].outs}
-    found: dict[tuple[int, int], None] = {}
-    for i, node in enumerate(record.nodes):
-        if node.column == 1 and node.twin in inside:
-            for x in node.inputs:
-                if x is not None and x[0] >= 0 and record.nodes[x[0]].column == 1 and record.nodes[x[0]].twin not in inside:
-                    if spec_of(record, x) in wanted:
-                        found[x] = None
+    source, target = inside(tree, item)
+    found = [x for x in reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1)) if spec_of(record, x) in wanted]
     keys = [(record.nodes[n].name, k) for n, k in found]
     return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
 
 
-def crossing(tree: StepTree, nodes: list[int], column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The values that come into these operations of a column and that go out to others of it, or to the caller."""
-    record, mine = tree.record, set(nodes)
-    ins: dict[tuple[int, int], None] = {}
-    outs: dict[tuple[int, int], None] = {}
-    for i, node in enumerate(record.nodes):
-        if node.column != column or node.mark == "gone":
-            continue
-        for x in node.inputs:
-            if x is None or (x[0] < 0 and record.states[~x[0]].kind != "input") or (x[0] >= 0 and record.nodes[x[0]].column != column):
-                continue
-            if i in mine and x[0] not in mine:
-                ins[x] = None
-            elif i not in mine and x[0] in mine:
-                outs[x] = None
-    outs |= {x: None for x in record.outputs if x[0] in mine}
-    return list(ins), list(outs)
+def crossing(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The values that come into an item in a column, and those that go out to others of it or to the caller."""
+    record, reads = tree.record, tree.reads
+    source, target = inside(tree, item)
+    own = (reads.column == column) & ((reads.source_column == column) | ((reads.source_column == -1) & (column == 0)))
+    ins = [x for x in reads.where(own & target & ~source) if x[0] >= 0 or record.states[~x[0]].kind == "input"]
+    outs = reads.where(own & source & ~target & (reads.source_column == column))
+    mine = set(covered(tree, item, column))
+    return ins, [*outs, *[x for x in record.outputs if x[0] in mine and x not in outs]]
 
 
 def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
@@ -176,7 +175,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
         rows.append(["folded", item.label])
     counts = [len(covered(tree, item, k)) for k in (0, 1, 2)]
     rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, WORDS) if n)])
-    ins, outs = crossing(tree, nodes, column)
+    ins, outs = crossing(tree, item, column)
     for word, values in (("takes", ins), ("gives", outs)):
         rows += [[word, spec_of(record, v)] for v in values[:4]] + ([["", f"and {len(values) - 4} more"]] if len(values) > 4 else [])
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
@@ -184,9 +183,9 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
     rows.append(time_row(subject, [record.nodes[i].name for i in nodes]))
     rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
-    mine = set(covered(tree, item, 0))
-    kept = {x for n in record.nodes if n.column == 1 for x in n.inputs if x is not None and x[0] in mine}
-    if kept and column == 0:
+    reads = tree.reads
+    kept = reads.where(inside(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
+    if kept:
         rows.append(["kept for backward", f"{counted(len(kept), 'value')}, {bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))}"])
     states = [record.states[s] for s, leaf in tree.leaf_of_state.items() if item.first <= leaf.first < item.last]
     own = [s for s in states if s.kind == "parameter"]
@@ -199,7 +198,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
             label = "values of the result" if column == 0 else "gradient that goes on"
             hists.append(histogram(label, subject.numbers[record.nodes[n].name, k]))
     if column == 0:
-        hists += gradients_of(subject, tree, nodes)
+        hists += gradients_of(subject, tree, item, nodes)
     return {"title": item.name + ("" if column == 0 else ": backward"), "rows": rows, "hists": hists}
 
 

@@ -5,7 +5,13 @@ import json
 
 import nbformat
 import pytest
+from test_curves import act
 from test_lab import drive, lab, shots_folder, tools  # noqa: F401
+
+from minflow.views.card import CardRecord, card_bundle
+from minflow.views.debug_tree import debug_bundle
+from minflow.views.parting import Parting, PartingRow
+from minflow.views.records import GraphRecord, Input, NodeRecord
 
 pytestmark = pytest.mark.browser
 
@@ -149,3 +155,49 @@ def test_comparisons_and_debug_trees(lab, tmp_path, theme):  # noqa: F811
     for output in notebook.cells[4].outputs:
         assert output.data["text/html"].count("<details") > 5 and "was built in" in output.data["text/html"]
         assert "end building graph modules." in output.data["text/plain"]
+
+
+EVIL = "<img src=x onerror=window.owned=1><script>window.owned=1</script></td></details>"
+SEEN = """(() => {
+  const box = document.querySelector('.jp-Notebook');
+  const images = [...box.querySelectorAll('.jp-OutputArea-output img')];
+  const cards = [...box.querySelectorAll('.jp-RenderedHTMLCommon > div')];
+  return {
+    good: images.filter((i) => i.complete && i.naturalWidth > 100).length, all: images.length,
+    foreign: images.filter((i) => !i.src.startsWith('data:image/svg')).length,
+    scripts: box.querySelectorAll('.jp-OutputArea-output script').length, owned: window.owned === 1,
+    text: cards.map((c) => c.innerText).join('\\n'), light: cards.map((c) => getComputedStyle(c).backgroundColor),
+    open: box.querySelectorAll('details[open]').length,
+  };
+})()"""
+
+
+def outputs():
+    """A card, a comparison and a debug tree whose names are markup."""
+    nodes = (NodeRecord("a", "input", EVIL, ("float32[2]",)), NodeRecord("b", "op", EVIL, (), (Input(EVIL, "a"),), EVIL, EVIL, EVIL,
+             mark="failed", notes=(f"got {EVIL}", f"expected {EVIL}")))  # fmt: skip
+    graph = GraphRecord(nodes, (), (), EVIL)
+    yield card_bundle(CardRecord(f"ShapeError in {EVIL}", EVIL, ((EVIL, EVIL),), ((EVIL, "float32[2]"),), EVIL, EVIL, EVIL, EVIL, graph))
+    row = PartingRow(EVIL, "float32[2]", EVIL, "differs", EVIL, 1.0)
+    yield Parting(EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), 1e-5, graph)._repr_mimebundle_()
+    yield debug_bundle(EVIL, [(0, "start"), (1, f"(MODULE:{EVIL}:Net())"), (2, f"(OPERATOR: {EVIL}() -> (float32[2]))"), *[(1, "x")] * 60])
+
+
+def test_untrusted_notebook_with_hostile_names(lab, tmp_path):  # noqa: F811
+    """Made elsewhere and handed in: the pictures are there, the tree opens by keyboard, and no name is markup."""
+    shown = [nbformat.v4.new_output("display_data", bundle) for bundle in outputs()]
+    cells = [nbformat.v4.new_code_cell(str(i), outputs=[output]) for i, output in enumerate(shown)]
+    for i, cell in enumerate(cells):
+        cell["id"] = f"cell-{i}"
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), lab[1] / "small.ipynb")
+    last = ".jp-Cell:last-child details details > summary"
+    report = act(lab, shots_folder(tmp_path, "cards_untrusted"), [
+        ["wait", 2500], ["shot", "untrusted"], ["eval", SEEN], ["see", last], ["focus", last], ["press", "Enter"], ["wait", 300],
+        ["eval", SEEN], ["theme", "JupyterLab Dark"], ["see", ".jp-Cell:first-child .jp-OutputArea-output"], ["shot", "untrusted_dark"],
+        ["eval", SEEN]])  # fmt: skip
+    first, opened, dark_ = report["values"]
+    assert first["good"] == first["all"] == 2 and first["foreign"] == first["scripts"] == 0
+    assert first["text"].count("onerror=window.owned") >= 12 and "expected" in first["text"]
+    assert opened["open"] == first["open"] + 1, "a branch opens by keyboard"
+    assert not any(seen["owned"] for seen in report["values"]) and dark_["light"][:2] == ["rgb(255, 255, 255)"] * 2

@@ -150,7 +150,7 @@ X = [np.random.default_rng(i).standard_normal((16, 8)).astype("f") for i in rang
 
 def test_buttons_of_a_run(lab, tmp_path):  # noqa: F811
     write(lab[1], JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
-          "print(run)")
+          "print(run)\ncurve.explore()")
     shots = shots_folder(tmp_path, "curve-run")
     report = act(lab, shots, [
         ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
@@ -158,14 +158,15 @@ def test_buttons_of_a_run(lab, tmp_path):  # noqa: F811
         ["eval", STATUS], ["wait", 1000], ["eval", STATUS], ["shot", "paused"], ["click", "button:text-is('resume')"],
         ["until", f"!/paused/.test({STATUS})"], ["wait", 1500], ["eval", STATUS], ["eval", "performance.now()"],
         ["click", "button:text-is('stop')"], ["until", "!document.querySelector('.jp-OutputArea canvas')"],
-        ["eval", "performance.now()"], ["cell", 2], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "stopped"],
+        ["eval", "performance.now()"], ["cell", 2], ["idle"], ["until", f"{INK} > 2000"], ["see", "canvas"], ["shot", "stopped"],
         ["eval", LEFT], ["eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"]])
     buttons, paused, still, resumed, pressed, stopped, left, run = report["values"]
     print(f"stop to picture: {stopped - pressed:.0f} ms")
     assert [b[:3] for b in buttons if b[0] in ("pause", "stop")] == [["pause", False, False], ["stop", False, False]]
     step = lambda text: float(text.split()[1].replace(",", ""))  # noqa: E731
     assert step(paused) == step(still) < step(resumed) and "of 4000" in paused
-    assert left["images"] == 1 and left["canvases"] == 0 and "stopped" in left["alts"][0] and "stopped" in str(run)
+    assert left["images"] == 1 and "stopped" in left["alts"][0] and "stopped" in str(run)
+    assert left["canvases"] == 1, "explore() shows it once more, as a canvas"
 
 
 def test_sync_beside_async_and_an_interrupt(lab, tmp_path):  # noqa: F811

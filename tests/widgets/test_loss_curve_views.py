@@ -1,0 +1,187 @@
+"""What curves show: axes, epochs, the run before, long runs at the cost of short ones, and no more than ten updates a second."""
+
+import json
+import re
+import sys
+import time
+import types
+
+import numpy as np
+import pytest
+
+from minflow_widgets import LossCurve, frontends, previous
+from minflow_widgets.loss_curve import duration
+from minflow_widgets.series import POINTS, Series, Summed, Thinned, encode, rows
+
+
+class Front:
+    def __init__(self):
+        self.times = []
+
+    def update(self, curve):
+        self.times.append(time.perf_counter())
+        self.header = header(curve.encode())
+
+    def finish(self, curve):
+        self.last = curve.bundle()
+
+
+def header(data):
+    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+
+
+@pytest.fixture
+def front(monkeypatch):
+    front = Front()
+    monkeypatch.setattr(frontends, "choose", lambda: front)
+    return front
+
+
+def test_ten_updates_a_second_whatever_the_rate(front):
+    with LossCurve() as curve:
+        end, step = time.perf_counter() + 1.2, 0
+        while time.perf_counter() < end:
+            step += 1
+            curve.later(step, {"loss": 1.0}, time.perf_counter(), 0.0)
+            curve.add(step, accuracy=0.5)
+            time.sleep(0.0005)
+    assert 3 <= len(front.times) <= 13 and min(np.diff(front.times)) > 0.09
+    assert len(curve.data["loss"][0]) == len(curve.data["accuracy"][0]) == step
+
+
+def test_long_runs_are_thinned_out_as_they_grow():
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal(30_000)
+    values[[17, 29_000]] = np.nan, 50.0
+    grown, summed = Thinned(), Summed()
+    table = np.stack([np.arange(30_000.0), values, np.arange(30_000.0) / 7])
+    for n in [*range(1, 2000, 37), *range(2000, 30_001, 811), 30_000]:
+        at = grown.indices(values[:n], POINTS)
+        assert np.array_equal(at, Thinned().indices(values[:n], POINTS)) and len(at) <= POINTS
+        if n > 50:
+            for a, b in zip(summed.means(table[:, :n], 200), Summed().means(table[:, :n], 200)):
+                assert np.allclose(a, b, equal_nan=True)
+    assert {0, 29_000, 29_999} <= set(at.tolist())
+
+
+def test_many_at_once_are_as_one_by_one():
+    rng = np.random.default_rng(2)
+    one, many = Series("accuracy"), Series("accuracy")
+    for size in (3, 20, 700, 1, 9):
+        values = rng.standard_normal(size).tolist()
+        if size == 20:
+            values[4] = float("nan")
+        steps = [float(one.count + i) for i in range(size)]
+        for step, value in zip(steps, values):
+            one.add(step, value, step / 2)
+        many.extend(steps, values, [s / 2 for s in steps])
+    assert one.best == many.best and str(one.bad) == str(many.bad)
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in
+               [(one.steps, many.steps), (one.values, many.values), (one.seconds, many.seconds)])
+
+
+def test_the_clock_tells_when_a_step_was_also_beside_a_pause():
+    series = Series("loss")
+    for step in range(5000):
+        series.add(step, 1.0, step * 0.01 + (30.0 if step >= 3210 else 0.0))
+        if step % 400 == 0:
+            series.clock()
+    clock = series.clock()
+    assert len(clock) <= 32
+    steps, seconds = zip(*clock)
+    assert abs(np.interp(np.arange(5000), steps, seconds) - series.seconds).max() < 0.02
+    series.add(10, 1.0, 99.0)
+    assert series.clock() == [], "steps that go back have no time each"
+
+
+def test_values_now_and_then_stand_where_the_run_is(front):
+    with LossCurve(epoch=10) as curve:
+        for _ in range(25):
+            curve.add(loss=1.0)
+            if len(curve.data["loss"][0]) % 10 == 0:
+                curve.add(val_loss=2.0)
+        curve.mark("end")
+    assert curve.data["loss"][0].tolist() == list(range(25)) and curve.data["val_loss"][0].tolist() == [9, 19]
+    assert [(step, text) for step, _, text in curve.marks()] == [(24, "end"), (10, "1"), (20, "2")]
+
+
+def test_total_gives_the_time_left(front):
+    curve = LossCurve(total=100)
+    for step in range(1, 26):
+        curve.put(step, {"loss": 1.0}, curve._started + step * 0.2)
+    curve._started -= 5.0
+    assert re.match(r"step 25 of 100 · [\d.]+ steps/s · 5 s · 1\d s left", curve._status()), curve._status()
+    curve.finish()
+    assert "left" not in curve._status()
+    assert [duration(s) for s in (7, 200, 7500)] == ["7 s", "3 min 20 s", "2 h 5 min"]
+
+
+def test_rows():
+    assert rows(["loss", "lr", "accuracy", "norm", "other"]) == [[0, 2], [4], [1, 3]] and rows(["lr"]) == [[0]]
+    head = header(encode([], "", ("loss", "norm")))
+    assert head["panels"] == ["loss", "norm"] and head["rows"] == [[0], [1]] and head["small"] == [1]
+
+
+def test_log_scale_and_time_in_the_picture(front):
+    curve = LossCurve(log=True, x="time", panels=("loss",))
+    for step in range(1, 60):
+        curve.put(step, {"loss": 10.0 ** (-step / 10)}, curve._started + step)
+    curve.put(60, {"loss": 0.0}, curve._started + 60)  # no logarithm: a gap
+    svg = curve.svg()
+    assert ">0.01<" in svg and ">1e-04<" in svg.replace("0.0001", "1e-04") and "seconds since its start" in svg and "nan" not in svg
+    curve.finish()
+
+
+def in_cell(monkeypatch, cell, run):
+    parent = {"metadata": {"cellId": cell}, "header": {"msg_id": run}}
+    shell = types.SimpleNamespace(kernel=types.SimpleNamespace(get_parent=lambda channel: parent))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+
+
+def test_the_run_before_of_the_same_cell(front, monkeypatch):
+    previous.KNOWN.clear()
+
+    def runs(value, curves=1):
+        for k in range(curves):
+            with LossCurve() as curve:
+                curve.add(1, loss=value + k)
+        return curve
+
+    in_cell(monkeypatch, "a", "1")
+    assert runs(5.0, 2)._place.before == []
+    in_cell(monkeypatch, "b", "2")
+    assert runs(6.0)._place.before == [], "another cell"
+    in_cell(monkeypatch, "a", "3")
+    second = runs(7.0, 2)
+    assert [s.values.tolist() for s in second._place.before] == [[6.0]], "the second curve of that cell"
+    assert "grey: previous run" in second.svg() and header(second.encode_before())["series"][0]["name"] == "loss"
+    in_cell(monkeypatch, "a", "4")
+    assert runs(8.0)._place.before[0].values.tolist() == [7.0]
+    in_cell(monkeypatch, "", "5")
+    assert runs(1.0)._place.before == [], "no cell: nothing to compare with"
+    previous.KNOWN.clear()
+
+
+def test_a_live_curve_is_not_shown_twice(front):
+    curve = LossCurve()
+    curve.add(1, loss=1.0)
+    assert set(curve._repr_mimebundle_()) == {"text/plain"}
+    curve.finish()
+    assert "text/html" in curve._repr_mimebundle_()
+
+
+def test_buttons_reach_the_run(front):
+    pytest.importorskip("anywidget")
+    done = []
+    control = types.SimpleNamespace(state="running", pause=lambda: done.append("pause"), resume=lambda: done.append("resume"),
+                                    stop=lambda: done.append("stop"))
+    curve = LossCurve(control=control, log=True)
+    curve.add(1, loss=1.0)
+    widget = frontends.live(curve)
+    assert json.loads(widget.look) == {"log": True, "x": "step"}
+    for wish in ("pause 1", "resume 2", "stop 3", "__class__ 4"):
+        widget.wish = wish
+    widget.look = '{"log": false, "x": "time"}'
+    assert done == ["pause", "resume", "stop"] and (curve.log, curve.x) == (False, "time")
+    curve.finish()
+    widget.close()

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ..core.errors import JobError
 from ..core.functions import eq, ge, gt, le, lt, ne
 from ..core.ir import Source
+from ..core.methods import comparable
 from ..core.op import here
 from ..core.spec import int8
 from ..core.tensor import Tensor
@@ -51,10 +52,10 @@ class Blob(Tensor):
 
     # comparisons of that generation give int8: it had no bool
     def __eq__(self, other):
-        return eq(self, other).to(int8)
+        return eq(self, other).to(int8) if comparable(other) else NotImplemented  # x == None is False
 
     def __ne__(self, other):
-        return ne(self, other).to(int8)
+        return ne(self, other).to(int8) if comparable(other) else NotImplemented
 
     def __lt__(self, other):
         return lt(self, other).to(int8)

@@ -285,6 +285,11 @@ class JobBuild:
                         self.value = self.job.function(*args)
                         self.job.signature.check_result(self.value)
                         self.outputs.append(blobs_of(self.value))
+                        counts = len(self.outputs[0]), len(self.outputs[-1])
+                        if counts[0] != counts[1]:
+                            raise JobError(f"job {self.job.name} returns other numbers of Blobs on other devices",
+                                           values={"device 0": counts[0], f"device {replica}": counts[1]}, where=self.job.signature.where,
+                                           hint="lists of one length for every device")  # fmt: skip
                     if len(self.problems) > before:
                         break
                 self.check()

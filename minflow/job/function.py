@@ -124,7 +124,7 @@ class Job(Display):
         """As functions are: pickled by its name in its module; its copy is itself."""
         return self.__qualname__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Submit one step. Gives arrays, or a handle where the job is annotated with Callback or not at all.
 
         Arguments are checked and copied here, so the caller may use its arrays again at once.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -153,7 +154,14 @@ def choose(name: str, argument: str, value: Any, choices: Sequence[str]) -> str:
     return found
 
 
+def real(name: str, argument: str, value: Any) -> None:
+    """Refuse what is no number."""
+    if not isinstance(value, Real) and not (isinstance(value, np.ndarray) and value.ndim == 0):
+        fail(JobError, f"{name}: {argument} is {value!r:.60}, where a number is wanted", f"{name}({argument}=0.1)")
+
+
 def deviation(name: str, stddev: float) -> float:
+    real(name, "stddev", stddev)
     if not stddev >= 0:
         fail(JobError, f"{name}: stddev is {stddev!r}, and no standard deviation is below 0", f"{name}(stddev=0.1)")
     return float(stddev)
@@ -164,6 +172,7 @@ def deviation(name: str, stddev: float) -> float:
 
 def constant_initializer(value: float = 0, dtype: DType = float32) -> Constant:
     """`value` everywhere. dtype: integer dtypes take the whole part of value."""
+    real("constant_initializer", "value", value)
     return Constant(float(value) if as_dtype(dtype).floating else int(value))
 
 
@@ -179,6 +188,8 @@ def ones_initializer(dtype: DType = float32) -> Constant:
 
 def random_uniform_initializer(minval: float = 0, maxval: float = 1, dtype: DType = float32) -> Uniform:
     """Numbers drawn evenly from [minval, maxval)."""
+    real("random_uniform_initializer", "minval", minval)
+    real("random_uniform_initializer", "maxval", maxval)
     if minval > maxval:
         what = f"random_uniform_initializer: minval {minval} is above maxval {maxval}"
         fail(JobError, what, f"random_uniform_initializer({maxval}, {minval})")
@@ -194,11 +205,13 @@ def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: int 
             f"random_normal_initializer: seed={seed!r} and dtype={dtype!r} are the variable's, not the initializer's",
             "flow.get_variable(..., random_seed=1, dtype=flow.float32, initializer=flow.random_normal_initializer(0, 1))",
         )
+    real("random_normal_initializer", "mean", mean)
     return Normal(float(mean), deviation("random_normal_initializer", stddev))
 
 
 def truncated_normal_initializer(mean: float = 0.0, stddev: float = 1.0) -> TruncatedNormal:
     """Numbers from N(mean, stddev**2), drawn again where they fall more than two standard deviations from the mean."""
+    real("truncated_normal_initializer", "mean", mean)
     return TruncatedNormal(float(mean), deviation("truncated_normal_initializer", stddev))
 
 

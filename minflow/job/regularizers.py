@@ -8,6 +8,7 @@ Read next: `optimizer.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from ..core.errors import JobError
@@ -34,8 +35,9 @@ class Regularizer:
 
 def made(name: str, l1: float, l2: float) -> Regularizer:
     for argument, value in (("l1", l1), ("l2", l2)):
-        if not value >= 0:
-            what = f"regularizers.{name}: {argument} is {value!r}, which would push numbers away from 0"
+        if not (isinstance(value, Real) and value >= 0):
+            why = "which would push numbers away from 0" if isinstance(value, Real) else "where a number is wanted"
+            what = f"regularizers.{name}: {argument} is {value!r:.60}, {why}"
             fail(JobError, what, f"regularizers.{name}(0.01)")
     return Regularizer(float(l1), float(l2))
 

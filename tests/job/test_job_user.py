@@ -436,3 +436,49 @@ def test_an_annotation_that_cannot_be_read(text):
     with pytest.raises(JobError, match="annotation of x in job job cannot be read|is an annotation, and is not called") as caught:
         flow.global_function()(job)
     assert caught.value.where and caught.value.hint
+
+
+def test_devices_that_return_other_numbers_of_blobs_are_refused():
+    flow.config.cpu_device_num(2)
+
+    @flow.global_function()
+    def job(x: tp.ListListNumpy.Placeholder((2, 3))) -> tp.ListListNumpy:
+        return x
+
+    try:
+        assert len(job([[X, X], [X, X]])) == 2
+        with pytest.raises(JobError, match="other numbers of Blobs on other devices") as caught:
+            job([[X], [X, X]])
+    finally:
+        flow.config.cpu_device_num(1)
+    assert caught.value.values == {"device 0": "1", "device 1": "2"} and caught.value.where and caught.value.hint
+
+
+def test_arguments_may_have_any_name():
+    @flow.global_function()
+    def job(args: tp.Numpy.Placeholder((2, 3)), kwargs: tp.Numpy.Placeholder((2, 3)), self: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        return args + kwargs * self
+
+    assert job(X, self=2 * X, kwargs=3 * X)[0, 0] == 7
+
+
+def test_a_blob_is_not_none():
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        return x * 2 if x != None and not x == None else x  # noqa: E711 - as programs have it
+
+    assert job(X)[0, 0] == 2
+
+
+NUMBERS = {
+    "l2": lambda: flow.regularizers.l2("a"), "l1": lambda: flow.regularizers.l1(None), "deviation": lambda: flow.truncated_normal("a"),
+    "mean": lambda: flow.random_normal_initializer("a"), "range": lambda: flow.random_uniform_initializer("a", 1),
+    "value": lambda: flow.constant_initializer([1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", NUMBERS)
+def test_what_is_no_number_is_refused(which):
+    with pytest.raises(JobError, match="where a number is wanted") as caught:
+        NUMBERS[which]()
+    assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint

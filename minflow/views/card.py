@@ -11,7 +11,7 @@ from html import escape
 from textwrap import wrap
 
 from .dot import dot_text
-from .fold import fold, joined
+from .fold import arranged, fold, joined
 from .html import CARD, picture_card
 from .records import GraphRecord, TapeRecord
 from .svg import render_svg
@@ -69,6 +69,7 @@ def card_text(record: CardRecord) -> str:
 
 
 def graph_lines(graph: GraphRecord | TapeRecord) -> str:
+    graph = small(graph, LINES)
     return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
 
 
@@ -109,15 +110,16 @@ def graph_html(record: CardRecord) -> str:
     return head + low(picture_card(svg, alt(record), graph_lines(record.graph)))
 
 
-def small(graph: GraphRecord | TapeRecord) -> GraphRecord | TapeRecord:
+def small(graph: GraphRecord | TapeRecord, limit: int = BOXES) -> GraphRecord | TapeRecord:
     """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is about."""
-    folded = fold(graph, BOXES)
-    if len(folded.nodes) >= FEW or len(graph.nodes) <= BOXES:
+    folded = fold(graph, limit)
+    if len(folded.nodes) >= FEW or len(graph.nodes) <= limit:
         return folded
-    fine = fold(graph, 20 * BOXES)
-    total, keep = len(fine.nodes), BOXES - 2
-    if total <= keep + 1:
-        return folded
+    keep = limit - 2
+    fine = fold(graph, 20 * limit)
+    if len(fine.nodes) <= keep + 1:  # even single layers are too many: the last operations
+        fine = arranged(graph) if isinstance(graph, GraphRecord) else graph
+    total = len(fine.nodes)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
     return joined(fine, runs, "all but the last ones")
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minflow.views.card import BOXES, CardRecord, card_bundle, card_html, card_text, small
+from minflow.views.card import BOXES, FEW, CardRecord, card_bundle, card_html, card_text, small
 from minflow.views.debug_tree import MOST, debug_bundle, debug_html, plain_text
 from minflow.views.dot import dot_text
 from minflow.views.notebook import Changing
@@ -177,3 +177,9 @@ def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
     assert log == []
     changing.changed(last=True)
     assert len(log) == 1
+
+
+def test_picture_of_a_thousand_layers_keeps_the_last_ones():
+    record = small(chain(1000, lambda i: f"model.{i}"))
+    assert FEW <= len(record.nodes) <= BOXES and record.nodes[-1].mark == "failed"
+    assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}

@@ -6,8 +6,10 @@ tests/browser/test_hostile.py, where this file runs in the kernel. Knows nothing
 """
 
 import contextlib
+import importlib.util
 import io
 import linecache
+import re
 import warnings
 
 import numpy as np
@@ -17,6 +19,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.nn.failure import card_of
 from minflow.views.card import card_bundle
+from minflow.views.debug_tree import debug_bundle
 from minflow.views.show import picture
 from minflow.views.text import clean
 
@@ -70,8 +73,8 @@ def word(name: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """`name` as far as Python takes it for a class or a function."""
-    return name.replace("\0", "0").encode("utf-8", "replace").decode()
+    """`name` as far as Python takes it for a class or a function: without null characters and halves of characters."""
+    return "".join("n" * len(clean(c)) if c == "\0" or 0xD800 <= ord(c) < 0xE000 else c for c in name)
 
 
 # ---- what has the name -------------------------------------------------------------------------------------------------
@@ -339,16 +342,74 @@ class Nowhere:
 
 
 def view_debug(name):
-    graph = train_graph(name, called=False)
+    """The lines of a build: as text, and as the tree that a notebook shows instead."""
+    graph, said = train_graph(name, called=False), []
     graph.debug(3)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         graph(flow.ones(2, 4))
-    return texts(out.getvalue())
+    for line in out.getvalue().splitlines():
+        said.append(((len(line) - len(line.lstrip())) // 2, line.strip()))
+    return [*texts(out.getvalue()), debug_bundle(graph.name, said)]
 
 
 def view_compared(name):
-    return texts(train_graph(name).compare_eager(flow.ones(2, 4)))
+    graph = train_graph(name)
+    other = type("Other", (nn.Sequential,), {})(nn.Linear(4, 4))
+    compared = graph.compare(train_graph(name), flow.ones(2, 4)), predict(name).compare(other, flow.ones(2, 4))
+    return [*texts(graph.compare_eager(flow.ones(2, 4))), *of(*compared)]
+
+
+def predict(name: str):
+    """A graph without training."""
+    model = block(name)
+    cls = type(class_name(name), (nn.Graph,), {"build": lambda self, x: model(x)})
+    return cls()
+
+
+def exploration(name: str):
+    from minflow_widgets import explore
+
+    return explore(train_graph(name), flow.ones(2, 4))
+
+
+def view_explorer(name):
+    """What stays, and what the page is sent, opened as far as it goes."""
+    from minflow_widgets.explorer import compact
+
+    shown = exploration(name)
+    first = of(shown)
+    for _ in range(3):
+        shut = [item for item in shown.exploration.tree.items if item.kind in ("module", "fold")]
+        shown.exploration.opened.update(item.key for item in shut)
+        shown.exploration.arranged()
+    shown.exploration.act({"do": "search", "text": (re.findall("[a-z]{2}", name) or ["n"])[0]})
+    return [*first, *of(shown), *texts(compact(shown.exploration.picture()), compact(shown.exploration.detail()))]
+
+
+def view_job_explorer(name):
+    from minflow_widgets import explore
+
+    return of(explore(job(name), np.ones((3, 4), "f")))
+
+
+def view_figures(name):
+    """Drawn by matplotlib, which reads $...$ as a formula."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return texts(name)
+    from matplotlib.figure import Figure
+
+    from minflow_widgets import figures
+
+    names = [name, "b" + name]
+    told = figures.confusion_text([0, 1, 1], [0, 1, 0], names=names), figures.activations_text(block(name), flow.ones(2, 4))
+    if re.search(r"[^n ./_\n]", name):  # drawing takes time, and a harmless name has nothing in it to be read as anything else
+        figure = Figure()
+        figures.confusion_matrix([0, 1, 1], [0, 1, 0], names=names, ax=figure.add_subplot(2, 2, 1))
+        figures.History({name: [1.0, 2.0, 3.0], "b" + name: [2.0, 1.0, 1.0]}).plot(ax=figure.add_subplot(2, 2, 2))
+        figures.activations(block(name), flow.ones(2, 4), ax=figure.add_subplot(2, 2, 3))
+        figure.draw_without_rendering()
+    return texts(*told)
 
 
 VIEWS = {
@@ -369,7 +430,10 @@ VIEWS = {
     "timeline that was live": view_timeline_kept,
     "curve": view_curve,
     "debug": view_debug,
-    "graph against eager": view_compared,
+    "comparison": view_compared,
+    "explorer": view_explorer,
+    "explorer of a job": view_job_explorer,
+    "figures": view_figures,
 }
 
 

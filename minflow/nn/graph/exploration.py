@@ -12,6 +12,7 @@ from typing import Any
 from ...views.explorer import Item, StepTree
 from ...views.explorer_layout import Layout, counted, view_of
 from ...views.explorer_svg import svg_of, text_of
+from ...views.text import clean
 from .exploring import Subject
 from .looking import bytes_text, detail_of, instruction_detail, whole_detail
 
@@ -135,13 +136,13 @@ class Exploration:
         with self.lock:
             counts = self.subject.counts(self.stage, arena)
             return {
-                "title": self.subject.title,
+                "title": clean(self.subject.title),
                 "stage": self.stage,
                 "stages": self.subject.stages,
                 "pass": self.pass_text(counts),
                 "steps": len(self.subject.instructions),
                 "query": self.query,
-                "found": [[item.id, item.name, place_of(item)] for item in self.found[:FOUND]],
+                "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.found[:FOUND]],
                 "more": max(len(self.found) - FOUND, 0),
                 **view_of(self.layout),
             }

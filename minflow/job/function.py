@@ -270,8 +270,9 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
 def clear_default_session() -> None:
     """Wait for every step; then forget all jobs' plans, all variables and optimizer states."""
     STREAM.sync()
-    STREAM.counts.clear()  # the next step of a job is its first again
-    SESSION.clear()
+    with LOCK:  # another thread may be building a job on these variables
+        STREAM.counts.clear()  # the next step of a job is its first again
+        SESSION.clear()
 
 
 def sync_default_session(timeout: float | None = None) -> None:

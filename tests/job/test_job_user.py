@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -208,10 +209,6 @@ def test_a_job_is_copied_and_pickled_as_functions_are():
     assert shown == "(x: minflow.typing.Numpy.Placeholder((2, 3), dtype=float32)) -> minflow.job.typing.Numpy"
 
 
-def one_of(function_or_text):
-    return flow.global_function()(function_or_text)
-
-
 async def asynchronous(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
     return x
 
@@ -223,7 +220,7 @@ def generator(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
 @pytest.mark.parametrize("function", [3, None, dict, len, functools.partial(max, 3), asynchronous, generator], ids=repr)
 def test_only_a_function_becomes_a_job(function):
     with pytest.raises(JobError, match="made of a Python function|is a generator or async") as caught:
-        one_of(function)
+        flow.global_function()(function)
     assert caught.value.where and caught.value.hint
 
 
@@ -482,3 +479,20 @@ def test_what_is_no_number_is_refused(which):
     with pytest.raises(JobError, match="where a number is wanted") as caught:
         NUMBERS[which]()
     assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint
+
+
+def test_a_session_is_not_cleared_while_another_thread_builds_on_it():
+    clearing, alive = threading.Thread(target=flow.clear_default_session), []
+
+    @flow.global_function("train")
+    def job(x: tp.Numpy.Placeholder((3,))) -> tp.Numpy:
+        w = flow.get_variable("w", (3,), initializer=flow.ones_initializer())
+        clearing.start()
+        clearing.join(0.2)
+        alive.append(clearing.is_alive())
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.5]), momentum=0).minimize(w * x)
+        return w
+
+    np.testing.assert_array_equal(job(np.ones(3, "float32")), 1)
+    clearing.join(20)
+    assert alive == [True] and not clearing.is_alive()

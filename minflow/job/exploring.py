@@ -14,10 +14,10 @@ from .function import Job
 from .stream import STREAM
 
 
-def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None) -> Subject:
-    """The Subject of a job. Raises JobError if it was never compiled and no inputs are given."""
+def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
+    """The Subject of a job. step: record one without inputs too. Raises JobError if it was never compiled and no inputs are given."""
     STREAM.sync()
-    if not args and not kwargs:
+    if not args and not kwargs and not step:
         if job.compiled is None:
             raise JobError(f"job {job.name} has not been called yet, so there is nothing to explore", where=here(),
                            hint=f"call it once, or {job.name}.compile(), or give the inputs: explore({job.name}, ...)")  # fmt: skip

@@ -304,8 +304,8 @@ class StepTree:
                 n -= n % p
                 if n >= 4 * p and n > best:
                     best, period = n, p
-            if best > 3 and all(plain(child) for child in children[i : i + best]):
-                label = f"{best // period} " + (signs[i] if period == 1 else f"times ({', '.join(signs[i : i + period])})")
+            if best > 3 and all(plain(child, children[i + k % period]) for k, child in enumerate(children[i : i + best])):
+                label = f"{best // period} " + (words_of(children[i : i + period], signs[i]))
                 rows.append(self.fold(item, children[i : i + best], label))
             else:
                 best = max(best, 1)
@@ -403,9 +403,18 @@ class StepTree:
         return found[:limit]
 
 
-def plain(item: Item) -> bool:
-    """May it be folded into a sentence? An operation, or the member of a list: a name like `query` says more than a number."""
-    return item.kind == "op" or (item.kind == "module" and levels(item.path)[-1].lstrip("./").isdigit())
+def plain(item: Item, first: Item) -> bool:
+    """May it be folded into a sentence? An operation, the member of a list, or the same module called again: a name like
+    `query` says more than a number. first: what stands in its place in the first repeat."""
+    return item.kind == "op" or (item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit()))
+
+
+def words_of(members: list[Item], sign: str) -> str:
+    """ "InvertedResidual", "times (Linear, ReLU)": what is repeated; a module with a name of its own by that name."""
+    if len(members) == 1:
+        return sign
+    words = [m.label if m.kind == "module" and m.name.rpartition(".")[2].isdigit() and m.label else m.name for m in members]
+    return f"times ({', '.join(words)})"
 
 
 def short_name(path: str) -> str:

@@ -76,6 +76,24 @@ def test_names_are_not_folded_away():
     assert {"query", "key", "value", "last"} <= {r.item.name for r in shown.rows} and len(shown.rows) <= 25
 
 
+def test_a_loop_over_one_module_is_a_sentence():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.Linear(4, 4)
+
+        def forward(self, x):
+            h = x
+            for _ in range(30):
+                h = (self.cell(h) + x).tanh()
+            return h
+
+    graph = Train(Recurrent())
+    graph(flow.randn(2, 4), flow.tensor([0, 1]))
+    shown = layout(graph)
+    assert "cell to tanh  30 times (cell, add, tanh), " in text_of(shown, "") and len(shown.rows) < 10
+
+
 def test_repeats_are_a_sentence():
     flow.manual_seed(0)
     layers = [layer for _ in range(500) for layer in (nn.Linear(4, 4), nn.ReLU())]

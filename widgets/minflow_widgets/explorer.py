@@ -83,7 +83,7 @@ class Explorer:
 
     def record(self, *args: Any, **kwargs: Any) -> Explorer:
         """Run one step with these inputs, from where the training stands now, and show its values; what is open stays open."""
-        fresh = Exploration(subject_of(self.target, args, kwargs))
+        fresh = Exploration(subject_of(self.target, args, kwargs, True))
         fresh.opened, fresh.selected = self.exploration.opened, self.exploration.selected
         fresh.arranged()
         self.exploration = fresh
@@ -182,10 +182,10 @@ def explore(x: Any, *args: Any, **kwargs: Any) -> Explorer:
     return Explorer(x, args, kwargs)
 
 
-def subject_of(x: Any, args: tuple, kwargs: dict) -> Subject:
+def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject:
     if isinstance(x, Graph):
-        return graph_subject(x, args, kwargs)
+        return graph_subject(x, args, kwargs, step)
     if isinstance(x, Job):
-        return job_subject(x, args, kwargs)
+        return job_subject(x, args, kwargs, step)
     hint = "explore(graph) of an nn.Graph, explore(job) of a job function; show(x) draws a tensor's tape or a module"
     raise GraphError(f"explore: this is no graph and no job, but of type {type(x).__name__}", where=here(), hint=hint)

@@ -232,12 +232,14 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
 # ---- subjects ------------------------------------------------------------------------------------------------------------------
 
 
-def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None) -> Subject:
+def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
     """The Subject of an nn.Graph: of its last plan, or with inputs of the plan for them, with a step recorded.
+
+    step: record one of a graph without inputs too.
 
     Raises GraphError if the graph was not called and no inputs are given.
     """
-    if not args and not kwargs:
+    if not args and not kwargs and not step:
         if graph._last is None:
             fail(GraphError, f"{graph.name} has not been called yet, so there is nothing to explore",
                  "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)  # fmt: skip

@@ -15,7 +15,7 @@ FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
 STROKES = ("#1f5fa8", "#b5470b", "#1d7a46")
 LINES = {"f": ("#1f5fa8", ""), "b": ("#b5470b", "6 3"), "u": ("#1d7a46", ""), "k": ("#6e5494", "2 3")}
 INK, FAINT = "#24292f", "#57606a"
-KEY = "dotted: values kept for backward   dashed: gradients   ▸ can be opened"
+KEY = "Dotted: values kept for backward; dashed: gradients."
 
 
 def svg_of(view: dict, title: str, note: str = "") -> str:
@@ -34,9 +34,9 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
         for column, x, w, *texts in boxes:
             parts.append(box_svg(kind, column, x, y, w, h, *texts))
-    parts.append(f'<text x="12" y="{view["h"] + 10}" fill="{FAINT}">{KEY}</text>')
-    if note:
-        parts.append(f'<text x="12" y="{view["h"] + 26}" fill="{FAINT}">{escape(clean(note))}</text>')
+    below = [KEY] if any(kind == "b" for kind, _ in view["paths"]) else []
+    for i, line in enumerate([*below, *([clean(note)] if note else [])]):
+        parts.append(f'<text x="12" y="{view["h"] + 10 + 16 * i}" fill="{FAINT}">{escape(line)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(clean(title), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11" fill="{INK}">'

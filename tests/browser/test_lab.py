@@ -132,7 +132,7 @@ def test_tour(lab, tmp_path):
     report = drive(lab, "00_tour.ipynb", shots_folder(tmp_path, "tour"))
     print(f"opened in {report['openSeconds']:.1f} s, ran in {report['runSeconds']:.1f} s, "
           f"{report['liveFrames']} different pictures of the live curve seen")
-    assert report["errors"] == [] and report["outside"] == []
+    assert report["unexpected"] == [] and report["outside"] == []
     assert report["live"] >= 1 and report["liveFrames"] >= 5, "the loss curve was not seen moving"
     assert report["atEnd"]["good"] >= 3 and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0, "a live curve was not replaced by its picture"
@@ -144,6 +144,6 @@ def test_tour(lab, tmp_path):
 def test_notebooks_with_pictures(lab, tmp_path, name, pictures):
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
     report = drive(lab, f"{name}.ipynb", shots_folder(tmp_path, name))
-    assert report["errors"] == [] and report["outside"] == []
+    assert report["unexpected"] == [] and report["outside"] == []
     assert report["atEnd"]["good"] >= pictures and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0 and report["again"]["good"] == report["atEnd"]["good"]

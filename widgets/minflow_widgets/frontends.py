@@ -167,7 +167,7 @@ class Lines:
         self.width, self.updates = 0, 0
 
     def update(self, curve) -> None:
-        if not self.live:
+        if not self.live or not curve._series:
             return
         if self.terminal:
             line = clean(curve.line())[: terminal_width() - 1]

@@ -92,7 +92,7 @@ try {
   const run = Date.now();
   await page.locator('.lm-MenuBar-item', { hasText: /^Run$/ }).click();
   await page.locator('.lm-Menu-item', { hasText: /^Run All Cells/ }).first().click();
-  let last = [], calm = 0;
+  let last = [];
   for (;;) {
     if (Date.now() > deadline) throw new Error('the notebook did not finish in time');
     const now = await state();

@@ -133,7 +133,8 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     under = ["step" if scene.x == "step" else "seconds since its start"]
     under += [f"thick line: mean of {window}"] if window else []
     under += ["grey: previous run"] if old else []
-    under += ["numbered: epochs"] if scene.marks and width > WIDTH / 2 else []
+    told = "numbered: epochs" if scene.marks and tall > STRIP else ""
+    under += [told] if told and 6 * len("; ".join([*under, told])) < right - LEFT else []
     parts.append(text((LEFT + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
     for x, y in old:
         parts.append(path(across(x), up(scaled(y)), f'stroke="{OLD}"'))

@@ -118,7 +118,7 @@ function panel(c, theme, title, members, width, tall, scene) {
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
-  if (scene.marks.length && width > 400) under.push("numbered: epochs");
+  if (scene.marks.length && tall > STRIP && 6 * (under.join("; ").length + 18) < right - LEFT) under.push("numbered: epochs");
   text((LEFT + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(LEFT, 18, `no ${title} yet`);
   for (const s of old) stroke(s.x, s.y, theme.old, 1, 1, []);

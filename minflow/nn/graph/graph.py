@@ -10,6 +10,7 @@ import inspect
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -267,7 +268,7 @@ class Graph(Looking, Reports, Display):
         build = Build(self, tree, tensors)
         build.debug.started()
         try:
-            parts = build.run()
+            parts = copy_context().run(build.run)  # an interrupt, wherever it comes, leaves no mode behind
             own["_found"] = list(dict.fromkeys([*own["_found"], *build.paths_of_found()]))
             build.debug.traced()
             compiled = Compiled(self, build, parts, len(own["_history"]))

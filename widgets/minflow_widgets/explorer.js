@@ -128,7 +128,8 @@ export default {
     const step = (by) => { if (view.steps) ask({ do: 'step', to: Math.max(0, (detail.at ?? -1) + by) }); };
     const rows = () => [...scroll.querySelectorAll('.row')];
     const current = () => scroll.querySelector('.row[tabindex="0"]') || scroll.querySelector('.row');
-    const mark = (id, column, focus, show = focus) => {
+    const mark = (id, column, focus, show = focus, at = null) => {
+      let chosen = null;
       for (const row of rows()) {
         const here = Number(row.dataset.id) === id;
         row.setAttribute('tabindex', here ? 0 : -1);
@@ -138,15 +139,17 @@ export default {
           rect.setAttribute('stroke-width', on ? 3 : 1);
           if (rect.getAttribute('fill') === 'transparent' || rect.dataset.head) { rect.dataset.head = 1; rect.setAttribute('stroke', on ? '#1f5fa8' : 'none'); }
         }
-        if (here && focus) row.focus({ preventScroll: true });
-        if (here && show) {
-          const box = (row.querySelector(`g[data-column="${column}"]`) ?? row).getBoundingClientRect(), frame = scroll.getBoundingClientRect();
-          if (box.top < frame.top + 4) scroll.scrollTop += box.top - frame.top - 40;
-          if (box.bottom > frame.bottom - 4) scroll.scrollTop += box.bottom - frame.bottom + 40;
-          if (box.left < frame.left || box.right > frame.right) scroll.scrollLeft += box.left - frame.left - 30;
-        }
+        if (here) chosen = row;
       }
-      if (!scroll.querySelector('.row[tabindex="0"]') && rows()[0]) rows()[0].setAttribute('tabindex', 0);
+      if (!chosen) rows()[0]?.setAttribute('tabindex', 0);
+      if (at) [scroll.scrollLeft, scroll.scrollTop] = at;                  // from here on the page is measured: nothing is written after
+      if (chosen && focus) chosen.focus({ preventScroll: true });
+      if (chosen && show) {
+        const box = (chosen.querySelector(`g[data-column="${column}"]`) ?? chosen).getBoundingClientRect(), frame = scroll.getBoundingClientRect();
+        if (box.top < frame.top + 4) scroll.scrollTop += box.top - frame.top - 40;
+        else if (box.bottom > frame.bottom - 4) scroll.scrollTop += box.bottom - frame.bottom + 40;
+        if (box.left < frame.left || box.right > frame.right) scroll.scrollLeft += box.left - frame.left - 30;
+      }
     };
     const select = (row, column) => {
       if (!row) return;
@@ -157,14 +160,13 @@ export default {
     };
     const draw = () => {
       const text = model.get('picture'), inside = root.contains(root.getRootNode().activeElement);
-      let lost = false;
+      let lost = false, at = null;
       if (text !== drawn && text) {
         drawn = text;
         view = JSON.parse(text);
-        const top = scroll.scrollTop, left = scroll.scrollLeft;
+        at = [scroll.scrollLeft, scroll.scrollTop];
         lost = scroll.contains(root.getRootNode().activeElement);       // the row with the focus is drawn anew
         scroll.replaceChildren(drawPicture(view));
-        scroll.scrollTop = top; scroll.scrollLeft = left;
         title.textContent = view.title;
         passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = view.pass;
         passes.input.setAttribute('aria-valuetext', view.pass);
@@ -188,7 +190,7 @@ export default {
         told.append(list, ...detail.hists.map(drawNumbers));
       }
       const field = root.getRootNode().activeElement;
-      mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost);
+      mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost, at);
       if (waiting) {
         root.dataset.ms = (performance.now() - since).toFixed(1);
         waiting = 0; status.textContent = '';

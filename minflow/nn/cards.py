@@ -9,6 +9,7 @@ import os
 
 from ..views import notebook
 from ..views.card import card_bundle
+from . import tracebacks
 from .failure import card_of
 
 
@@ -35,6 +36,7 @@ def error_cards(on: bool = True) -> bool:
 
 
 def install() -> None:
-    """At import: cards are on in a notebook, unless MINFLOW_CARDS=0."""
+    """At import: cards are on in a notebook, unless MINFLOW_CARDS=0; IPython leaves our own frames out of tracebacks."""
+    tracebacks.install()
     if os.environ.get("MINFLOW_CARDS", "1") != "0":
         error_cards()

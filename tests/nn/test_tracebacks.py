@@ -1,0 +1,86 @@
+"""Errors of ours in IPython: the learner's frames, all of them, and none of the engine's."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("IPython", reason="pip install ipython: there is nothing to show tracebacks in")
+
+MODEL = """
+import minflow as flow
+from minflow import nn
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+    def forward(self, x):
+        return self.fc(x)
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+    def forward(self, x):
+        return self.inner(x)
+"""
+PROGRAM = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance(colors="NoColor")
+shell.history_manager.enabled = False
+for cell in {cells!r}:
+    shell.run_cell(cell)
+"""
+
+
+def shown(tmp_path, *cells, **environment):
+    """What IPython prints for cells."""
+    program = tmp_path / "cells.py"
+    program.write_text(PROGRAM.format(cells=list(cells)), encoding="utf-8")
+    found = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120,
+                           env={**os.environ, "IPYTHONDIR": str(tmp_path), **environment})  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    return re.sub(r"\x1b\[[0-9;]*m", "", found.stdout)
+
+
+def functions(text):
+    return re.findall(r" in ([\w.]+)\(", text)
+
+
+def test_only_the_learners_frames(tmp_path):
+    text = shown(tmp_path, MODEL, "Outer()(flow.ones(2, 5))")
+    assert "----> 1 Outer()(flow.ones(2, 5))" in text and functions(text) == ["Outer.forward", "Inner.forward"]
+    assert "minflow/nn/module.py" not in text
+    assert re.search(r"ShapeError: linear.*\n  input +float32\[2, 5\]\n(.*\n)*  Try: nn.Linear\(5, 4\)\n"
+                     r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)  # fmt: skip
+
+
+def test_every_frame_where_that_is_asked_for(tmp_path):
+    text = shown(tmp_path, MODEL, "Outer()(flow.ones(2, 5))", MINFLOW_TRACEBACK="full")
+    assert "Module.__call__" in functions(text) and "left out" not in text and "nn.Linear(5, 4)" in text
+
+
+def test_what_it_came_of_is_shown_too(tmp_path):
+    """A handled error before it, and the cause of a job's error; their own tracebacks stay as they were."""
+    job = MODEL + """
+import numpy as np
+import minflow.typing as tp
+@flow.global_function()
+def job(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
+    return x + x
+def fails(result):
+    raise KeyError("mine")
+"""
+    text = shown(tmp_path, job, "job(np.ones(2, 'float32'))(fails)\nflow.sync_default_session()")
+    assert 'raise KeyError("mine")' in text and "JobError" in text and "direct cause" in text
+    assert functions(text) == ["fails"]
+    text = shown(tmp_path, MODEL, "try:\n    1 / 0\nexcept ZeroDivisionError as zero:\n    try:\n        Outer()(flow.ones(2, 5))\n"
+                                  "    except flow.MinflowError as error:\n        get_ipython().showtraceback()\n"
+                                  "        print(error.__context__ is zero, zero.__traceback__.tb_lineno)")  # fmt: skip
+    assert "1 / 0" in text and "During handling" in text and text.rstrip().endswith("True 2")
+
+
+def test_other_errors_are_as_ever(tmp_path):
+    text = shown(tmp_path, MODEL, "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))")
+    assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text) and "left out" not in text

@@ -132,7 +132,8 @@ def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
 
 def images_text(record: ImagesRecord) -> str:
     """What is shown, and the first image in shades."""
-    return "\n".join([clean(record.title), *shaded(record.first)])
+    told = clean(record.title) if record.title.startswith("1 image ") else f"{clean(record.title)}; the first:"
+    return "\n".join([told, *shaded(record.first)])
 
 
 def images_png(record: ImagesRecord) -> bytes:

@@ -70,6 +70,8 @@ def test_images_in_a_terminal_and_as_a_file(capsys, tmp_path):
     show(x, images=True)
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("1 image of 2 x 2 (axes read as height, width)") and out[1:] == ["  ██", "▒▒"]
+    several = picture(flow.stack([x, x]), images=True).text.splitlines()
+    assert several[0].startswith("2 images of 2 x 2") and several[0].endswith("; the first:") and several[1:] == out[1:]
     picture(x, images=True).save(tmp_path / "x.png")
     from PIL import Image
 

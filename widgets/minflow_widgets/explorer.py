@@ -150,7 +150,7 @@ class Explorer:
             display(bundle, raw=True)
             return
         self.shown.append((widget, display(widget, display_id=True)))
-        still = f'<details><summary style="cursor:pointer">still picture</summary>{bundle["text/html"]}</details>'
+        still = f'<details><summary style="cursor:pointer">still picture, for when no kernel runs</summary>{bundle["text/html"]}</details>'
         display({"text/html": still, "text/plain": bundle["text/plain"]}, raw=True)
 
     # ---- what stays ----------------------------------------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ const pictures = () => page.evaluate(() => {
     broken: seen.filter((image) => image.complete && !image.naturalWidth).map((image) => image.src.slice(0, 80)),
     unnamed: seen.filter((image) => !image.alt && !image.src.startsWith('data:image/png')).length,
     names: seen.map((image) => image.alt),
+    explorers: [...document.querySelectorAll('.jp-OutputArea .mfx')].filter((one) => one.querySelectorAll('svg text').length > 5).length,
     canvases: document.querySelectorAll('.jp-OutputArea canvas').length,
     lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook')?.innerText ?? ''),
   };

@@ -134,16 +134,19 @@ def test_tour(lab, tmp_path):
           f"{report['liveFrames']} different pictures of the live curve seen")
     assert report["unexpected"] == [] and report["outside"] == []
     assert report["live"] >= 1 and report["liveFrames"] >= 5, "the loss curve was not seen moving"
-    assert report["atEnd"]["good"] >= 3 and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
+    assert report["atEnd"]["good"] >= 7 and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0, "a live curve was not replaced by its picture"
     assert report["again"]["good"] == report["atEnd"]["good"] and not report["again"]["lost"]
 
 
-@pytest.mark.parametrize(("name", "pictures"), [
-    ("05_eager_and_static", 2), ("06_debugging_graphs", 1), ("08_job_functions", 2), ("09_async", 1)])
-def test_notebooks_with_pictures(lab, tmp_path, name, pictures):
+@pytest.mark.parametrize(("name", "pictures", "explorers", "errors"), [
+    ("05_eager_and_static", 2, 1, []), ("06_debugging_graphs", 4, 2, ["ShapeError"]),
+    ("08_job_functions", 2, 1, []), ("09_async", 3, 0, [])])
+def test_notebooks_with_pictures(lab, tmp_path, name, pictures, explorers, errors):
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
     report = drive(lab, f"{name}.ipynb", shots_folder(tmp_path, name))
     assert report["unexpected"] == [] and report["outside"] == []
+    assert [error.split(":")[0] for error in report["errors"]] == errors, "a mistake that the notebook shows"
+    assert report["atEnd"]["explorers"] == explorers, "an explorer is live, and has drawn its graph"
     assert report["atEnd"]["good"] >= pictures and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0 and report["again"]["good"] == report["atEnd"]["good"]

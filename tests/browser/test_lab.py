@@ -103,7 +103,7 @@ CURVE = """
 import math, time
 from minflow_widgets import LossCurve
 with LossCurve() as curve:
-    for step in range(60):
+    for step in range(200):
         curve.add(step, loss=math.exp(-step / 20))
         time.sleep(0.05)
 """

@@ -442,3 +442,38 @@ def bundles(what: str, name: str) -> list[dict[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return VIEWS[what](name)
+
+
+# ---- live, in a kernel -------------------------------------------------------------------------------------------------
+
+
+def live_curve(name):
+    """A curve that is left running."""
+    from minflow_widgets import LossCurve
+
+    curve = LossCurve()
+    for step in range(5):
+        curve.add(step, **{name: 1 / (step + 1), "v" + name: step})
+    return curve
+
+
+def live_timeline(name):
+    from minflow_widgets import watch_timeline
+
+    made = job(name, run=False)
+    live = watch_timeline(made)
+    live.start()
+    for _ in range(3):
+        made(np.ones((3, 4), "f"))
+    return live
+
+
+def live_explorer(name):
+    from IPython.display import display
+
+    shown = exploration(name)
+    display(shown)
+    return shown
+
+
+LIVE = {"curve": live_curve, "timeline": live_timeline, "explorer": live_explorer}

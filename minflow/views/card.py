@@ -12,7 +12,7 @@ from textwrap import wrap
 
 from .dot import dot_text
 from .fold import arranged, fold, joined
-from .html import CARD, picture_card
+from .html import CARD, NO_MATH, picture_card
 from .records import GraphRecord, TapeRecord
 from .svg import render_svg
 from .text import clean, graph_text, tape_text
@@ -94,7 +94,7 @@ def card_html(record: CardRecord) -> str:
         parts.append(f'<tr style="background:#ffffff"><td style="{NAME}">{name}</td><td style="{look}">{value}</td></tr>')
     parts.append("</table>")
     parts.append(graph_html(record))
-    return f'<div style="{CARD};border-left:4px solid {RED};padding:8px 12px;text-align:left">{"".join(parts)}</div>'
+    return f'<div {NO_MATH} style="{CARD};border-left:4px solid {RED};padding:8px 12px;text-align:left">{"".join(parts)}</div>'
 
 
 def text_html(text: str) -> str:

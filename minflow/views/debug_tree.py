@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from .html import FAINT, ROW
+from .html import FAINT, NO_MATH, ROW
 from .text import clean
 
 Line = tuple[int, str]
@@ -68,7 +68,7 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
         stack.append("</div></details>")
         stack += [(child, depth + 1) for child in reversed(branch.below if branch.text in PHASES else by_phase(branch.below))]
     rest = f'<div style="{FAINT}">... {len(lines) - MOST} lines more, in the plain text of this output</div>' if len(lines) > MOST else ""
-    return f'<div style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>{"".join(parts)}{rest}</div>'
+    return f'<div {NO_MATH} style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>{"".join(parts)}{rest}</div>'
 
 
 def by_phase(branches: list[Branch]) -> list[Branch]:

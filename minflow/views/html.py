@@ -17,6 +17,7 @@ CARD = (
     "background:#ffffff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;padding:8px;"
     "display:inline-block;max-width:100%;box-sizing:border-box"
 )
+NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
 
@@ -30,7 +31,7 @@ def picture_card(svg: str, alt: str, text: str = "") -> str:
         look = "color:#24292f;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
         pre = f'<pre style="{look}">{escape(text)}</pre>'
         below = f'<details><summary style="cursor:pointer;font-size:12px;color:#57606a">as text</summary>{pre}</details>'
-    return f'<div style="{CARD}">{image}{below}</div>'
+    return f'<div {NO_MATH} style="{CARD}">{image}{below}</div>'
 
 
 def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> dict[str, str]:
@@ -57,7 +58,7 @@ def module_html(record: ModuleRecord) -> str:
         parts += [f'<div style="{FAINT};padding-left:1.1em">{escape(clean(name))} {escape(spec)}</div>' for name, spec in module.own]
         stack.append("</div></details>")
         stack += [(child, level + 1) for child in reversed(module.children)]
-    return f'<div style="{ROW}">{"".join(parts)}</div>'
+    return f'<div {NO_MATH} style="{ROW}">{"".join(parts)}</div>'
 
 
 def fails(module: ModuleRecord) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DTypeError
-from .html import CARD
+from .html import CARD, NO_MATH
 from .png import png
 from .sparkline import shaded, short_number
 from .tensor_card import array_of
@@ -145,4 +145,4 @@ def images_html(record: ImagesRecord) -> str:
     data = base64.b64encode(images_png(record)).decode()
     title = escape(clean(record.title), True)
     image = f'<img alt="{title}" width="{record.width}" style="max-width:100%" src="data:image/png;base64,{data}">'
-    return f'<div style="{CARD}">{image}<div style="font-size:12px">{title}</div></div>'
+    return f'<div {NO_MATH} style="{CARD}">{image}<div style="font-size:12px">{title}</div></div>'

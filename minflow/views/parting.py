@@ -10,7 +10,7 @@ from html import escape
 
 from .card import BOXES, CELL, GREEN, INK, NAME, RED, SIGN, low, small
 from .dot import dot_text
-from .html import CARD, picture_card
+from .html import CARD, NO_MATH, picture_card
 from .records import GraphRecord
 from .svg import render_svg
 from .text import clean
@@ -123,4 +123,4 @@ def parting_html(record: Parting) -> str:
         svg = render_svg(dot_text(small(record.graph), BOXES))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = low(picture_card(svg, f"{record.title}; {why}", parting_text(record)))
-    return f'<div style="{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left">{head}{table}{picture}</div>'
+    return f'<div {NO_MATH} style="{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left">{head}{table}{picture}</div>'

@@ -11,7 +11,7 @@ from html import escape
 
 import numpy as np
 
-from .html import CARD, picture_card
+from .html import CARD, NO_MATH, picture_card
 from .png import data_uri, enlarged, png
 from .sparkline import short_number
 from .tensor_card import TINY, TensorRecord, numbers_line, shown_line
@@ -213,7 +213,7 @@ def tensor_html(record: TensorRecord, always: bool = False) -> str:
     """The card of a tensor; empty for what reads better as text, unless `always`."""
     if record.symbolic:
         line = f"<b>{escape(clean(record.spec))}</b> · {escape(record.about)}"
-        return f'<div style="{CARD};font-size:13px">{line}<br>its numbers are known when the graph runs</div>'
+        return f'<div {NO_MATH} style="{CARD};font-size:13px">{line}<br>its numbers are known when the graph runs</div>'
     if not record.tiles or (record.size <= TINY and not always):
         return ""
     text = record.text if len(record.text) <= LONGEST else record.text[:LONGEST] + "\n... (print it to see all)"

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 const asked = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { chromium } = await import(asked.playwright);
-const report = { values: [], outside: [], console: [], errors: [] };
+const report = { values: [], outside: [], console: [], errors: [], dialogs: [] };
 const browser = await chromium.launch({ executablePath: asked.chromium, args: ['--no-sandbox'] });
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
 page.setDefaultTimeout(20_000);
@@ -15,12 +15,13 @@ page.on('request', (request) => {
   if (!['127.0.0.1', 'localhost', ''].includes(host)) report.outside.push(request.url());
 });
 page.on('console', (message) => { if (message.type() === 'error') report.console.push(message.text()); });
+page.on('dialog', (dialog) => { report.dialogs.push(dialog.message()); dialog.dismiss().catch(() => {}); });
 page.on('pageerror', (error) => report.console.push(String(error)));
 
 const command = (name, args) => page.evaluate(([name, args]) => { window.jupyterapp.commands.execute(name, args); }, [name, args ?? {}]);
 const kernel = () => page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status);
 const opened = async (address = '?reset') => {
-  await page.goto(`${asked.url}/lab/tree/${asked.notebook}${address}`, { waitUntil: 'domcontentloaded' });
+  await page.goto(`${asked.url}/${asked.place ?? 'lab/tree'}/${asked.notebook}${address}`, { waitUntil: 'domcontentloaded' });
   await page.waitForSelector('.jp-NotebookPanel .jp-Cell', { timeout: 60_000 });
 };
 const ready = async () => {

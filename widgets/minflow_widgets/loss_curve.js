@@ -70,7 +70,7 @@ function nearest(xs, x) {
 }
 
 function panel(c, theme, title, members, width, tall, scene) {
-  const old = members.map((s) => scene.before[s.name]).filter(Boolean);
+  const old = members.map((s) => scene.before.get(s.name)).filter(Boolean);
   const log = scene.log && [...members, ...old].some((s) => s.y.some((v) => v > 0));
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
   const [low, high] = limits([...members, ...old].map((s) => s.y), log);
@@ -190,7 +190,7 @@ function render({ model, el }) {
     let before = decode(model.get("before"));
     if (time) { head = head && onTime(head); before = before && onTime(before); }
     const titles = head && head.panels.length ? head.panels : ["loss"], lines = head ? head.series : [];
-    const known = before ? Object.fromEntries(before.series.map((s) => [s.name, s])) : {};
+    const known = new Map(before ? before.series.map((s) => [s.name, s]) : []);   // a name may be that of a property
     const width = Math.max(box.clientWidth || 720, 240), ratio = window.devicePixelRatio || 1;
     const narrow = (row) => width / row.length < 230;
     const rows = (head && head.rows.length ? head.rows : [[0]]).flatMap((row) => (narrow(row) ? row.map((i) => [i]) : [row]));
@@ -201,7 +201,7 @@ function render({ model, el }) {
     const c = canvas.getContext("2d"), theme = isDark(el) ? DARK : LIGHT;
     c.font = "11.5px Helvetica, Arial, sans-serif";
     box.style.color = theme.ink;
-    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], said: [], limits: limits([...lines, ...Object.values(known)].map((s) => s.x)) };
+    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], said: [], limits: limits([...lines, ...known.values()].map((s) => s.x)) };
     areas = [];
     let y = 0;
     for (const row of rows) {

@@ -10,6 +10,8 @@ import json
 
 import numpy as np
 
+from minflow.views.text import clean
+
 POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send
 SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw one
@@ -93,7 +95,7 @@ class Series:
 
     def now(self) -> str:
         """`loss 0.0512`"""
-        return f"{self.name} {number(self.values[-1])}" if self.count else f"{self.name} -"
+        return f"{clean(self.name)} {number(self.values[-1])}" if self.count else f"{clean(self.name)} -"
 
     def label(self) -> str:
         """`loss 0.0512 · lowest 0.048 at 688`"""
@@ -266,7 +268,7 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
         mx, my, window = s.means()
         arrays += [x, y, mx, my]
         entries.append(
-            {"panel": titles.index(s.word), "name": s.name, "label": s.label(), "n": len(x), "m": len(mx), "window": window}
+            {"panel": titles.index(s.word), "name": clean(s.name), "label": s.label(), "n": len(x), "m": len(mx), "window": window}
             | ({"clock": clock} if clock else {})
             | ({"bad": s.bad[0], "warning": s.warning()} if s.bad else {})
         )

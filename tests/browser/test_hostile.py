@@ -1,0 +1,128 @@
+"""Hostile names in a real JupyterLab, in every view of tests/hostile_views.py: nothing runs, nothing is injected.
+
+Two notebooks in one: every output with a harmless name stands before the one with the hostile name, and both must have
+the same elements. Trusted (signed, as if this Lab had made it) and not trusted; live widgets by a kernel.
+"""
+
+import json
+
+import nbformat
+import pytest
+from hostile_views import LIVE, NAMES, VIEWS, bundles, class_name, harmless, word
+from nbformat.sign import NotebookNotary
+from test_curves import act
+from test_lab import TOP, lab, shots_folder, tools  # noqa: F401 - fixtures
+
+from minflow.views import svg as engines
+from minflow.views.text import clean
+
+pytestmark = pytest.mark.browser
+PARTS = [list(VIEWS)[i::3] for i in range(3)]
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+TIMED = {"timeline", "timeline that was live"}
+EVERY_OUTPUT = {"maxNumberOutputs": 100000, "windowingMode": "none"}
+# What each output of a cell has: elements with the names of their attributes. Lab itself makes links of addresses in plain text.
+LOOK = """(() => {
+    const parts = (output) => [...output.querySelectorAll('*')].filter((e) => !e.closest('[data-mime-type="text/plain"] a'))
+        .map((e) => e.localName + ' ' + [...e.attributes].map((a) => a.name).filter((a) => a !== 'open').sort().join(' '));
+    const told = (output) => (output.textContent + [...output.querySelectorAll('[alt], [aria-label], [title]')]
+        .map((e) => ['alt', 'aria-label', 'title'].map((a) => e.getAttribute(a) ?? '').join(' ')).join(' ')).replace(/\\s/g, '');
+    return [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')].map((cell) =>
+        [...cell.querySelectorAll('.jp-OutputArea-output')].map((output) => [parts(output), told(output).slice(0, 40000)]));
+})()"""
+HURT = """(() => {
+    const all = [...document.querySelectorAll('.jp-OutputArea-output *')], images = all.filter((e) => e.localName === 'img');
+    const never = ['script', 'iframe', 'object', 'embed', 'form', 'base', 'link', 'meta'];
+    const ours = all.filter((e) => !e.closest('[data-mime-type="text/plain"]'));
+    return {
+        ran: window.__pwned ?? null,
+        handlers: all.filter((e) => [...e.attributes].some((a) => a.name.startsWith('on'))).length,
+        never: all.filter((e) => never.includes(e.localName)).length,
+        links: ours.filter((e) => e.localName === 'a').map((a) => a.getAttribute('href')),
+        math: all.filter((e) => e.localName.startsWith('mjx-') || e.localName === 'math').length,
+        images: images.length,
+        broken: images.filter((i) => !i.naturalWidth).map((i) => i.src.slice(0, 60)),
+        foreign: all.filter((e) => e.hasAttribute('src') && !e.getAttribute('src').startsWith('data:image/')).length,
+        lost: /Error displaying widget|model not found/i.test(document.querySelector('.jp-Notebook').innerText),
+    };
+})()"""
+LOADED = "[...document.querySelectorAll('.jp-OutputArea-output img')].every((i) => i.complete)"
+UNHURT = {"ran": None, "handlers": 0, "never": 0, "links": [], "math": 0, "broken": [], "foreign": 0, "lost": False}
+
+
+def told_by(text: str, name: str) -> bool:
+    forms = [clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1], clean(name).replace("/", "\\")]
+    return any("".join(form.split())[:5] in text for form in forms)
+
+
+def show_all_outputs(tmp_path):
+    place = tmp_path / "home/settings/@jupyterlab/notebook-extension"
+    place.mkdir(parents=True)
+    (place / "tracker.jupyterlab-settings").write_text(json.dumps(EVERY_OUTPUT))
+
+
+def unhurt(report, expected=UNHURT) -> dict:
+    """Asserts that nothing ran and nothing was fetched; what was counted."""
+    seen = report["values"][0]
+    assert {key: seen[key] for key in expected} == expected
+    assert report["dialogs"] == [] and report["outside"] == [] and report["errors"] == []
+    wrong = [line for line in report["console"] if "404" not in line and "Failed to load resource" not in line]
+    assert wrong == [], wrong
+    return seen
+
+
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
+@pytest.mark.parametrize("part", range(len(PARTS)))
+def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):  # noqa: F811
+    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.by_layout))
+    show_all_outputs(tmp_path)
+    cells = []
+    for what in PARTS[part]:
+        outputs = []
+        for name in NAMES.values():
+            for pair in zip(bundles(what, harmless(name)), bundles(what, name)):
+                outputs += [nbformat.v4.new_output("display_data", data=bundle) for bundle in pair]
+        cells.append(nbformat.v4.new_code_cell(f"# {what}", outputs=outputs, execution_count=1, id=f"cell-{len(cells)}"))
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+    nbformat.validate(notebook)
+    nbformat.write(notebook, lab[1] / "small.ipynb")
+    if trusted:
+        NotebookNotary(data_dir=str(tmp_path / "home/data")).sign(notebook)
+    report = act(lab, shots_folder(tmp_path, f"hostile-{part}-{'trusted' if trusted else 'untrusted'}"), [
+        ["wait", 1500], ["until", LOADED], ["eval", HURT], ["eval", LOOK], ["shot", "1"],
+        ["eval", "window.jupyterapp.shell.currentWidget.model.cells.get(0).trusted"]], seconds=120)  # fmt: skip
+    assert report["values"][2] is trusted
+    assert unhurt(report)["images"] > 50
+    for what, cell, shown in zip(PARTS[part], cells, report["values"][1]):
+        assert len(shown) == len(cell.outputs) >= 2 * len(NAMES), what
+        each = len(shown) // len(NAMES)
+        for k, (key, name) in enumerate(NAMES.items()):
+            outputs = shown[k * each : (k + 1) * each]
+            for (plain, _), (hostile, _) in zip(outputs[::2], outputs[1::2]):
+                if what in TIMED:
+                    assert set(hostile) <= set(plain), (what, key)
+                else:
+                    assert hostile == plain, (what, key)
+            assert any(told_by(text, name) for _, text in outputs[1::2]), (what, key)
+
+
+@pytest.mark.parametrize("what", LIVE)
+def test_live_widgets(lab, tmp_path, what):  # noqa: F811
+    show_all_outputs(tmp_path)
+    lines = ["import sys", f"sys.path.insert(0, {str(TOP / 'tests')!r})", "from hostile_views import LIVE, NAMES, harmless", "kept = []",
+             "for name in NAMES.values():", f"    kept += [LIVE[{what!r}](harmless(name)), LIVE[{what!r}](name)]"]  # fmt: skip
+    cell = nbformat.v4.new_code_cell("\n".join(lines), id="cell-0")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=KERNEL), lab[1] / "small.ipynb")
+    widgets = "document.querySelectorAll('.jp-OutputArea-output :is(canvas, .mfx)').length"
+    report = act(lab, shots_folder(tmp_path, f"hostile-live-{what}"), [
+        ["run"], ["until", f"{widgets} >= {2 * len(NAMES)}"], ["idle"], ["wait", 1500], ["eval", HURT], ["eval", LOOK], ["shot", "1"]],
+        seconds=120)  # fmt: skip
+    unhurt(report)
+    shown = report["values"][1][0]
+    each = len(shown) // len(NAMES)
+    assert len(shown) == each * len(NAMES) and each >= 2
+    for k, (key, name) in enumerate(NAMES.items()):
+        outputs = shown[k * each : (k + 1) * each]
+        for (plain, _), (hostile, _) in zip(outputs[: each // 2], outputs[each // 2 :]):
+            assert hostile == plain, key
+        assert any(told_by(text, name) for _, text in outputs[each // 2 :]), key

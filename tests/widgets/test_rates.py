@@ -1,0 +1,130 @@
+"""What a real kernel sends while live widgets run: at most ten messages a second, and none into a later cell."""
+
+import os
+import queue
+import time
+from pathlib import Path
+
+import pytest
+
+manager = pytest.importorskip("jupyter_client.manager")
+pytest.importorskip("anywidget")
+
+TOP = Path(__file__).parent.parent.parent
+SENT = "comm_open", "comm_msg", "display_data", "update_display_data", "execute_result", "stream", "error", "clear_output"
+SETUP = """
+import time
+import numpy as np
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow_widgets import LossCurve, explore, watch, watch_timeline
+
+def steps(do, rate=1000, seconds=2.0):
+    begun, n = time.perf_counter(), 0
+    while (now := time.perf_counter() - begun) < seconds:
+        if n <= now * rate:
+            do(n)
+            n += 1
+        else:
+            time.sleep(0.0003)
+    print(n)
+
+def job(result, name):
+    def function(x: tp.Numpy.Placeholder((4,))) -> result:
+        return x + x
+    function.__name__ = name
+    return flow.global_function(type="predict")(function)
+
+class Train(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Linear(4, 1)
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.01))
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+x, ones = flow.ones(2, 4), np.ones(4, "f")
+graph, waits, hands = Train(), job(tp.Numpy, "waits"), job(tp.Callback[tp.Numpy], "hands")
+graph(x), waits(ones);
+"""
+LOOPS = {
+    "curve": "with LossCurve() as curve: steps(lambda n: curve.add(n, loss=1 / (n + 1), accuracy=n))",
+    "graph": "with watch(graph) as curve: steps(lambda n: graph(x))",
+    "timeline": "with watch_timeline() as live: steps(lambda n: waits(ones))",
+    "debug": "graph.debug(3); steps(lambda n: None)\nfor size in range(3, 9): graph(flow.ones(size, 4))",
+}
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    environment = {**os.environ, "MINFLOW_LIVE": "1", "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
+    km, kc = manager.start_new_kernel(kernel_name="python3", env=environment)
+    try:
+        assert told(kc, SETUP) == []
+        yield kc
+    finally:
+        kc.stop_channels()
+        km.shutdown_kernel(now=True)
+
+
+def messages(kc, code, after=0.0):
+    """All that a cell sends: (seconds, type, content, whose cell it names). after: seconds to listen on."""
+    asked, found, end = kc.execute(code), [], None
+    while end is None or time.monotonic() < end:
+        try:
+            message = kc.get_iopub_msg(timeout=60 if end is None else max(end - time.monotonic(), 0.001))
+        except queue.Empty:
+            break
+        mine = message["parent_header"].get("msg_id") == asked
+        found.append((time.monotonic(), message["msg_type"], message["content"], mine))
+        if mine and message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+            end = time.monotonic() + after
+    return found
+
+
+def told(kc, code, after=0.0):
+    """(seconds, type, content, mine) of what a page would show or hand to a widget."""
+    found = [m for m in messages(kc, code, after) if m[1] in SENT]
+    errors = [m[2] for m in found if m[1] == "error"]
+    assert errors == [], errors
+    return found
+
+
+@pytest.mark.parametrize("what", LOOPS)
+def test_a_thousand_steps_a_second_few_messages(kernel, what):
+    found = told(kernel, LOOPS[what], after=0.5)
+    times = [t for t, kind, content, _ in found if kind in ("comm_msg", "update_display_data")]
+    steps = int("".join(c["text"] for _, kind, c, _ in found if kind == "stream").split()[0])
+    assert steps > 600, "the loop was not as fast as it was to be"
+    assert len(times) >= (1 if what == "debug" else 10), "nothing moved"
+    # Two seconds: twenty updates, and what ends it (a last value, the picture in its place).
+    assert len(times) <= 26, f"{len(times)} messages in 2 seconds"
+    for i, t in enumerate(times):
+        assert len([u for u in times[i:] if u < t + 1.0]) <= 13
+    assert all(mine for *_, mine in found)
+
+
+@pytest.mark.parametrize(("begin", "end"), [
+    ("run = flow.start(hands, [(ones,)] * 100_000); curve = watch(run)", "run.stop()"),
+    ("run = flow.start(hands, [(ones,)] * 100_000); live = watch_timeline(run)", "run.stop()"),
+    ("""import threading
+def train():
+    with LossCurve() as curve:
+        for n in range(1500):
+            curve.add(n, loss=1.0)
+            time.sleep(0.001)
+thread = threading.Thread(target=train); thread.start()""", "thread.join()"),
+], ids=["run", "lanes", "thread"])  # fmt: skip
+def test_no_output_in_a_later_cell(kernel, begin, end):
+    shown = told(kernel, begin, after=0.3)
+    assert [kind for _, kind, _, _ in shown if kind == "display_data"] != [] or "thread" in begin
+    while_it_runs = told(kernel, "time.sleep(1)", after=0.2)
+    last = told(kernel, end, after=1.5)
+    for _, kind, content, _ in while_it_runs + last:
+        assert kind in ("comm_msg", "comm_close", "update_display_data"), (kind, content)
+        if kind == "update_display_data":
+            assert content["transient"]["display_id"]
+    assert len([1 for _, kind, _, _ in while_it_runs if kind == "comm_msg"]) <= 15

@@ -33,7 +33,7 @@ LOOK = """(() => {
 HURT = """(() => {
     const all = [...document.querySelectorAll('.jp-OutputArea-output *')], images = all.filter((e) => e.localName === 'img');
     const never = ['script', 'iframe', 'object', 'embed', 'form', 'base', 'link', 'meta'];
-    const ours = all.filter((e) => !e.closest('[data-mime-type="text/plain"]'));
+    const ours = all.filter((e) => !e.closest('[data-mime-type="text/plain"], [data-mime-type^="application/vnd.jupyter"]'));
     return {
         ran: window.__pwned ?? null,
         handlers: all.filter((e) => [...e.attributes].some((a) => a.name.startsWith('on'))).length,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from minflow.views.text import clean
 
-ENDED: deque = deque()  # widgets of the curves that have ended last
+ENDED: deque = deque()  # widgets that have ended last, which still live
 
 
 def choose():
@@ -128,9 +128,14 @@ class Widget:
         # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
         self.widget.data = curve.encode()
         self.handle.update(curve.bundle(), raw=True)
-        ENDED.append(self.widget)
-        if len(ENDED) > 8:
-            ENDED.popleft().close()
+        retire(self.widget)
+
+
+def retire(widget) -> None:
+    """Close it some widgets later: a page that was loaded again meanwhile has nothing else to show."""
+    ENDED.append(widget)
+    if len(ENDED) > 8:
+        ENDED.popleft().close()
 
 
 class Still:

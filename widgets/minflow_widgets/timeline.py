@@ -267,5 +267,6 @@ class Widget:
         self.widget.data = timeline.encode()
 
     def finish(self, timeline: LiveTimeline) -> None:
+        self.widget.data = timeline.encode()
         self.handle.update(timeline._repr_mimebundle_(), raw=True)
-        self.widget.close()
+        frontends.retire(self.widget)

@@ -86,7 +86,8 @@ def test_a_graph_is_watched(lab, tmp_path):  # noqa: F811
         ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
         ["click", "button:text('log y')"], ["wait", 300], ["shot", "log"], ["click", "button:text('time x')"], ["wait", 300],
         ["shot", "time"], ["eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"],
-        ["until", f"/step [1-9][0-9]/.test({STATUS})"], ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT],
+        ["until", f"/step [1-9][0-9]/.test({STATUS})"],
+        ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT],
         ["save"], ["reopen"], ["see", ".jp-OutputArea-output img"], ["shot", "again"], ["eval", LEFT]])
     before, buttons, box, ink, hovered, pressed, box_later, later, left, again = report["values"]
     assert "of 300" in before and "steps/s" in before and "left" in before and "loss" in before and "lowest" in before

@@ -85,7 +85,7 @@ const walk = async (prefix) => {
 
 try {
   const start = Date.now();
-  await page.goto(`${asked.url}/lab/tree/${asked.notebook}?reset`, { waitUntil: 'domcontentloaded' });
+  await page.goto(`${asked.url}/${asked.place ?? 'lab/tree'}/${asked.notebook}?reset`, { waitUntil: 'domcontentloaded' });
   await opened();
   report.openSeconds = (Date.now() - start) / 1000;
   await shoot('opened');
@@ -121,7 +121,7 @@ try {
   // A saved notebook, opened again in a fresh page, still shows its pictures. The kernel is another one then.
   await page.evaluate(() => window.jupyterapp.commands.execute('docmanager:save'));
   await page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown());
-  await page.goto(`${asked.url}/lab/tree/${asked.notebook}?reset`, { waitUntil: 'domcontentloaded' });
+  await page.goto(`${asked.url}/${asked.place ?? 'lab/tree'}/${asked.notebook}?reset`, { waitUntil: 'domcontentloaded' });
   await page.waitForSelector('.jp-NotebookPanel .jp-Cell', { timeout: 60_000 });
   await page.waitForTimeout(4000);
   await walk('again');

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_lab import CHROMIUM, NODE, PLAYWRIGHT, lab, shots_folder, tools, write  # noqa: F401 - fixtures
+from test_lab import CHROMIUM, NODE, PLACE, PLAYWRIGHT, lab, shots_folder, tools, write  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.browser
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 def act(lab, shots, actions, seconds=45):  # noqa: F811
     """Open small.ipynb and do the actions (see actions.mjs); the report."""
     shots.mkdir(parents=True, exist_ok=True)
-    asked = {"url": lab[0], "notebook": "small.ipynb", "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
+    asked = {"url": lab[0], "place": PLACE, "notebook": "small.ipynb", "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
              "shots": str(shots), "seconds": seconds, "actions": actions}
     (shots / "asked.json").write_text(json.dumps(asked))
     done = subprocess.run([NODE, str(Path(__file__).with_name("actions.mjs")), str(shots / "asked.json")],

@@ -22,6 +22,8 @@ TOP = Path(__file__).parent.parent.parent
 PLAYWRIGHT = TOP / ".tools/browser/node_modules/playwright-core/index.mjs"
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 NODE = shutil.which("node")
+NOTEBOOK = os.environ.get("MINFLOW_FRONT") == "notebook"  # Notebook 7 instead of JupyterLab; see matrix.py
+PLACE = "notebooks" if NOTEBOOK else "lab/tree"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,9 +50,9 @@ def lab(tmp_path):
                     "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])}
     log = (tmp_path / "lab.log").open("w")
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
+        [sys.executable, "-m", "notebook" if NOTEBOOK else "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
          "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}",
-         "--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=true"],
+         "--ServerApp.port_retries=0", f"--{'JupyterNotebookApp' if NOTEBOOK else 'LabApp'}.expose_app_in_browser=true"],
         env=environment, stdout=log, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -77,7 +79,7 @@ def lab(tmp_path):
 def drive(lab, notebook, shots, seconds=240):
     """Run all cells of `notebook` in the browser; returns the driver's report."""
     shots.mkdir(parents=True, exist_ok=True)
-    asked = {"url": lab[0], "notebook": notebook, "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
+    asked = {"url": lab[0], "place": PLACE, "notebook": notebook, "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
              "shots": str(shots), "seconds": seconds}
     done = subprocess.run([NODE, str(Path(__file__).with_name("driver.mjs")), json.dumps(asked)],
                           capture_output=True, text=True, timeout=seconds + 300)

@@ -12,6 +12,7 @@ const svgNode = (name, attributes, text) => {
 };
 const html = (name, attributes = {}, text) => {
   const node = document.createElement(name);
+  if (name === 'input' || name === 'button') node.dataset.lmSuppressShortcuts = 'true';   // on what has the focus: Notebook 7
   for (const key in attributes) node.setAttribute(key, attributes[key]);
   if (text !== undefined) node.textContent = text;
   return node;
@@ -50,7 +51,7 @@ function drawPicture(view) {
   }
   for (const [x, words] of view.heads) svg.append(svgNode('text', { x, y: 17, 'font-weight': 'bold', fill: '#24292f' }, words));
   for (const [id, kind, y, h, level, open, words, boxes] of view.rows) {
-    const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
+    const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, 'data-lm-suppress-shortcuts': 'true', role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
     if (open >= 0) row.setAttribute('aria-expanded', open === 1);
     for (const box of boxes) drawBox(row, kind, y, h, box);
     svg.append(row);

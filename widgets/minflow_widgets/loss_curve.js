@@ -62,7 +62,7 @@ function limits(arrays, log) {
   return log ? [low / 2, high * 2] : [low - room, high + room];
 }
 
-// The point of a line that is nearest to x.
+// The point nearest to x.
 function nearest(xs, x) {
   let low = 0, high = xs.length - 1;
   while (high - low > 1) { const middle = (low + high) >> 1; if (xs[middle] <= x) low = middle; else high = middle; }
@@ -138,7 +138,7 @@ function panel(c, theme, title, members, width, tall, scene) {
     }
   });
   if (scene.at === null) return;
-  rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);   // the values under the pointer
+  rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);
   const said = members.filter((s) => s.n).map((s) => {
     const i = nearest(s.x, scene.at);
     if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], theme.lines[members.indexOf(s) % 4], 3.5);
@@ -156,7 +156,7 @@ function isDark(el) {
   const flag = document.body.dataset.jpThemeLight;
   if (flag) return flag === "false";
   const [r, g, b] = (getComputedStyle(el).color.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
-  return r + g + b > 384; // light text: the page is dark
+  return r + g + b > 384; // light text: a dark page
 }
 
 function render({ model, el }) {
@@ -171,6 +171,7 @@ function render({ model, el }) {
     return made;
   };
   const logs = button("log y"), times = button("time x"), pause = button("pause"), stop = button("stop");
+  canvas.dataset.lmSuppressShortcuts = "true"; // Notebook 7 takes arrows
   canvas.setAttribute("role", "img"); canvas.tabIndex = 0; values.setAttribute("aria-live", "polite");
   bar.append(status, note, pause, stop, logs, times);
   box.append(bar, canvas, values);
@@ -190,7 +191,7 @@ function render({ model, el }) {
     let before = decode(model.get("before"));
     if (time) { head = head && onTime(head); before = before && onTime(before); }
     const titles = head && head.panels.length ? head.panels : ["loss"], lines = head ? head.series : [];
-    const known = new Map(before ? before.series.map((s) => [s.name, s]) : []);   // a name may be that of a property
+    const known = new Map(before ? before.series.map((s) => [s.name, s]) : []);  // not {}: names
     const width = Math.max(box.clientWidth || 720, 240), ratio = window.devicePixelRatio || 1;
     const narrow = (row) => width / row.length < 230;
     const rows = (head && head.rows.length ? head.rows : [[0]]).flatMap((row) => (narrow(row) ? row.map((i) => [i]) : [row]));

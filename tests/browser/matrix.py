@@ -1,0 +1,109 @@
+"""The tests of widgets and views in other front ends: `python tests/browser/matrix.py --scratch FOLDER`.
+
+Builds a virtual environment for each row of FRONTS in the scratch folder (used again if it is there), runs the tests
+of tests/widgets and tests/browser in it, through a browser, and writes docs/front-ends.md. Not part of pytest or .ci/run:
+it fetches some hundred MB and takes half an hour.
+"""
+
+import argparse
+import datetime
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+TOP = Path(__file__).parent.parent.parent
+FRONTS = {  # name -> (packages, MINFLOW_FRONT, whose versions are told)
+    "JupyterLab 4.4, ipykernel 6": (["jupyterlab==4.4.*", "ipykernel<7"], "lab", "jupyterlab"),
+    "JupyterLab, ipykernel 7": (["jupyterlab", "ipykernel>=7"], "lab", "jupyterlab"),
+    "Notebook 7, ipykernel 7": (["notebook>=7", "ipykernel>=7"], "notebook", "notebook"),
+}
+TESTS = {  # column -> files
+    "Python side": ["tests/widgets"],
+    "curves": ["tests/browser/test_curves.py"],
+    "timeline": ["tests/browser/test_timeline_lab.py"],
+    "explorer": ["tests/browser/test_explorer_lab.py"],
+    "cards, trees": ["tests/browser/test_cards.py"],
+    "tensors, figures": ["tests/browser/test_tensors.py"],
+    "hostile names": ["tests/browser/test_hostile.py"],
+    "untrusted, themes, reload": ["tests/browser/test_states.py"],
+}
+TOLD = "ipykernel", "ipywidgets", "anywidget"
+HEAD = """# Front ends
+
+Where the live widgets and the pictures were tested, by `tests/browser/matrix.py`: each test opens a notebook in that front
+end in a headless Chromium, runs it, and asserts on what is drawn. A cell tells how many tests passed, of how many that ran.
+
+"""
+
+
+def packages() -> list[str]:
+    """What minflow and its tests need, without a front end."""
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    needed = project["project"]["dependencies"] + project["dependency-groups"]["test"]
+    return [name for name in needed if not name.startswith(("jupyterlab", "numba"))]
+
+
+def environment(folder: Path, wanted: list[str]) -> Path:
+    """The Python of a virtual environment that has these packages."""
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages(), *wanted], check=True)
+    return python
+
+
+def version(python: Path, package: str) -> str:
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def tested(python: Path, front: str, files: list[str], report: Path) -> tuple[str, list[str]]:
+    """(cell of the table, names of the tests that failed)."""
+    report.unlink(missing_ok=True)
+    inside = {"MINFLOW_FRONT": front, "MINFLOW_BROWSER": "required", "MINFLOW_SHOTS": str(report.with_suffix("")),
+              "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
+    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "browser or not browser", f"--junitxml={report}", *files],
+                   cwd=TOP, env={**os.environ, **inside})  # fmt: skip
+    if not report.exists():
+        return "did not run", files
+    cases = list(ET.parse(report).iter("testcase"))
+    ran = [case for case in cases if case.find("skipped") is None]
+    failed = [case.get("name", "?") for case in ran if case.find("failure") is not None or case.find("error") is not None]
+    return f"{len(ran) - len(failed)} of {len(ran)}" + (" **failed**" if failed else ""), failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--scratch", type=Path, required=True, help="a folder for the environments")
+    parser.add_argument("--only", help="the front ends whose name has this in it; the table is printed, not written")
+    asked = parser.parse_args()
+    asked.scratch.mkdir(parents=True, exist_ok=True)
+    rows, notes = [], []
+    for name, (wanted, front, package) in FRONTS.items():
+        if asked.only and asked.only not in name:
+            continue
+        folder = asked.scratch.resolve() / "".join(c if c.isalnum() else "-" for c in name)
+        python = environment(folder, wanted)
+        told = [f"{name.split(',')[0].split(' ')[0]} {version(python, package)}", *[f"{p} {version(python, p)}" for p in TOLD]]
+        cells = []
+        for column, files in TESTS.items():
+            cell, failed = tested(python, front, files, folder / f"{column.split(',')[0].replace(' ', '-')}.xml")
+            cells.append(cell)
+            notes += [f"- {name}: `{test}` failed" for test in failed]
+        rows.append([", ".join(told), *cells])
+    lines = ["| front end | " + " | ".join(TESTS) + " |", "|---" * (len(TESTS) + 1) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines += ["", f"Date: {datetime.date.today().isoformat()}, Python {sys.version_info.major}.{sys.version_info.minor}."]
+    text = HEAD + "\n".join(lines + (["", *notes] if notes else [])) + "\n"
+    print(text)
+    if not asked.only:
+        (TOP / "docs/front-ends.md").write_text(text, encoding="utf-8")
+    return 1 if notes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -80,13 +80,13 @@ def test_a_graph_is_watched(lab, tmp_path):  # noqa: F811
     write(lab[1], GRAPH, LOOP)
     shots = shots_folder(tmp_path, "curve-graph")
     report = act(lab, shots, [
-        ["run"], ["until", f"{INK} > 2000 && /step [5-9]/.test({STATUS})"],
+        ["run"], ["until", f"{INK} > 2000 && /step ([5-9]|[1-9][0-9]+) of/.test({STATUS})"],
         ["eval", STATUS], ["eval", BUTTONS], ["eval", BOX], ["eval", INK], ["see", "canvas"], ["shot", "live"],
         ["hover", ".jp-OutputArea canvas", 120, 120], ["wait", 200], ["shot", "hover"],
         ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
         ["click", "button:text('log y')"], ["wait", 300], ["shot", "log"], ["click", "button:text('time x')"], ["wait", 300],
         ["shot", "time"], ["eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"],
-        ["until", f"/step [1-9][0-9]/.test({STATUS})"],
+        ["until", f"/step [12][0-9][0-9] of/.test({STATUS})"],
         ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT],
         ["save"], ["reopen"], ["see", ".jp-OutputArea-output img"], ["shot", "again"], ["eval", LEFT]])
     before, buttons, box, ink, hovered, pressed, box_later, later, left, again = report["values"]

@@ -154,6 +154,47 @@ def drawn(name: str, engine: str) -> tuple[list, list[str]]:
     return [elements for elements, _ in found], [text for _, text in found]
 
 
+@pytest.mark.parametrize("what", VIEWS)
+def test_texts_of_pictures_can_be_read(what):
+    """At least 11 px, and 4.5 to 1 against the card or against a light box; what is set smaller or fainter is found here."""
+    for bundle in bundles(what, "conv1"):
+        for picture_ in in_html(bundle.get("text/html", ""))[1]:
+            assert list(texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0)) or what == "tensor"
+            for text, fill, size, unit in texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0):
+                assert contrast(fill, "#ffffff") >= 4.5 or fill in LIGHT, (text, fill)
+                assert size * unit >= 10.9, (text, size)
+
+
+LIGHT = {"#fff", "#ffffff", "white"}  # on a dark tile
+NAMED = {"black": "#000000", "white": "#ffffff"}
+
+
+def texts_of(element, fill, size, unit):
+    """(text, colour, font size, pixels of one unit) of all texts; without a size Graphviz means 14."""
+    fill, size = element.get("fill", fill), element.get("font-size", size)
+    if element.tag.endswith("}svg") and "pt" in element.get("width", ""):
+        unit = 4 / 3  # a point
+    size = float(str(size).removesuffix("px"))
+    if (element.text or "").strip() and element.tag.endswith(("}text", "}tspan")):
+        yield element.text, fill, size, unit
+    for child in element:
+        yield from texts_of(child, fill, size, unit)
+
+
+def contrast(a: str, b: str) -> float:
+    """Of two colours, 1 to 21; WCAG 2.1."""
+
+    def light(color):
+        color = NAMED.get(color, color)
+        assert re.fullmatch("#([0-9a-f]{3}|[0-9a-f]{6})", color), color
+        parts = [int(c * 2, 16) for c in color[1:]] if len(color) == 4 else [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+        linear = [x / 255 / 12.92 if x / 255 <= 0.03928 else ((x / 255 + 0.055) / 1.055) ** 2.4 for x in parts]
+        return sum(x * share for x, share in zip(linear, (0.2126, 0.7152, 0.0722)))
+
+    low, high = sorted([light(a), light(b)])
+    return (high + 0.05) / (low + 0.05)
+
+
 def test_the_judge_finds_what_it_looks_for():
     """Each of these is what a view that does not escape would give."""
     for html in ["<script>x</script>", '<img src="x">', '<b onclick="x">b</b>', '<a href="javascript:x">a</a>', "<b>", "<!-- -->", "</div>",

@@ -9,7 +9,8 @@ import types
 import numpy as np
 import pytest
 
-from minflow_widgets import LossCurve, frontends, previous
+from minflow.core.errors import DTypeError, MinflowError
+from minflow_widgets import LossCurve, frontends, loss_curve, previous
 from minflow_widgets.loss_curve import duration
 from minflow_widgets.series import POINTS, Series, Summed, Thinned, encode, rows
 
@@ -185,3 +186,57 @@ def test_buttons_reach_the_run(front):
     assert done == ["pause", "resume", "stop"] and (curve.log, curve.x) == (False, "time")
     curve.finish()
     widget.close()
+
+
+def timed(front, monkeypatch, steps, each, **options):
+    """A curve whose step k was added k * each seconds after its start."""
+    now = [100.0]
+    monkeypatch.setattr(loss_curve, "clock", lambda: now[0])
+    curve = LossCurve(**options)
+    curve._front = front  # no pump
+    curve._started = 100.0
+    curve._pump = types.SimpleNamespace(wake=lambda: None, stop=lambda: None)
+    for step in steps:
+        now[0] += each
+        curve.put(step, {"loss": 1.0})
+    return curve
+
+
+@pytest.mark.parametrize("steps, each, total, status", [
+    (range(100, 10100, 100), 0.1, 20000, "step 10,000 of 20,000 · 1000 steps/s · 10 s · 10 s left"),  # told every 100th
+    (range(1001, 1101), 0.1, 2000, "step 1100 of 2000 · 10 steps/s · 10 s · 90 s left"),  # goes on from a checkpoint
+    (range(1001, 1004), 0.5, 2000, "step 1003 of 2000 · 2 steps/s · 2 s · 8 min 18 s left"),
+    (range(1, 6), 30.0, 10, "step 5 of 10 · 0.033 steps/s · 2 min 30 s · 2 min 30 s left"),  # slow: not 0 steps/s
+])  # fmt: skip
+def test_rate_and_time_left_are_those_of_steps_not_of_values(front, monkeypatch, steps, each, total, status):
+    assert timed(front, monkeypatch, steps, each, total=total)._status() == status
+
+
+@pytest.mark.parametrize("values", [[1e308, -1e308], [0.0, 5e-324], [5e-324, 1e-323], [1.7e308] * 3, [-1e-310, 1e-310]])
+@pytest.mark.parametrize("log", [False, True])
+def test_the_largest_and_the_least_numbers_have_a_picture(values, log):
+    curve = LossCurve(log=log)
+    curve._finished = True
+    for value in values:
+        curve.add(loss=value)
+    assert "<svg" in curve.svg() and "nan" not in curve.svg() and json.dumps(header(curve.encode()), allow_nan=False)
+
+
+def test_what_is_no_step_or_no_float_is_said(front):
+    curve = LossCurve()
+    with pytest.raises(DTypeError, match="a step is a finite number\n  step  nan"):
+        curve.add(float("nan"), loss=1.0)
+    with pytest.raises(DTypeError, match="loss must be one number, got int that no float can hold"):
+        curve.add(loss=10**400)
+    with pytest.raises(MinflowError, match="total is a number of steps\n  got  inf"):
+        LossCurve(total=float("inf"))
+    assert curve.data == {}
+
+
+def test_epochs_that_are_many_or_none_cost_nothing():
+    curve = LossCurve(epoch=0.001)
+    curve._finished = True
+    curve.add(-3, loss=1.0)
+    assert curve.marks() == []
+    curve.add(1e12, loss=1.0)
+    assert 20 <= len(curve.marks()) <= 41

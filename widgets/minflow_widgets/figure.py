@@ -22,12 +22,13 @@ COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
 INK, FAINT, RED, CARD = "#24292f", "#d0d7de", "#b42318", "#ffffff"
 OLD, MARK = "#a3abb3", "#57606a"  # the previous run; the ends of epochs
+TINY, HUGE = 1e-300, 1e300  # of a scale: differences and quotients of what it shows are floats too
 BAR, STRIP, DOTS = 22, 130, 24  # height of the status and of a row of strips; up to how many values are drawn as dots too
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """About `count` round numbers within low..high."""
-    if not high > low:
+    if not high - low > TINY:
         return [low]
     rough = (high - low) / count
     scale = 10.0 ** math.floor(math.log10(rough))
@@ -40,10 +41,11 @@ def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
     """The least and greatest finite number, apart by something where they are equal."""
     numbers = np.concatenate([np.empty(0), *arrays])
     numbers = numbers[np.isfinite(numbers)]
-    low, high = (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 1.0)
-    if high > low:
+    low, high = (max(float(numbers.min()), -HUGE), min(float(numbers.max()), HUGE)) if numbers.size else (0.0, 1.0)
+    if high - low > TINY:
         return low, high
-    room = abs(low) * 0.1 or 1.0
+    room = abs(low) * 0.1
+    room = room if room > TINY else 1.0
     return low - room, high + room
 
 
@@ -177,6 +179,7 @@ def scale(low: float, high: float, log: bool, count: int) -> list[tuple[float, s
     """Where lines across the plot stand, and what they say. Under log, low and high are exponents of ten."""
     if not log:
         return [(y, number(y)) for y in ticks(low, high, count)]
+    low, high = max(low, -300.0), min(high, 300.0)  # beyond, ten to that power is no float
     powers = [y for y in ticks(low, high, count) if y == round(y)]
     if len(powers) > 1:
         return [(y, number(10.0**y)) for y in powers]

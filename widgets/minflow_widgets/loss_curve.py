@@ -69,10 +69,16 @@ class LossCurve:
 
         So `curve.add(loss=loss)` in each step and `curve.add(val_loss=...)` now and then stand at the same x.
         A value is anything that `float()` takes: a number, a 0-d array, a one-element Tensor. NaN and infinity are
-        kept, drawn as a gap, and their first step is marked. Raises DTypeError for anything else.
+        kept, drawn as a gap, and their first step is marked. Raises DTypeError for anything else, and for a step that
+        is not finite.
         """
         numbers = {name: as_number(name, value) for name, value in values.items()}
-        self.put(None if step is None else as_number("step", step), numbers)
+        at = None if step is None else as_number("step", step)
+        if at is not None and at - at != 0.0:
+            from minflow.core.errors import DTypeError
+
+            raise DTypeError("LossCurve.add: a step is a finite number", values={"step": str(at)}, hint="curve.add(step, loss=...)")
+        self.put(at, numbers)
 
     def put(self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None) -> None:
         """`add` for numbers that are floats already, at the `time.perf_counter` `when`; `zero` is where its series began."""
@@ -205,8 +211,8 @@ class LossCurve:
         marks = list(self._marks)
         longest = self._longest()
         if self._epoch and longest is not None:
-            ends = np.arange(1, int(longest.steps[-1] / self._epoch) + 1)
-            ends = ends[:: 1 + len(ends) // MARKS]
+            count = max(int(longest.steps[-1] / self._epoch), 0)
+            ends = np.arange(1, count + 1, 1 + count // MARKS)
             when = np.interp(ends * self._epoch, longest.steps, longest.seconds) if len(ends) else ends
             marks += [(float(k * self._epoch), float(t), str(k)) for k, t in zip(ends.tolist(), when)]
         return marks[:: 1 + len(marks) // (MARKS + 1)]
@@ -236,18 +242,20 @@ class LossCurve:
         longest = self._longest()
         if longest is None:
             return ""
-        step, seconds = longest.steps[-1], longest.seconds
+        step, steps, seconds, n = longest.steps[-1], longest.steps, longest.seconds, longest.count
         spent = (self._ended or clock()) - self._started
-        rate = longest.count / max(spent, 1e-9)
+        # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run before.
+        each = (step - steps[0]) / (n - 1) if n > 1 and step > steps[0] else 1.0
+        rate = n * each / max(spent, 1e-9)
         if not self._finished:  # what it is now, where the run is long enough to tell
             first = int(np.searchsorted(seconds, seconds[-1] - RECENT))
             if seconds[-1] - seconds[first] > RECENT / 2:
-                rate = (longest.count - 1 - first) / (seconds[-1] - seconds[first])
+                went = step - steps[first] if step > steps[first] else (n - 1 - first) * each
+                rate = went / (seconds[-1] - seconds[first])
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
-        parts += [f"{number(round(rate, 1))} steps/s", duration(spent)]
-        if self.total and not self._finished and step > 0:
-            each = longest.count / step if step > 0 else 1.0
-            parts.append(f"{duration(max(self.total - step, 0) * each / max(rate, 1e-9))} left")
+        parts += [f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s", duration(spent)]
+        if self.total and not self._finished and rate > 0:
+            parts.append(f"{duration(max(self.total - step, 0) / rate)} left")
         state = getattr(self.control, "state", "running")
         return " · ".join(parts + ([state] if state == "paused" else []))
 
@@ -301,7 +309,7 @@ def check_options(total, epoch, x) -> None:
     if x not in AXES:
         raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)}, hint='x="step" or x="time"')
     for name, value in (("total", total), ("epoch", epoch)):
-        if value is not None and not (isinstance(value, int | float) and value > 0):
+        if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
             raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
 
 
@@ -317,13 +325,14 @@ def as_number(name: str, value) -> float:
     """`float(value)`, or an error that says what was given."""
     try:
         return float(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         from minflow.core.errors import DTypeError, MinflowError
 
         if isinstance(error, MinflowError) and "shape" not in dir(value):
             raise
         shape = getattr(value, "shape", None)
         given = f"shape {tuple(shape)}" if shape is not None else type(value).__name__
+        given += " that no float can hold" if isinstance(error, OverflowError) else ""
         raise DTypeError(
             f"LossCurve.add: {name} must be one number, got {given}",
             hint=f"curve.add(step, {name}=value.mean())" if shape is not None else "a float, or a tensor with one element",

@@ -142,7 +142,7 @@ def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
     if not high > low or not np.isfinite(high - low):
         return (), low, high
     bins = int(high - low) + 1 if numbers.dtype.kind != "f" and high - low < BINS else BINS
-    scaled = (some - low) * (min(bins, BINS) / (high - low + (bins < BINS)))
+    scaled = (some - low) / (high - low + (bins < BINS)) * min(bins, BINS)  # high - low may be 1e-310
     found = np.bincount(np.clip(scaled, 0, bins - 1).astype(np.int64), minlength=bins)
     return tuple(found.tolist()), low, high
 

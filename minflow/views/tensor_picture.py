@@ -88,7 +88,9 @@ def tensor_svg(record: TensorRecord) -> str:
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
     with_numbers = len(cells) == 1 and cells[0].shape[1] <= 8 and cells[0].shape[0] <= 12 and not shown_line(record)
-    if with_numbers:
+    if not cells:
+        parts, width, height = [], 0, 0
+    elif with_numbers:
         parts, width, height = written(record, cells[0], low, high, diverging)
     else:
         parts, width, height = mosaic(record, cells, low, high, diverging)
@@ -187,8 +189,10 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
     """The colour scale with the numbers at its ends, and over it how often each occurs, at the right of the cells."""
     if not high > low or record.true is not None:
         return ""
-    strip = data_uri(png(np.arange(LEVELS, dtype=np.uint8)[None], palette(diverging)))
     counts, first, last = record.histogram
+    if not counts:  # from -1e308 to 1e308: no float tells how far that is
+        return ""
+    strip = data_uri(png(np.arange(LEVELS, dtype=np.uint8)[None], palette(diverging)))
     wide, base = 150, TOP + 62
     most = max(counts)
     start, end = x + (first - low) / (high - low) * wide, x + (last - low) / (high - low) * wide

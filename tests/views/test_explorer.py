@@ -311,7 +311,8 @@ def test_asks_that_make_no_sense_change_nothing():
     exploration = Exploration(graph_subject(small()[0]))
     before = exploration.picture()
     asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select", "id": "x"}, {"do": 3},
-            {"do": "__init__"}, {"do": "stage", "to": 99}, {"do": "step", "to": 1}, {"do": "go", "id": None}]  # fmt: skip
+            {"do": "__init__"}, {"do": "stage", "to": 99}, {"do": "step", "to": 1}, {"do": "go", "id": None},
+            {"do": "stage", "to": float("inf")}, {"do": "select", "id": 0, "column": float("inf")}]  # fmt: skip
     for ask in [*asks, {"do": "toggle", "id": 0, "stage": 0}]:
         assert exploration.act(ask) is False
     assert exploration.picture() == before

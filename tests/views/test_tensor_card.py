@@ -14,7 +14,9 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
+from minflow.nn.graph.summary import summary_of
 from minflow.views.png import png
+from minflow.views.show import picture
 from minflow.views.sparkline import curve_line, shaded, sparkline, table
 from minflow.views.tensor_card import SIDE, TINY, array_record, numbers_line, shown_line, tensor_record, tensor_text
 from minflow.views.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
@@ -206,3 +208,20 @@ def test_sparklines():
 
 def test_tables_line_up():
     assert table(["name", "n"], [["a", "10"], ["bcdef", "9"]], right=[1]) == ["name    n", "---------", "a      10", "bcdef   9"]
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e-310), (0.0, 5e-324), (-1e308, 1e308), (1e200, 1e200)])
+def test_numbers_that_are_nearly_none_or_too_far_apart_have_a_card(ends):
+    x = flow.tensor(np.array(ends * 20))
+    bundle = x._repr_mimebundle_()
+    assert "text/html" in bundle and "no picture" not in bundle["text/plain"]
+    counts = tensor_record(x).histogram[0]
+    assert counts == () or (counts[0], counts[-1], sum(counts)) == (20, 20, 40)
+    found = summary_of(x.array)
+    assert sum(found.counts) == 40 and found.counts[0] in (20, 40)
+
+
+def test_a_tensor_without_numbers_can_be_drawn(tmp_path):
+    view = picture(flow.zeros(0, 3), numbers=True)
+    assert "no numbers" in view.svg
+    view.save(tmp_path / "empty.svg")

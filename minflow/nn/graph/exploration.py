@@ -64,7 +64,7 @@ class Exploration:
             try:
                 method = getattr(self, f"do_{ask['do']}", None) if str(ask.get("do", "")).isidentifier() else None
                 return bool(method and method(ask))
-            except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+            except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
                 return False  # an ask of a picture that is no longer shown
 
     def item(self, ask: dict) -> Item:

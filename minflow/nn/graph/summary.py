@@ -56,7 +56,7 @@ def summary_of(array: np.ndarray) -> Summary:
         step = -(-wide.size // SAMPLE)
         some = wide[::step].astype(np.float64)
         if high > low and np.isfinite(high - low):
-            bins = np.minimum(((some - low) * (BINS / (high - low))).astype(np.int64), BINS - 1)
+            bins = np.minimum(((some - low) / (high - low) * BINS).astype(np.int64), BINS - 1)  # high - low may be 1e-310
             counts = tuple(np.bincount(bins, minlength=BINS).tolist())
         else:
             counts = (some.size,)

@@ -1,10 +1,16 @@
 """What holds for every test and every notebook: the environment, which kernels of notebooks inherit."""
 
 import os
+import signal
 
 # Before numpy is loaded. One BLAS thread: the same sums on every machine. No live curves: nobody looks.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["MINFLOW_LIVE"] = "0"
+
+# A shell starts what runs in the background (`pytest &`, many CI runners) with Ctrl-C ignored, and programs that the
+# tests start inherit that: then no interrupt would ever arrive where a test sends one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -104,6 +104,17 @@ def test_the_norm_is_that_of_all_gradients():
     assert curve.data["loss"][1][0] == pytest.approx(loss.item())
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1000.0])
+def test_gradient_norm_of_half_precision(scale):
+    model, optimizer = model_and_optimizer(lr=0.0)
+    model.to(flow.float16)
+    with watch(model, optimizer) as curve:
+        (model(flow.ones(4, 3).to(flow.float16)) * scale).sum().backward()
+        wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
+        optimizer.step()
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5) and 0 < wanted < math.inf
+
+
 def test_an_optimizer_and_its_model():
     model, optimizer = model_and_optimizer()
     other_model, other = model_and_optimizer()

@@ -211,6 +211,7 @@ class Norm:
         if start < self.due:
             return {}
         flat = [a.ravel() for a in arrays() if a is not None]
+        flat = [a if a.itemsize >= 4 else a.astype(np.float32) for a in flat]  # squares of half precision end at 65504
         total = sum([float(np.vdot(a, a).real) for a in flat])
         self.due = start + max(PERIOD, (clock() - start) / SHARE)
         return {"gradient norm": total**0.5} if flat else {}

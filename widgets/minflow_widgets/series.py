@@ -7,6 +7,7 @@ nothing of notebooks or drawing. Read next: `figure.py`, which draws series as a
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +19,7 @@ SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw on
 SPAN = 5  # how many of the MEANS windows one smoothed value covers
 
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
+START = np.zeros(1, int)
 SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; neither better nor worse
 
 
@@ -29,7 +31,8 @@ class Series:
 
     def __init__(self, name: str, zero: float = 0.0):
         self.name, self.zero = name, zero
-        self.count = 0
+        self.word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]  # "loss" of "val_loss"; series with one word share a panel
+        self.count, self.moved = 0, False  # moved: was there a value unlike the first?
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
         self.bad: tuple[float, float, float] | None = None  # (step, value, seconds) of the first that is NaN or infinite
         self.best: tuple[float, float] | None = None  # (value, step)
@@ -38,11 +41,6 @@ class Series:
         self.waits: list[tuple[float, int]] = []  # the longest times between two values, and after which one
         self.waited = 0  # among how many values
 
-    @property
-    def word(self) -> str:
-        """The last word of the name: `loss` of `val_loss`. Series with the same word share a panel."""
-        return self.name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
-
     def add(self, step: float, value: float, seconds: float = 0.0) -> None:
         at = self.count
         if at == self.table.shape[1]:
@@ -50,12 +48,13 @@ class Series:
         table = self.table
         table[0, at], table[1, at], table[2, at] = step, value, seconds
         self.count = at + 1
+        self.moved = self.moved or value != table[1, 0]
         if value - value != 0.0:  # NaN or infinite
             self.bad = self.bad or (step, value, seconds)
         elif self.best is None or self.sign * value < self.sign * self.best[0]:
             self.best = value, step
 
-    def extend(self, steps: list[float], values: list[float], seconds: list[float]) -> None:
+    def extend(self, steps: Sequence[float], values: Sequence[float], seconds: Sequence[float]) -> None:
         """Add many at once."""
         if len(steps) < 8:
             for entry in zip(steps, values, seconds):
@@ -66,6 +65,7 @@ class Series:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
         self.table[:, self.count : end] = new
         self.count = end
+        self.moved = self.moved or bool((new[1] != self.table[1, 0]).any())
         finite = np.isfinite(new[1])
         if not finite.all() and self.bad is None:
             first = int(finite.argmin())
@@ -128,19 +128,19 @@ class Series:
 
         Spread evenly, and on both sides of the longest waits, such as a pause.
         """
-        steps, seconds = self.steps, self.seconds
-        n = len(steps)
-        at = np.unique(np.linspace(0, n - 1, min(n, limit)).astype(int)) if n else np.empty(0, int)
+        n, seconds = self.count, self.seconds
+        at = {k * (n - 1) // (limit - 1) for k in range(limit)} if n > limit else set(range(n))
         if n > limit:
             first = max(self.waited - 1, 0)
-            waits = np.diff(seconds[first:])
-            longest = np.argpartition(waits, -4)[-4:] if len(waits) > 8 else np.arange(len(waits))
-            found = {i: wait for wait, i in self.waits} | dict(zip((longest + first).tolist(), waits[longest].tolist()))
-            self.waits, self.waited = sorted((wait, i) for i, wait in found.items())[-4:], n
-            at = np.unique(np.concatenate([at, *[[i, i + 1] for _, i in self.waits]]).astype(int))
-        if (np.diff(steps[at]) <= 0).any():
+            new = np.diff(seconds[first:])
+            longest = np.argpartition(new, -4)[-4:] if len(new) > 8 else np.arange(len(new))
+            self.waits = sorted(self.waits + list(zip(new[longest].tolist(), (longest + first).tolist())))[-4:]
+            self.waited = n
+            at.update([end for _, i in self.waits for end in (i, i + 1)])
+        steps, times = self.table[::2, sorted(at)].tolist()
+        if any(a >= b for a, b in zip(steps, steps[1:])):
             return []
-        return [[float(f"{a:.9g}"), round(b, 3)] for a, b in zip(steps[at].tolist(), seconds[at].tolist())]
+        return [[a, round(b, 3)] for a, b in zip(steps, times)]
 
     def thin(self) -> Series:
         """A copy of the points that are drawn, for the next run to be compared with."""
@@ -170,7 +170,8 @@ class Thinned:
             self.found, self.full = np.concatenate([self.found, new]), full
         rest = values[full * size :]
         tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.found[:0]
-        return np.unique(np.concatenate([[0, n - 1], self.found, tail]).astype(int))
+        at = np.concatenate([START, self.found, tail, [n - 1, n]])
+        return at[:-1][at[1:] != at[:-1]]
 
 
 def bucket_size(n: int, buckets: int) -> int:
@@ -179,12 +180,12 @@ def bucket_size(n: int, buckets: int) -> int:
 
 
 def extremes(rows: np.ndarray) -> np.ndarray:
-    """Indices, counted through all rows, of the least and the greatest finite value of each."""
+    """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each row."""
     finite = np.isfinite(rows)
-    start = np.arange(len(rows)) * rows.shape[1]
-    lowest = start + np.where(finite, rows, np.inf).argmin(1)
-    highest = start + np.where(finite, rows, -np.inf).argmax(1)
-    return np.concatenate([lowest, highest])
+    least, greatest = (rows, rows) if finite.all() else (np.where(finite, rows, np.inf), np.where(finite, rows, -np.inf))
+    pairs = np.array([least.argmin(1), greatest.argmax(1)])
+    pairs.sort(0)
+    return (pairs.T + np.arange(0, rows.size, rows.shape[1])[:, None]).ravel()
 
 
 class Summed:
@@ -209,9 +210,11 @@ class Summed:
             self.full = full
         rest = table[:, full * size :]
         sums = np.concatenate([self.sums, summed(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
-        ones, count = np.ones(SPAN), sums.shape[1]
-        steps, values, seconds, finite = [np.convolve(row, ones)[SPAN // 2 : SPAN // 2 + count] for row in sums]
+        count = sums.shape[1]
+        wide = np.zeros((4, count + SPAN - 1))
+        wide[:, SPAN // 2 : SPAN // 2 + count] = sums
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            steps, values, seconds, finite = sum([wide[:, k : k + count] for k in range(SPAN)])
             return steps / finite, values / finite, seconds / finite, SPAN * size
 
 

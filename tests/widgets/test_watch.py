@@ -104,6 +104,28 @@ def test_the_norm_is_that_of_all_gradients():
     assert curve.data["loss"][1][0] == pytest.approx(loss.item())
 
 
+def test_what_goes_wrong_in_watching_is_told_at_the_end():
+    class Forward(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def build(self, x):
+            return self.model(x)
+
+    model, optimizer = model_and_optimizer()
+    graph = Forward(model)
+    with watch(graph) as curve:
+        graph(flow.from_numpy(X))
+    assert f"{graph.name} gives no number to draw: return the loss from build" in curve.text() and "return the loss" in curve.svg()
+    with pytest.raises(KeyError), watch(model, optimizer) as curve:
+        curve._source.sources[0].norm.of = lambda arrays: 1 / 0
+        model(flow.from_numpy(X)).sum().backward()
+        optimizer.step()
+        raise KeyError
+    assert "stopped by KeyError; SGD is not watched well: ZeroDivisionError: division by zero" in curve.text()
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1000.0])
 def test_gradient_norm_of_half_precision(scale):
     model, optimizer = model_and_optimizer(lr=0.0)

@@ -187,9 +187,13 @@ class LossCurve:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        if self._source is not None and kind is None:
-            self._source.wait()
-        self.finish("" if kind is None else f"stopped by {kind.__name__}")
+        notes = [] if kind is None else [f"stopped by {kind.__name__}"]
+        if self._source is not None:
+            if kind is None:
+                self._source.wait()
+            self._source.end()  # takes what is left; only then is known what there is to tell
+            notes.append(self._source.note())
+        self.finish("; ".join(filter(None, notes)))
 
     def _start(self) -> None:
         self._started = clock()

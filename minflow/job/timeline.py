@@ -9,7 +9,8 @@ Read next: `../views/timeline.py`, what it says and draws; `records.py`, what is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..views.timeline import (
 )  # fmt: skip
 from ..views.timeline_svg import pair_svg, timeline_svg
 from .function import Job
-from .records import Record
+from .records import WAITS, Record
 from .run import Run
 from .signature import described
 from .stream import STREAM, clock
@@ -119,12 +120,21 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     return Timeline(record_of(found, asked=steps is not None))
 
 
-def known(job: Job | Run | str | None, records: tuple[Record, ...]) -> list[Record]:
-    """The records of a job, a run, or the job whose step ran last."""
-    if isinstance(job, Run):
-        return [r for r in records if r.caller == job.caller and r.name == job.job.name]
+def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
+    """The records of a job, a run, or the job whose step ran last.
+
+    Where a loop calls several jobs, each remembers the waits since the one before: those between two steps of the same job
+    go with the second of them, as that is when its loop waited.
+    """
     name = name_of(job) if job is not None else records[-1].name if records else ""
-    return [r for r in records if r.name == name]
+    found, waited = [], {}  # waited: of each thread, since it last submitted a step that is asked for
+    for r in records:
+        before = waited.pop(r.caller, ()) if r.since is not None else ()
+        if r.name != name or (isinstance(job, Run) and r.caller != job.caller):
+            waited[r.caller] = (*before, *r.waits)[-WAITS:]
+        else:
+            found.append(replace(r, waits=(*before, *r.waits)) if before else r)
+    return found
 
 
 def name_of(job: Job | Run | str) -> str:
@@ -152,7 +162,7 @@ def record_of(records: list[Record], asked: bool = False, since: float = 0.0, no
 def times(r: Record, since: float, now: float) -> StepTimes:
     asked = r.submitted - r.blocked  # when the caller came with it
     begun = max(asked if r.since is None else r.since, since)
-    waits = [(max(a, begun), min(b, asked)) for a, b in r.waits if b > begun and a < asked]
+    waits = [(max(a, since), min(b, asked)) for a, b in r.waits if b > since and a < asked]
     loads, at = [], begun
     for a, b in sorted(waits):
         loads.append((at, a))

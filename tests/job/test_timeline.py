@@ -74,6 +74,19 @@ def test_what_the_loop_does_is_the_loader():
     assert "loader sets the pace" in t.verdict or t.best > 1.15
 
 
+def test_a_loop_that_waits_for_two_jobs_is_sync():
+    train, test = [counting(name, result=tp.Numpy) for name in ("train", "test")]
+    for _ in range(6):
+        train(ONES)
+        test(ONES)
+    for name in ("train", "test"):
+        line = flow.timeline(name, steps=5)
+        assert line.mode == "sync", name
+        own = [wait for step in line.record.steps[1:] for wait in step.waits]
+        ends = [step.compute[1] for step in line.record.steps[:-1]]
+        assert all(any(a < end <= b for a, b in own) for end in ends)
+
+
 def test_a_run_has_its_own_steps_and_a_pause_is_no_loading():
     job, gate, calls = counting(), threading.Event(), []
 

@@ -113,6 +113,15 @@ def test_only_the_block_and_only_the_job_that_was_asked_for(front):
     assert live.timeline is None and front.left[-1] == {"text/plain": "no step has run"}
 
 
+def test_a_loop_that_waits_for_two_jobs_is_sync(front):
+    one, two = adding(tp.Numpy, "one"), adding(tp.Numpy, "two")
+    with watch_timeline() as live:
+        for _ in range(6):
+            one(ONES)
+            two(ONES)
+    assert live.now().mode == "sync" and live.timeline.mode == "sync"
+
+
 def test_a_run_is_followed_to_its_end_without_a_block(front):
     release = threading.Event()
 

@@ -33,6 +33,7 @@ from . import frontends
 
 PERIOD = 0.1  # seconds between two updates
 RECENT = 60  # steps that the live numbers are of
+LOOKED = 600  # steps of all jobs, among which they are looked for
 KINDS = ("busy", "wait", "failed")
 HELD: set[LiveTimeline] = set()  # timelines of runs, which nobody else needs to hold
 
@@ -85,17 +86,16 @@ class LiveTimeline:
     # ---- what there is to show -----------------------------------------------------------------------------------------
 
     def records(self) -> list:
-        """Those of the block, or of the run."""
-        records = STREAM.history()
-        return [r for r in (records if self.job is None else known(self.job, records)) if r.submitted >= self.begun]
+        """Those of the block, of all jobs."""
+        return [r for r in STREAM.history() if r.submitted >= self.begun]
 
     @property
     def timeline(self) -> Timeline | Comparison | None:
         """All of it: two loops, one that waits and one that does not, side by side; otherwise the last loop."""
         records = self.records()
         found = []
-        for name in dict.fromkeys([r.name for r in records]):
-            found += loops([r for r in records if r.name == name])
+        for name in dict.fromkeys([r.name for r in records]) if self.job is None else [self.job]:
+            found += loops(known(name, records))
         if not found:
             return None
         found.sort(key=lambda loop: loop[-1].submitted)
@@ -106,13 +106,9 @@ class LiveTimeline:
 
     def now(self):
         """The last steps of the job whose step ran last, or None."""
-        found = []
-        for r in reversed(STREAM.history()):
-            if r.submitted < self.begun or len(found) == RECENT:
-                break
-            if (r.name == found[0].name if found else True) and (self.job is None or known(self.job, (r,))):
-                found.append(r)
-        return record_of(found[::-1], since=self.begun) if found else None
+        recent = [r for r in STREAM.history()[-LOOKED:] if r.submitted >= self.begun]
+        found = known(self.job, recent)[-RECENT:]
+        return record_of(found, since=self.begun) if found else None
 
     def update(self) -> None:
         """Show what is new, if something is."""

@@ -94,7 +94,7 @@ def compare(graph: Any, args: tuple, kwargs: dict) -> Comparison:
     part = compiled.parts[0]
     try:
         with guarded(True):
-            run(part.plan, [np.ascontiguousarray(t.array) for t in tensors], watch=lambda node, arrays: found.setdefault(
+            run(part.plan, rows_of(tensors), watch=lambda node, arrays: found.setdefault(
                 node.number if node.number is not None else -id(node), [a.copy() for a in arrays]))  # fmt: skip
         put_back(held, drawn)
         told = run_eager(graph, args, kwargs, compiled.steps)
@@ -173,9 +173,18 @@ def inner(scope: str) -> str:
 
 
 def distance(x: np.ndarray, y: np.ndarray) -> float:
-    if not x.size:
-        return 0.0
+    """The largest of `gaps_of`; 0 of none."""
+    return float(gaps_of(x, y).max()) if x.size else 0.0
+
+
+def gaps_of(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """|x - y| of each number, 0 where both are the same infinity or both NaN; NaN where one of them is."""
     with np.errstate(all="ignore"):
         gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
         gap[np.atleast_1d((x == y) | ((x != x) & (y != y)))] = 0
-    return float(gap.max())
+    return gap
+
+
+def rows_of(tensors: list) -> list[np.ndarray]:
+    """The arrays of inputs, each in one piece; `np.ascontiguousarray` would make a single number a row."""
+    return [np.asarray(t.array, order="C") for t in tensors]

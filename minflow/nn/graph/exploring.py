@@ -23,7 +23,7 @@ from ...core.op import fail
 from ...core.random import default_generator
 from ...views.explorer import StepNode, StepRecord, StepState
 from ...views.records import short
-from .compare import put_back
+from .compare import put_back, rows_of
 from .compiled import CompiledPart
 from .summary import Summary, summary_of
 
@@ -246,7 +246,7 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
         return subject_of(graph, graph._last)
     compiled = graph.compiled_for(args, kwargs or {})
     subject = subject_of(graph, compiled)
-    arrays = [np.ascontiguousarray(t.array) for t in compiled.build.inputs_of(args, kwargs or {})]
+    arrays = rows_of(compiled.build.inputs_of(args, kwargs or {}))
     states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
     held = [(array, array.copy()) for array in states.values()]
     drawn = [(g, g.get_state()) for g in {*compiled.build.trace.draws, default_generator}]

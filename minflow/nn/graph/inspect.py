@@ -100,8 +100,9 @@ class Looking:
         """Where this graph parts from `reference` (another graph, a module or a function) on these inputs.
 
         Operations are paired by name and shape in the order of the program, and by their numbers; equal means up to
-        `tolerance`, relative to the largest number. The result shows itself: the first node that differs red, those
-        before it green; `.first` is its row, `.equal` says that there is none. Nothing changes, as in `compare_eager`.
+        `tolerance`, relative to the largest number if that is above 1. The result shows itself: the first node that differs
+        red, those before it green; `.first` is its row, `.equal` says that there is none. Nothing changes, as in
+        `compare_eager`.
         """
         return compare_with(self, reference, args, kwargs, tolerance)
 

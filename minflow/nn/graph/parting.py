@@ -25,7 +25,7 @@ from ...views.parting import Parting, PartingRow
 from ...views.records import GraphRecord, graph_record, walk
 from ..failure import calls_apart
 from ..module import Module
-from .compare import distance, first_part
+from .compare import distance, first_part, gaps_of, rows_of
 from .tree import leaves
 
 
@@ -119,7 +119,7 @@ def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], list[n
     compiled = graph.compiled_for(args, kwargs)
     part = compiled.parts[0]
     ir: IR = part.stages[0].graph
-    arrays = [np.ascontiguousarray(t.array) for t in compiled.build.inputs_of(args, kwargs)]
+    arrays = rows_of(compiled.build.inputs_of(args, kwargs))
     arrays = [a[: len(a) // compiled.steps] for a in arrays] if compiled.steps > 1 else arrays
     env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
     steps = []
@@ -161,7 +161,7 @@ def run_eager(reference: Any, args: tuple, kwargs: dict) -> tuple[list[Step], li
 
 
 def alike(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: float) -> tuple[bool, float]:
-    """(equal up to the tolerance, the largest difference); the tolerance is relative to the largest number.
+    """(equal up to the tolerance, the largest difference); the tolerance is relative to the largest number, if that is above 1.
 
     Of an op that gives numbers and places (max_pool2d) the numbers count: equal numbers may stand in several places.
     """
@@ -172,10 +172,15 @@ def alike(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: float) ->
     largest, equal = 0.0, True
     for x, y in zip(a, b):
         gap = 0.0 if x.dtype == y.dtype and x.tobytes() == y.tobytes() else distance(x, y)
-        size = float(np.max(np.abs(np.atleast_1d(y).astype("float64")), initial=0.0, where=np.isfinite(np.atleast_1d(y))))
-        equal = equal and gap <= tolerance * max(1.0, size)
+        equal = equal and gap <= limit_of(y, tolerance)
         largest = gap if not gap <= largest else largest
     return equal, largest
+
+
+def limit_of(y: np.ndarray, tolerance: float) -> float:
+    """How far numbers may be from those of y."""
+    size = np.max(np.abs(np.atleast_1d(y).astype("float64")), initial=0.0, where=np.isfinite(np.atleast_1d(y)))
+    return tolerance * max(1.0, float(size))
 
 
 def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
@@ -252,9 +257,9 @@ def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step
         yield from [("instead", f"{step.name} at {step.where}") for step in others[:3]]
         return
     j = pairs[at]
-    numbers, there = np.atleast_1d(ours[at].arrays[0]), np.atleast_1d(theirs[j].arrays[0])
-    wrong = int(np.sum(~(np.abs(numbers.astype("float64") - there.astype("float64")) <= tolerance)))
-    yield "differs", f"by {row.difference:.3g} at most; {wrong} of {numbers.size} numbers are others"
+    gaps = gaps_of(ours[at].arrays[0], theirs[j].arrays[0])
+    wrong = int(np.sum(~(gaps <= limit_of(theirs[j].arrays[0], tolerance))))
+    yield "differs", f"by {row.difference:.3g} at most; {wrong} of {gaps.size} numbers are others"
     missing = [s for k, s in enumerate(theirs[before + 1 : j], before + 1) if k not in used]
     yield from [("missing", f"{step.name} at {step.where}, which only the reference has") for step in missing[:3]]
     for k, (x, y) in enumerate(zip(ours[at].inputs, theirs[j].inputs)):

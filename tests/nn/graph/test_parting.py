@@ -5,6 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.nn.graph.exploring import graph_subject
 from minflow.views.card import BOXES
 
 
@@ -190,3 +191,33 @@ def test_what_is_no_reference_is_refused(reference):
 def test_other_shapes_part(reference):
     found = student(reference).compare(lambda x: reference(x)[:, :2], X)
     assert found.output is None and not found.equal and "the outputs have other shapes" in repr(found)
+
+
+class Scale(nn.Graph):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def build(self, x):
+        return x * self.by
+
+
+def test_one_number_is_compared_as_one_number():
+    graph, x = Scale(2.0), flow.tensor(3.0)
+    told = graph.compare(lambda x: x * 3.0, x)
+    assert "mul-0  float32[]" in repr(told) and "1 of 1 numbers are others" in repr(told)
+    assert graph.compare_eager(x).rows[0].same
+    assert graph_subject(graph, (x,)).instructions[0].outs[0].spec == "float32[]"
+
+
+def test_only_numbers_beyond_the_tolerance_are_counted():
+    factors = np.ones(8, "float32")
+    factors[3], factors[4] = 1.5, 1 + 2e-7  # the second differs by less than float32 tells apart in a sum
+    told = Scale(1.0).compare(lambda x: x * flow.from_numpy(factors), flow.ones(8) * 1e6)
+    assert dict(told.why)["differs"] == "by 5e+05 at most; 1 of 8 numbers are others"
+
+
+def test_infinities_and_nan_that_both_have_are_no_difference():
+    x = flow.tensor([float("inf"), float("nan"), -float("inf"), 1.0])
+    told = Scale(2.0).compare(lambda x: x * 3.0, x)
+    assert dict(told.why)["differs"] == "by 1 at most; 1 of 4 numbers are others"

@@ -135,7 +135,13 @@ def retire(widget) -> None:
     """Close it some widgets later: a page that was loaded again meanwhile has nothing else to show."""
     ENDED.append(widget)
     if len(ENDED) > 8:
-        ENDED.popleft().close()
+        close(ENDED.popleft())
+
+
+def close(widget) -> None:
+    """Close it with its layout, a model of its own, which `widget.close()` would leave to the kernel and the page."""
+    widget.layout.close()
+    widget.close()
 
 
 class Still:

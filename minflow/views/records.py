@@ -7,7 +7,6 @@ a tensor is anything with `.spec` and `.value`. Read next: `fold.py`, how a larg
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -337,12 +336,6 @@ def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
         if not name.startswith("_") and hasattr(type(x), "requires_grad") and hasattr(x, "spec"):
             found.setdefault(id(x), name)
     return found
-
-
-def learner_names(depth: int = 1) -> dict[int, str]:
-    """The names that the caller of our caller uses: its locals, then its globals."""
-    frame = sys._getframe(depth + 1)
-    return names_in({**frame.f_globals, **frame.f_locals})
 
 
 # ---- the graph -----------------------------------------------------------------------------------------------------

@@ -200,7 +200,8 @@ def numbers_line(record: TensorRecord) -> str:
         return f"{record.true:,} of {what} true" if record.looked == record.size else f"{record.true:,} of {record.looked:,} looked at true"
     if record.nan + record.plus + record.minus == record.looked:
         return f"{what}, none finite: {', '.join(bad)}"
-    if record.least == record.most and not bad and record.looked == record.size:
+    exact = not record.whole or abs(record.most) < 2**53  # larger integers may differ where their floats do not
+    if record.least == record.most and exact and not bad and record.looked == record.size:
         return f"{what}, all {short_number(record.least)}"
     parts = [("min", record.least), ("mean", record.mean), ("max", record.most)]
     line = f"{what}: " + ", ".join(f"{name} {short_number(x)}" for name, x in parts)

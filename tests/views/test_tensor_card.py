@@ -225,3 +225,9 @@ def test_a_tensor_without_numbers_can_be_drawn(tmp_path):
     view = picture(flow.zeros(0, 3), numbers=True)
     assert "no numbers" in view.svg
     view.save(tmp_path / "empty.svg")
+
+
+def test_large_integers_are_not_called_equal_that_are_not():
+    record = array_record(np.arange(2**60, 2**60 + 60), "int64[60]")
+    assert numbers_line(record) == "60 numbers: min 1.153e+18, mean 1.153e+18, max 1.153e+18"
+    assert numbers_line(array_record(np.full(60, 7), "int64[60]")) == "60 numbers, all 7"

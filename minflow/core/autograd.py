@@ -221,7 +221,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
         if leaf is not None:
             store(leaf, g, taken, create_graph)
     if events.LISTENERS:
-        events.emit(events.BackwardDone(len(grads), where_text(caller(3)), tuple(outputs)))
+        events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
 
 
 def store(leaf, g, taken: set[int], create_graph: bool) -> None:

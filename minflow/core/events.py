@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LISTENERS: list[tuple[type, Callable]] = []
 
 
-@dataclass(frozen=True, slots=True)
-class BackwardDone:
-    """A call of backward has ended. nodes: how many nodes it visited.  outputs: the tensors that it started from."""
+class BackwardDone(NamedTuple):
+    """A call of backward has ended. nodes: how many nodes it visited.  where: the line that called it, told by `ir.where_text`.
+    outputs: the tensors that it started from.
+    """
 
     nodes: int
-    where: str
+    where: tuple | None
     outputs: tuple = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StepDone:
+class StepDone(NamedTuple):
     """An optimizer has updated its parameters. step: number of this step, from 1; lr: of each group."""
 
     optimizer: object
@@ -31,8 +31,7 @@ class StepDone:
     lr: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCompiled:
+class GraphCompiled(NamedTuple):
     """An nn.Graph has made a plan. number: from 0; above 0, `changes` says why: (what, old, new).
 
     seconds: of "trace", "passes" and "plan".

@@ -15,6 +15,7 @@ from minflow import nn
 from minflow.core import events
 from minflow.core.errors import JobError, MinflowError
 from minflow_widgets import LossCurve, frontends, watch
+from minflow_widgets.loss_curve import Rows
 from minflow_widgets.watch import HELD
 
 
@@ -209,6 +210,7 @@ def test_one_curve_for_two_parts():
             train(X)
     assert [len(values) for _, values in curve.data.values()] == [1, 1, 1, 1]
     assert list(curve.data) == ["first loss", "first lr", "second loss", "second lr"]
+    assert curve._rows == [], "a curve that is filled in many parts looks at none of them for ever"
 
 
 def wait_for(condition, seconds=20):
@@ -278,7 +280,7 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
 def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
     model, optimizer = model_and_optimizer()
     train = Train(model, optimizer)
-    monkeypatch.setattr(LossCurve, "later", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr(Rows, "append", lambda *args, **kwargs: 1 / 0)
     with watch(train):
         assert train(flow.from_numpy(X)).item() > 0
 

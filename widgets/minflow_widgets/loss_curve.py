@@ -11,6 +11,9 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -24,6 +27,7 @@ SHARE = 0.01  # of a processor that showing may take: where an update costs more
 RECENT = 5.0  # seconds over which the rate is taken
 MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
 AXES = ("step", "time")
+FIRST = itemgetter(0)
 clock = time.perf_counter
 processor = getattr(time, "thread_time", time.perf_counter)
 
@@ -52,7 +56,7 @@ class LossCurve:
         self._epoch = epoch
         self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
         self._series: dict[str, Series] = {}
-        self._queue: deque = deque()  # (step, numbers, when, zero) that wait for the pump
+        self._rows: list[Rows] = []  # what fast loops fill, and the pump empties
         self._lock = threading.RLock()  # guards the series; never held while something is shown
         self._front = None
         self._pump: Pump | None = None
@@ -100,28 +104,34 @@ class LossCurve:
                 return
         self._pump.wake()
 
-    def later(self, step: float, numbers: dict[str, float], when: float, zero: float) -> None:
-        """`put` at the least cost, for each step of a fast loop: the pump takes it at its next update, unasked."""
-        self._queue.append((step, numbers, when, zero))
+    def rows(self, prefix: str = "", zero: float | None = None) -> Rows:
+        """What a fast loop fills at less cost than by `add`."""
+        rows = Rows(prefix, zero)
+        with self._lock:
+            self._rows.append(rows)
+        return rows
+
+    def close(self, rows: Sequence[Rows]) -> None:
+        """Take what these hold, and look no longer at them."""
+        closed = {id(one) for one in rows}
+        with self._lock:
+            self._take()
+            self._rows = [one for one in self._rows if id(one) not in closed]
 
     def _take(self) -> bool:
-        """Move what `later` has left into the series; is there something new? Called with the lock."""
-        queue, columns = self._queue, {}
-        for _ in range(len(queue)):  # what comes meanwhile is for the next time
-            step, numbers, when, zero = queue.popleft()
-            for name, value in numbers.items():
-                column = columns.get(name)
-                if column is None:
-                    column = columns[name] = [], [], [], zero
-                column[0].append(step)
-                column[1].append(value)
-                column[2].append(when - column[3])
-        for name, (steps, values, seconds, zero) in columns.items():
-            series = self._series.get(name)
-            if series is None:
-                series = self._series[name] = Series(name, zero)
-            series.extend(steps, values, seconds)
-        return bool(columns)
+        """Move what waits in rows into the series; is there something new? Called with the lock."""
+        fresh = False
+        for rows in self._rows:
+            for names, steps, times, columns in rows.take():
+                fresh = True
+                if rows.zero is None:
+                    rows.zero = times[0] if rows.prefix else self._started
+                for name, values in dict(zip(names, columns)).items():
+                    series = self._series.get(rows.prefix + name)
+                    if series is None:
+                        series = self._series[rows.prefix + name] = Series(rows.prefix + name, rows.zero)
+                    series.extend(steps, values, times)
+        return fresh
 
     def mark(self, text: str = "") -> None:
         """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by default."""
@@ -343,6 +353,26 @@ def as_number(name: str, value) -> float:
         ) from error
 
 
+class Rows(deque):
+    """Numbers on their way from a fast loop to a curve. A loop appends rows (names, step, when, value of each name), a tuple of
+    texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in bulk.
+
+    prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a prefix,
+    else from the start of the curve.
+    """
+
+    def __init__(self, prefix: str = "", zero: float | None = None):
+        super().__init__()
+        self.prefix, self.zero = prefix, zero
+
+    def take(self):
+        """(names, steps, times, column of each name) of the rows so far, those of the same names together."""
+        rows = [self.popleft() for _ in range(len(self))]  # what comes meanwhile is for the next time
+        for names, alike in groupby(rows, FIRST):
+            _, steps, times, *columns = zip(*alike)
+            yield names, steps, times, columns
+
+
 class Pump:
     """The thread that shows a curve: at most one update per PERIOD, none while nothing is new, the last one always.
 
@@ -392,8 +422,6 @@ class Pump:
         if curve._source is not None and not curve._source.look():
             curve.finish(curve._source.note())
             return None
-        if not curve._queue:
-            return False
         with curve._lock:
             return curve._take()
 

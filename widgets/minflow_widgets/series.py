@@ -54,13 +54,14 @@ class Series:
         elif self.best is None or self.sign * value < self.sign * self.best[0]:
             self.best = value, step
 
-    def extend(self, steps: Sequence[float], values: Sequence[float], seconds: Sequence[float]) -> None:
-        """Add many at once."""
+    def extend(self, steps: Sequence[float], values: Sequence[float], times: Sequence[float]) -> None:
+        """Add many at once. times: of `time.perf_counter`."""
+        new, end = np.array([steps, values, times], float), self.count + len(steps)
+        new[2] -= self.zero
         if len(steps) < 8:
-            for entry in zip(steps, values, seconds):
+            for entry in new.T.tolist():
                 self.add(*entry)
             return
-        new, end = np.array([steps, values, seconds], float), self.count + len(steps)
         while end > self.table.shape[1]:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
         self.table[:, self.count : end] = new
@@ -69,11 +70,12 @@ class Series:
         finite = np.isfinite(new[1])
         if not finite.all() and self.bad is None:
             first = int(finite.argmin())
-            self.bad = steps[first], values[first], seconds[first]
+            self.bad = tuple(new[:, first].tolist())
         if finite.any():
             first = int(np.where(finite, self.sign * new[1], np.inf).argmin())
-            if self.best is None or self.sign * values[first] < self.sign * self.best[0]:
-                self.best = float(values[first]), float(steps[first])
+            step, value, _ = new[:, first].tolist()
+            if self.best is None or self.sign * value < self.sign * self.best[0]:
+                self.best = value, step
 
     @property
     def steps(self) -> np.ndarray:

@@ -28,10 +28,13 @@ from minflow.nn.graph.compiled import GraphRan
 from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
 
-from .loss_curve import PERIOD, SHARE, LossCurve, clock
+from .loss_curve import PERIOD, SHARE, LossCurve, Rows, clock
 
 HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 LARGE = 100_000  # values of a result, above which its mean is not taken
+Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
+NOTHING: Numbers = (), ()
+LOSS, LR, NORM = ("loss",), ("lr",), ("gradient norm",)
 
 
 def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradients=True, into=None):
@@ -101,8 +104,13 @@ class Sources:
         self.curve, self.sources, self.listening = curve, sources, None
         self.lock = threading.Lock()  # the loop's thread and the pump may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
+        self.rows = []
         for source in sources:
-            source.curve = curve
+            source.curve, source.rows = curve, curve.rows(source.prefix)
+            self.rows.append(source.rows)
+            if source.norm is not None:
+                source.norm.rows = curve.rows(source.prefix)
+                self.rows.append(source.norm.rows)
 
     def begin(self) -> None:
         with self.lock:
@@ -138,6 +146,7 @@ class Sources:
             self.listening.close()
         for source in self.polled:
             source.take()
+        self.curve.close(self.rows)
 
     def note(self) -> str:
         """What is to be told at the end."""
@@ -164,11 +173,12 @@ class Source:
     """One thing that is watched. prefix: of the names of its series.  panels: words of them, known in advance."""
 
     panels: tuple[str, ...] = ("loss",)
+    norm: Norm | None = None
 
     def __init__(self, name: str):
         self.name, self.prefix, self.problem = name, "", ""
         self.curve: LossCurve | None = None
-        self.zero: float | None = None
+        self.rows: Rows | None = None
 
     def listeners(self) -> dict:
         return {}
@@ -184,14 +194,6 @@ class Source:
 
         return heard
 
-    def put(self, step: float, numbers: dict[str, float], when: float | None = None) -> None:
-        when = clock() if when is None else when
-        if self.zero is None:
-            self.zero = when if self.prefix else self.curve._started
-        if self.prefix:
-            numbers = {self.prefix + name: value for name, value in numbers.items()}
-        self.curve.later(step, numbers, when, self.zero)
-
     def wait(self) -> None:
         pass
 
@@ -204,17 +206,18 @@ class Norm:
 
     def __init__(self) -> None:
         self.due = 0.0
+        self.rows: Rows | None = None
 
-    def of(self, arrays) -> dict[str, float]:
-        """arrays: a function that gives them. Nothing where it is not due."""
+    def tell(self, step: float, when: float, arrays: list) -> None:
+        if arrays:
+            self.rows.append((NORM, step, when, self.of(arrays)))
+
+    def of(self, arrays: list) -> float:
         start = clock()
-        if start < self.due:
-            return {}
-        flat = [a.ravel() for a in arrays() if a is not None]
-        flat = [a if a.itemsize >= 4 else a.astype(np.float32) for a in flat]  # squares of half precision end at 65504
-        total = sum([float(np.vdot(a, a).real) for a in flat])
+        arrays = [a if a.itemsize >= 4 else a.astype(np.float32) for a in arrays]  # squares of half precision end at 65504
+        total = sum([float(np.vdot(a, a).real) for a in arrays])
         self.due = start + max(PERIOD, (clock() - start) / SHARE)
-        return {"gradient norm": total**0.5} if flat else {}
+        return total**0.5
 
 
 class OptimizerSource(Source):
@@ -231,29 +234,32 @@ class OptimizerSource(Source):
         return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}
 
     def backward(self, event) -> None:
-        found = [t.array.item() for t in event.outputs if t.array is not None and t.array.size == 1]
-        if found:
-            self.losses.setdefault(threading.get_ident(), []).extend(found)
+        for t in event.outputs:
+            if t.array is not None and t.array.size == 1:
+                self.losses.setdefault(threading.get_ident(), []).append(float(t.array.item()))
 
     def stepped(self, event) -> None:
         losses = self.losses.pop(threading.get_ident(), None)
         if event.optimizer is not self.optimizer:
             return
-        numbers = {"loss": sum(losses) / len(losses)} if losses else {}
-        numbers |= rates(event.lr)
-        if self.norm is not None and losses and clock() >= self.norm.due:
-            numbers |= self.norm.of(self.gradients)
-        self.put(event.step, numbers)
+        when, (names, lr) = clock(), rates(event.lr)
+        if not losses:
+            self.rows.append((names, event.step, when, *lr))
+        else:
+            self.rows.append((LOSS + names, event.step, when, sum(losses) / len(losses), *lr))
+            if self.norm is not None and when >= self.norm.due:
+                self.norm.tell(event.step, when, self.gradients())
 
-    def gradients(self):
-        return [p.grad.array for p in self.parameters or self.optimizer.parameters() if p.grad is not None]
+    def gradients(self) -> list:
+        grads = [p.grad for p in self.parameters or self.optimizer.parameters()]
+        return [g.array for g in grads if g is not None and g.array is not None]
 
     def ran(self, event) -> None:
         if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
-            numbers = numbers_of(event.result, True)
-            if self.norm is not None and clock() >= self.norm.due:
-                numbers |= self.norm.of(lambda: [g.numpy() for g in event.graph.grads.values()])
-            self.put(self.optimizer.steps, numbers)
+            step, when, (names, values) = self.optimizer.steps, clock(), numbers_of(event.result, True)
+            self.rows.append((names, step, when, *values))
+            if self.norm is not None and when >= self.norm.due:
+                self.norm.tell(step, when, [g.numpy() for g in event.graph.grads.values()])
 
 
 class GraphSource(Source):
@@ -261,30 +267,32 @@ class GraphSource(Source):
 
     def __init__(self, graph: Graph, gradients: bool):
         super().__init__(graph.name)
-        self.graph, self.lr, self.count = graph, {}, 0
+        self.graph, self.training, self.count = graph, graph.training, 0
+        self.optimizer = graph.optimizers[0][0] if graph.training else None
+        self.told, self.lr = (), NOTHING  # the rates of the last step, and how they are called
         self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
         self.panels = ("loss", *(["lr"] if graph.training else []), *(["norm"] if self.norm else []))
 
     def listeners(self) -> dict:
-        return {GraphRan: self.ran} | ({events.StepDone: self.stepped} if self.graph.training else {})
+        return {GraphRan: self.ran} | ({events.StepDone: self.stepped} if self.training else {})
 
     def stepped(self, event) -> None:
-        if event.optimizer is self.graph.optimizers[0][0]:
-            self.lr = rates(event.lr)
+        if event.optimizer is self.optimizer and event.lr != self.told:
+            self.told, self.lr = event.lr, rates(event.lr)
 
     def ran(self, event) -> None:
         if event.graph is not self.graph:
             return
         self.count += 1
-        numbers = numbers_of(event.result, self.graph.training)
-        if not numbers:
+        step, when = event.step or self.count, clock()
+        (names, values), (more, lr) = numbers_of(event.result, self.training), self.lr
+        if not names:
             self.problem = f"{self.name} gives no number to draw: return the loss from build"
-        numbers.update(self.lr)
-        if self.norm is not None and clock() >= self.norm.due:
-            numbers.update(self.norm.of(self.gradients))
-        self.put(event.step or self.count, numbers)
+        self.rows.append((names + more, step, when, *values, *lr))
+        if self.norm is not None and when >= self.norm.due:
+            self.norm.tell(step, when, self.gradients())
 
-    def gradients(self):
+    def gradients(self) -> list:
         return [g.numpy() for g in self.graph.grads.values()]
 
 
@@ -302,24 +310,24 @@ class JobSource(Source):
     def stepped(self, event) -> None:
         if event.name != self.job.name:
             return
-        if self.zero is None and self.prefix:
-            self.zero = event.record.submitted
-        numbers = numbers_of(event.result, self.job.training)
-        if not numbers:
+        if self.rows.zero is None and self.prefix:
+            self.rows.zero = event.record.submitted
+        (names, values), (more, lr) = numbers_of(event.result, self.job.training), self.lr()
+        if not names:
             self.problem = f"{self.name} gives no number to draw: return the loss"
-        self.put(event.number, numbers | self.lr(), event.record.ended)
+        self.rows.append((names + more, event.number, event.record.ended, *values, *lr))
 
-    def lr(self) -> dict[str, float]:
+    def lr(self) -> Numbers:
         """The learning rate of the training step that has just ended."""
         plan = self.job.compiled
         rate = getattr(plan, "rate", None)
         if not self.rate or rate is None:
-            return {}
+            return NOTHING
         try:
-            return {"lr": float(rate(max(self.job.steps - 1, 0)))}
+            return LR, (float(rate(max(self.job.steps - 1, 0))),)
         except Exception:  # a schedule that is an input of the job
             self.rate = False
-            return {}
+            return NOTHING
 
     def wait(self) -> None:
         if STREAM.thread is not threading.current_thread():
@@ -342,9 +350,10 @@ class RunSource(JobSource):
         run = self.run
         over = run.done()
         with self.taking:
-            self.zero = run.started
+            self.rows.zero = run.started
             for i in range(self.seen, len(run.values)):
-                self.put(i + 1, {"loss": run.values[i]} | self.rates.pop(i, {}), run.times[i])
+                names, lr = self.rates.pop(i, NOTHING)
+                self.rows.append((LOSS + names, i + 1, run.times[i], run.values[i], *lr))
                 self.seen = i + 1
             while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
                 at = run.starts[self.epochs]
@@ -362,17 +371,17 @@ class RunSource(JobSource):
         return "stopped" if self.run.state == "stopped" else self.problem
 
 
-def rates(lr: tuple[float, ...]) -> dict[str, float]:
+def rates(lr: tuple[float, ...]) -> Numbers:
     """The learning rates of the groups; several that are equal as one."""
     if len(lr) == 1 or len(set(lr)) == 1:
-        return {"lr": lr[0]}
-    return {f"group {i} lr": value for i, value in enumerate(lr)}
+        return LR, lr[:1]
+    return tuple([f"group {i} lr" for i in range(len(lr))]), lr
 
 
-def numbers_of(result, training: bool) -> dict[str, float]:
-    """name -> number of what a step gave: one number is "loss"; of a training step the first array is, by its mean."""
+def numbers_of(result, training: bool) -> Numbers:
+    """What a step gave: one number is "loss"; of a training step the first array is, by its mean."""
     if type(result) is Tensor and result.array is not None and result.array.size == 1:  # the common case
-        return {"loss": float(result.array.item())}
+        return LOSS, (float(result.array.item()),)
     if isinstance(result, dict):
         entries = [(str(name), value) for name, value in result.items()]
     elif isinstance(result, list | tuple):
@@ -389,7 +398,7 @@ def numbers_of(result, training: bool) -> dict[str, float]:
             found[name] = float(array.item() if hasattr(array, "item") else array)
         elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":
             found[name] = float(array.mean())
-    return found
+    return (tuple(found), tuple(found.values())) if found else NOTHING
 
 
 @atexit.register

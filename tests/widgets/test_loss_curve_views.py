@@ -71,14 +71,22 @@ def test_many_at_once_are_as_one_by_one():
     for size in (3, 20, 700, 1, 9):
         values = rng.standard_normal(size).tolist()
         if size == 20:
-            values[4] = float("nan")
+            values[4], values[7] = float("inf"), float("nan")
         steps = [float(one.count + i) for i in range(size)]
         for step, value in zip(steps, values):
             one.add(step, value, step / 2)
         many.extend(steps, values, [s / 2 for s in steps])
-    assert one.best == many.best and str(one.bad) == str(many.bad)
+    assert one.best == many.best and one.bad == many.bad == (7.0, float("inf"), 3.5) and one.moved == many.moved is True
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in
                [(one.steps, many.steps), (one.values, many.values), (one.seconds, many.seconds)])
+
+
+def test_many_that_are_equal_or_no_numbers():
+    series = Series("loss")
+    series.extend(range(20), [2.0] * 20, range(20))
+    assert not series.moved and series.best == (2.0, 0.0) and series.bad is None
+    series.extend(range(20, 40), [float("nan")] * 20, range(20))
+    assert series.moved and series.best == (2.0, 0.0) and series.bad[0] == 20.0
 
 
 def test_the_clock_tells_when_a_step_was_also_beside_a_pause():

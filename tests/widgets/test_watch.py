@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import threading
 import time
@@ -160,6 +161,44 @@ def test_an_optimizer_of_a_graph():
     with watch(model, optimizer) as curve:
         losses = [train(flow.from_numpy(X)).item() for _ in range(3)]
     assert curve.data["loss"][1].tolist() == losses and curve.data["lr"][0].tolist() == [1, 2, 3]
+
+
+def header(curve):
+    data = curve.encode()
+    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+
+
+def test_a_rate_that_never_changes_is_a_number_and_no_panel(front):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    with watch(train) as curve:
+        for step in range(3):
+            train(flow.from_numpy(X))
+        quiet = header(curve)
+        optimizer.param_groups[0]["lr"] = 0.05
+        train(flow.from_numpy(X))
+        moved = header(curve)
+    assert quiet["panels"] == ["loss", "norm"] and quiet["status"].endswith(" · lr 0.1") and len(quiet["series"]) == 2
+    assert moved["panels"] == ["loss", "norm", "lr"] and "lr" not in moved["status"]
+    assert [len(row) for row in moved["rows"]] == [1, 2], "beside the strip that is there: the height stays"
+    assert curve.data["lr"][1].tolist() == [0.1, 0.1, 0.1, 0.05] and curve.csv().count("\nlr,") == 4
+    with watch(model, optimizer) as same:
+        train(flow.from_numpy(X))
+    assert "lr 0.05" in same.text() and "· lr 0.05</text>" in same.svg() and ">no lr yet<" not in same.svg()
+
+
+def test_room_is_kept_for_a_rate_that_will_change(front):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer, flow.optim.lr_scheduler.StepLR(optimizer, 100))
+    with watch(train) as curve, watch(model, optimizer, gradients=False) as eager:
+        train(flow.from_numpy(X))
+    assert curve.panels == ("loss", "lr", "norm") and eager.panels == ("loss", "lr") and header(eager)["rows"] == [[0], [1]]
+    for boundaries, panels in (((), ("loss",)), ((1000,), ("loss", "lr"))):
+        later = job(rates=(0.1, 0.01)[: len(boundaries) + 1], boundaries=boundaries)
+        with watch(later) as curve:
+            later(X)
+        assert curve.panels == panels and ("lr 0.1" in curve._status()) == (not boundaries)
+        flow.clear_default_session()
 
 
 def test_a_sync_job():

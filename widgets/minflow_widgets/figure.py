@@ -14,7 +14,7 @@ import numpy as np
 
 from minflow.views.text import clean
 
-from .series import SMALL, Series, number, panels, rows
+from .series import SMALL, Series, drawn, number, panels, rows
 
 WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
 LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, and the height of a line of text
@@ -55,15 +55,15 @@ def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), s
 
     marks: (step, seconds, text) of vertical lines.  before: series of the previous run, faint behind those of their name.
     """
-    titles = panels(series, declared) or ["loss"]
+    titles, lines = panels(series, declared) or ["loss"], drawn(series, declared)
     known = {s.name: s for s in before}
-    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*series, *known.values())]))
+    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*lines, *known.values())]))
     parts, top = [], BAR if status else 0
     for row in rows(titles):
         width = WIDTH / len(row)
         tall = STRIP if titles[row[0]] in SMALL and len(row) < len(titles) else HEIGHT
         for k, i in enumerate(row):
-            members = [s for s in series if s.word == titles[i]]
+            members = [s for s in lines if s.word == titles[i]]
             parts.append(f'<g transform="translate({k * width:g} {top})">{panel(titles[i], members, width, tall, scene)}</g>')
         top += tall
     height = top + (20 if note else 0)

@@ -20,7 +20,7 @@ import numpy as np
 from minflow.views.text import clean
 
 from . import frontends, previous
-from .series import Series, number
+from .series import Series, drawn, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
 SHARE = 0.01  # of a processor that showing may take: where an update costs more than 1 ms, there are fewer of them
@@ -252,7 +252,7 @@ class LossCurve:
         return max((s for s in self._series.values() if s.count), key=lambda s: s.count, default=None)
 
     def _status(self) -> str:
-        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`"""
+        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`, and what is not drawn as a line: ` · lr 0.01`"""
         longest = self._longest()
         if longest is None:
             return ""
@@ -270,6 +270,8 @@ class LossCurve:
         parts += [f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s", duration(spent)]
         if self.total and not self._finished and rate > 0:
             parts.append(f"{duration(max(self.total - step, 0) / rate)} left")
+        lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
+        parts += [s.now() for s in self._series.values() if s.name not in lines]
         state = getattr(self.control, "state", "running")
         return " · ".join(parts + ([state] if state == "paused" else []))
 

@@ -48,7 +48,7 @@ class Series:
         table = self.table
         table[0, at], table[1, at], table[2, at] = step, value, seconds
         self.count = at + 1
-        self.moved = self.moved or value != table[1, 0]
+        self.moved = self.moved or bool(value != table[1, 0])
         if value - value != 0.0:  # NaN or infinite
             self.bad = self.bad or (step, value, seconds)
         elif self.best is None or self.sign * value < self.sign * self.best[0]:
@@ -66,16 +66,17 @@ class Series:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
         self.table[:, self.count : end] = new
         self.count = end
-        self.moved = self.moved or bool((new[1] != self.table[1, 0]).any())
-        finite = np.isfinite(new[1])
-        if not finite.all() and self.bad is None:
-            first = int(finite.argmin())
-            self.bad = tuple(new[:, first].tolist())
-        if finite.any():
-            first = int(np.where(finite, self.sign * new[1], np.inf).argmin())
-            step, value, _ = new[:, first].tolist()
-            if self.best is None or self.sign * value < self.sign * self.best[0]:
-                self.best = value, step
+        low, high = float(new[1].min()), float(new[1].max())  # NaN if one of them is
+        self.moved = self.moved or not low == high == self.table[1, 0]
+        if low - low != 0.0 or high - high != 0.0:
+            finite = np.isfinite(new[1])
+            self.bad = self.bad or tuple(new[:, finite.argmin()].tolist())
+            if not finite.any():
+                return
+            low, high = float(new[1, finite].min()), float(new[1, finite].max())
+        value = high if self.sign < 0 else low
+        if self.best is None or self.sign * value < self.sign * self.best[0]:
+            self.best = value, float(new[0, (new[1] == value).argmax()])
 
     @property
     def steps(self) -> np.ndarray:
@@ -246,9 +247,14 @@ def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarra
     return found[0], found[1], found[3]
 
 
+def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
+    """The series that are lines: a small one that never changed is only a number, unless room is kept for it."""
+    return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
+
+
 def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
     """The titles of the panels: those declared, then the others in order of appearance."""
-    return list(dict.fromkeys([*declared, *[s.word for s in series]]))
+    return list(dict.fromkeys([*declared, *[s.word for s in drawn(series, declared)]]))
 
 
 def rows(titles: list[str]) -> list[list[int]]:
@@ -264,7 +270,7 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
     For each series: n steps, n values, m steps of the means, m means. more: further entries of the header.
     """
     titles, entries, arrays, clocks = panels(series, declared), [], [], {}
-    for s in series:
+    for s in drawn(series, declared):
         same = s.count, s.zero, s.count and (s.steps[0], s.steps[-1], s.seconds[-1])  # what is added together shares its times
         clock = clocks.get(same)
         if clock is None:

@@ -34,14 +34,15 @@ HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 LARGE = 100_000  # values of a result, above which its mean is not taken
 Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
 NOTHING: Numbers = (), ()
+STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
 LOSS, LR, NORM = ("loss",), ("lr",), ("gradient norm",)
 
 
 def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradients=True, into=None):
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
-    What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate and the norm of all gradients
-    together, which is taken at most ten times a second. Several things stand side by side, told apart by their names or
+    What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm of all
+    gradients together, which is taken at most ten times a second. Several things stand side by side, told apart by their names or
     by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a LossCurve to fill; then leaving the
     `with` block ends the watching, not the curve. Raises MinflowError for anything that has no steps.
     """
@@ -228,7 +229,7 @@ class OptimizerSource(Source):
         self.optimizer, self.norm = optimizer, Norm() if gradients else None
         self.parameters = None
         self.losses: dict[int, list[float]] = {}  # of each thread
-        self.panels = ("loss", "lr", "norm") if gradients else ("loss", "lr")
+        self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
     def listeners(self) -> dict:
         return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}
@@ -271,7 +272,7 @@ class GraphSource(Source):
         self.optimizer = graph.optimizers[0][0] if graph.training else None
         self.told, self.lr = (), NOTHING  # the rates of the last step, and how they are called
         self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
-        self.panels = ("loss", *(["lr"] if graph.training else []), *(["norm"] if self.norm else []))
+        self.panels = ("loss", *(scheduled(self.optimizer) if graph.training else ()), *(["norm"] if self.norm else []))
 
     def listeners(self) -> dict:
         return {GraphRan: self.ran} | ({events.StepDone: self.stepped} if self.training else {})
@@ -301,8 +302,7 @@ class JobSource(Source):
 
     def __init__(self, job: Job):
         super().__init__(job.name)
-        self.job, self.rate = job, True
-        self.panels = ("loss", "lr") if job.training else ("loss",)
+        self.job, self.rate, self.known = job, True, None  # known: the schedule for which room was kept or not
 
     def listeners(self) -> dict:
         return {JobStepped: self.stepped}
@@ -324,6 +324,10 @@ class JobSource(Source):
         if not self.rate or rate is None:
             return NOTHING
         try:
+            if rate is not self.known:
+                self.known = rate
+                if len({rate(step) for step in STEPS}) > 1:
+                    self.curve.panels = tuple(dict.fromkeys([*self.curve.panels, "lr"]))
             return LR, (float(rate(max(self.job.steps - 1, 0))),)
         except Exception:  # a schedule that is an input of the job
             self.rate = False
@@ -369,6 +373,11 @@ class RunSource(JobSource):
         if self.run.state == "failed":
             return f"failed: {str(self.run.error).splitlines()[0]}"
         return "stopped" if self.run.state == "stopped" else self.problem
+
+
+def scheduled(optimizer) -> tuple[str, ...]:
+    """The panel of the learning rate, where a schedule changes it: room is kept for it from the start."""
+    return ("lr",) if any("initial_lr" in group for group in optimizer.param_groups) else ()
 
 
 def rates(lr: tuple[float, ...]) -> Numbers:

@@ -387,7 +387,7 @@ class Pump:
         self.news = threading.Event()
         self.stopping = threading.Event()
         self.shown_at = -PERIOD
-        self.idle = 1.0  # seconds without news, after which it looks around by itself
+        self.idle = 1.0  # seconds without news, after which it looks around by itself; 0: at each PERIOD
         self.thread: threading.Thread | None = threading.Thread(target=self.run, name="minflow-curve", daemon=True)
         try:
             self.thread.start()
@@ -403,18 +403,14 @@ class Pump:
             self.show()
 
     def run(self) -> None:
-        while not self.stopping.is_set():
+        while True:
             fresh = self.news.wait(timeout=self.idle)
             self.news.clear()
-            start = processor()
+            start, now = processor(), clock()
             looked = None if self.stopping.is_set() else self.look()
-            if looked is None:
+            if looked is None or (fresh or looked) and not self.show():
                 return
-            if not fresh and not looked:
-                continue
-            if not self.show():
-                return
-            self.stopping.wait(max(PERIOD, (processor() - start) / SHARE))
+            self.stopping.wait(max(PERIOD - (clock() - now), (processor() - start) / SHARE))
 
     def look(self) -> bool | None:
         """Whether there is something new; None where nobody holds the curve. Its source may have ended: then it ends too."""

@@ -124,7 +124,7 @@ class Sources:
         if self.curve._front is None and not self.curve._finished:
             self.curve.__enter__()
         if self.curve._pump is not None:
-            self.curve._pump.idle = PERIOD
+            self.curve._pump.idle = 0.0
             self.curve._pump.wake()
 
     def look(self) -> bool:

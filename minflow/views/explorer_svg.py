@@ -15,12 +15,20 @@ FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
 STROKES = ("#1f5fa8", "#b5470b", "#1d7a46")
 LINES = {"f": ("#1f5fa8", ""), "b": ("#b5470b", "6 3"), "u": ("#1d7a46", ""), "k": ("#6e5494", "2 3")}
 INK, FAINT = "#24292f", "#57606a"
-KEY = "Dotted: values kept for backward; dashed: gradients."
+KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}  # kind of line -> what it is, where there is one
+
+
+def key_of(view: dict) -> str:
+    """What the lines of this picture are, other than the plain ones; nothing for a graph without backward."""
+    kinds = {kind for kind, _ in view["paths"]}
+    said = "; ".join(words for kind, words in KEYS.items() if kind in kinds)
+    return said and f"{said[0].upper()}{said[1:]}."
 
 
 def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: what it is called by a screen reader.  note: a line under it."""
-    width, height = view["w"], view["h"] + 18 + (16 if note else 0)
+    below = [line for line in (key_of(view), clean(note)) if line]
+    width, height = view["w"], view["h"] + 2 + 16 * len(below)
     parts = [f'<rect width="{width}" height="{height}" fill="#ffffff"/>']
     for x, y, w, h, level in view["frames"]:
         fill = "#f6f8fa" if level % 2 == 0 else "#ffffff"
@@ -34,8 +42,7 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
         for column, x, w, *texts in boxes:
             parts.append(box_svg(kind, column, x, y, w, h, *texts))
-    below = [KEY] if any(kind == "b" for kind, _ in view["paths"]) else []
-    for i, line in enumerate([*below, *([clean(note)] if note else [])]):
+    for i, line in enumerate(below):
         parts.append(f'<text x="12" y="{view["h"] + 10 + 16 * i}" fill="{FAINT}">{escape(line)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '

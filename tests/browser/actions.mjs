@@ -1,7 +1,8 @@
 // Open a notebook in JupyterLab in a headless Chromium and do what is asked, one action after the other; report as JSON.
 // node actions.mjs '{"url", "notebook", "chromium", "playwright", "shots", "seconds", "actions": [[verb, ...], ...]}'
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
-// x y, see css (scroll to it), focus css, press keys, shot name, reload, interrupt, theme name, save, reopen (untrusted, without a kernel), cell i (run it).
+// x y, see css (scroll to it), focus css, press keys, shot name, reload, interrupt, theme name, save, restart (the kernel),
+// reopen (untrusted, without a kernel), cell i (run it).
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const asked = JSON.parse(readFileSync(process.argv[2], 'utf8'));
@@ -59,6 +60,7 @@ const verbs = {
   interrupt: () => command('notebook:interrupt-kernel'),
   theme: async (theme) => { await command('apputils:change-theme', { theme }); await page.waitForTimeout(1500); },
   async save() { await page.evaluate(() => window.jupyterapp.commands.execute('docmanager:save')); },
+  restart: () => page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()),
   async reopen() {
     await page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown());
     await opened();

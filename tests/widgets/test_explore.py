@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 from pathlib import Path
 
 import IPython.display
@@ -82,9 +83,11 @@ def test_terminal_gets_text(graph, capsys):
 def test_page_gets_widget_and_a_still_picture(graph, notebook):
     explorer = explore(graph, *graph.given)
     explorer._ipython_display_()
-    widget, still = notebook.shown
-    assert repr(widget) == "GraphExplorer (live)" and "<details>" in still["text/html"] and "data:image/svg" in still["text/html"]
-    assert "<svg" not in still["text/html"] and still["text/plain"] == explorer.text
+    (still,), ((widget, _),) = notebook.shown, explorer.shown
+    assert set(still) == {"text/html", "text/plain"}, "a widget in a saved notebook is found gone"
+    assert still["text/html"].startswith("<minflow-live ") and f'data-name="{widget.name}"' in still["text/html"]
+    assert "data:image/svg" in still["text/html"] and "<svg" not in still["text/html"] and still["text/plain"] == explorer.text
+    assert repr(widget) == "GraphExplorer (live)"
     first = json.loads(widget.picture)
     assert first["steps"] > 5 and [row[7][0][3] for row in first["rows"]][:3] == ["x", "▾ model", "▸ model.0"]
     opened, told = ask(widget, "toggle", id=first["rows"][2][0])
@@ -103,9 +106,41 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
 def test_two_displays_of_one_explorer_stay_equal(graph, notebook):
     explorer = explore(graph, *graph.given)
     explorer._ipython_display_(), explorer._ipython_display_()
-    one, _, two, _ = notebook.shown
+    (one, _), (two, _) = explorer.shown
+    assert one.name != two.name
     ask(one, "toggle", id=json.loads(one.picture)["rows"][2][0])
     assert one.picture == two.picture
+
+
+@pytest.mark.parametrize("where", ["VS Code", "VS Code on a server", "Colab"])
+def test_pages_that_load_a_widget_with_its_output_get_it_so(graph, notebook, monkeypatch, where):
+    if where == "Colab":
+        monkeypatch.setitem(sys.modules, "google.colab", sys)
+    elif where == "VS Code":
+        monkeypatch.setenv("VSCODE_PID", "1")
+    else:
+        shell = types.SimpleNamespace(user_ns={"__vsc_ipynb_file__": "a.ipynb"})
+        monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    widget, still = notebook.shown
+    assert widget is explorer.shown[0][0] and "<details>" in still["text/html"] and "minflow-live" not in still["text/html"]
+    assert "data:image/svg" in still["text/html"] and still["text/plain"] == explorer.text
+
+
+def test_lines_are_explained_where_there_are_such_lines(graph, notebook):
+    class Only(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = graph.model
+
+        def build(self, x):
+            return self.model(x)
+
+    only, whole = explore(Only(), graph.given[0]), explore(graph, *graph.given)
+    assert only.exploration.picture()["key"] == "" and "otted" not in only.svg
+    key = "Dotted: values kept for backward; dashed: gradients."
+    assert whole.exploration.picture()["key"] == key and key in whole.svg
 
 
 def test_without_anywidget_or_live_the_still_picture_is_all(graph, notebook, monkeypatch):
@@ -130,7 +165,7 @@ def test_record_later_shows_the_numbers_of_then(graph, notebook):
     graph(*graph.given)
     explorer = explore(graph)
     explorer._ipython_display_()
-    widget = notebook.shown[0]
+    widget = explorer.shown[0][0]
     opened, _ = ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
     assert opened["steps"] == 0 and ask(widget, "step", to=1)[1]["at"] == -1
     explorer.record(*graph.given)
@@ -143,7 +178,7 @@ def test_sizes_for_mobilenet(notebook):
     graph = Train(mobilenet_v2())
     explorer = explore(graph, flow.randn(2, 3, 32, 32), flow.tensor([1, 2]))
     explorer._ipython_display_()
-    widget, still = notebook.shown
+    (still,), ((widget, _),) = notebook.shown, explorer.shown
     size = sum(len(text.encode()) for text in (widget._esm, widget._css, widget.picture, widget.detail, *still.values()))
     assert size < 60_000
     assert sum(len(text.encode()) for text in explorer._repr_mimebundle_().values()) < 60_000
@@ -153,8 +188,9 @@ def test_sizes_for_mobilenet(notebook):
 
 
 def test_script_is_small_and_uses_text_only():
-    source = Path(module.__file__).with_name("explorer.js").read_text(encoding="utf-8")
-    assert len(source.encode()) < 15_000
+    parts = [Path(module.__file__).with_name(name).read_text(encoding="utf-8") for name in ("explorer.js", "place.js")]
+    source = "".join(parts)
+    assert all(len(part.encode()) < 15_000 for part in parts)
     assert "innerHTML" not in source and "eval(" not in source and source.count("http") == source.count("http://www.w3.org/2000/svg")
 
 
@@ -164,8 +200,8 @@ def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
     graph = Train(model)
     explorer = explore(graph, flow.randn(1, 2), flow.tensor([0]))
     explorer._ipython_display_()
-    notebook.shown[0].picture.encode()
-    notebook.shown[1]["text/html"].encode()
+    explorer.shown[0][0].picture.encode()
+    notebook.shown[0]["text/html"].encode()
 
 
 def test_job():

@@ -90,7 +90,7 @@ function drawNumbers([label, text, low, high, counts, corner]) {
   return part;
 }
 
-export default {
+export default placed({
   render({ model, el }) {
     const root = html('div', { class: 'mfx', 'data-lm-suppress-shortcuts': 'true' });
     const bar = html('div', { class: 'bar' }), title = html('b', { class: 'title' });
@@ -113,9 +113,9 @@ export default {
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
     const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told' }), name = html('h4', { 'aria-live': 'polite' });
     main.append(scroll, told);
-    const help = html('div', { class: 'faint' }, 'Click a box to open it or to see its numbers. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions. Dotted lines: values kept for backward.');
+    const key = html('div', { class: 'faint' }), help = html('div', { class: 'faint' }, 'Click a box to open it or to see its numbers. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions.');
     const status = html('div', { role: 'status', class: 'faint' });
-    root.append(bar, found, main, status, help);
+    root.append(bar, found, main, status, key, help);
     el.append(root);
 
     let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null;
@@ -168,7 +168,7 @@ export default {
         at = [scroll.scrollLeft, scroll.scrollTop];
         lost = scroll.contains(root.getRootNode().activeElement);       // the row with the focus is drawn anew
         scroll.replaceChildren(drawPicture(view));
-        title.textContent = view.title;
+        title.textContent = view.title; key.textContent = view.key;
         passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = view.pass;
         passes.input.setAttribute('aria-valuetext', view.pass);
         found.replaceChildren(...view.found.map(([id, name, path]) => {
@@ -240,4 +240,4 @@ export default {
     draw();
     requestAnimationFrame(() => mark(detail.row, detail.column, false, true));   // what is selected already is in sight
   },
-};
+});

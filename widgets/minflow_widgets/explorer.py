@@ -1,7 +1,7 @@
 """`explore(graph)`: a graph or job as a picture that opens module by module, with its passes, numbers and instructions.
 
 The widget only carries asks and answers: `minflow.nn.graph.exploration` decides what is shown, `explorer.js` draws it.
-Read next: `explorer.js`.
+What is displayed, and so saved, is a still picture; `place.js` draws the live one over it. Read next: `explorer.js`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,24 @@ from minflow.job.function import Job
 from minflow.nn.graph.exploration import Exploration
 from minflow.nn.graph.exploring import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
-from minflow.views.html import picture_card
+from minflow.views.html import NO_MATH, picture_card
 
-from .frontends import in_notebook
+from .frontends import in_notebook, one_page
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 
 
 @functools.cache
 def widget_class():
-    """The anywidget. picture, detail: what is drawn, as JSON.  ask: what the reader wants, as JSON."""
+    """The anywidget. name: its id, which the places bear where it is drawn.  picture, detail: what is drawn, as JSON.
+    ask: what the reader wants, as JSON."""
     import anywidget
     import traitlets
 
     class GraphExplorer(anywidget.AnyWidget):
-        _esm = Path(__file__).with_name("explorer.js").read_text(encoding="utf-8")
+        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("place.js", "explorer.js"))
         _css = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
+        name = traitlets.Unicode("").tag(sync=True)
         picture = traitlets.Unicode("").tag(sync=True)
         detail = traitlets.Unicode("{}").tag(sync=True)
         ask = traitlets.Unicode("").tag(sync=True)
@@ -46,8 +49,9 @@ def widget_class():
 
 
 class Explorer:
-    """A graph to look at. In a notebook it is live as long as the kernel is; below it stands a still picture, folded,
-    which a saved notebook keeps. Elsewhere it prints as text. `text`, `svg`: the present picture.
+    """A graph to look at. In a notebook it is live as long as the kernel is. A saved notebook holds a still picture, as it was
+    when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and ends the live one.
+    Elsewhere it prints as text. `text`, `svg`: the present picture.
 
     exploration: the state: what is open, which pass, which instruction.
     """
@@ -91,9 +95,9 @@ class Explorer:
         return self
 
     def keep(self) -> None:
-        """Put a still picture in the place of the live ones. It survives saving, and the end of the kernel.
+        """Put the present picture, still, in the place of the live ones. It survives saving, and the end of the kernel.
 
-        A page that was loaded again since has forgotten where they stand: there the folded picture below is what stays.
+        A page that was loaded again since has forgotten where they stand: there the picture of the beginning comes back.
         """
         shown, self.shown = self.shown, []
         for widget, handle in shown:
@@ -129,7 +133,8 @@ class Explorer:
 
     def live(self) -> Any:
         """The widget. Raises ImportError without anywidget."""
-        widget = widget_class()()
+        name = uuid.uuid4().hex
+        widget = widget_class()(model_id=name, name=name)
         self.exploration.prepare()
         widget.picture, widget.detail = compact(self.exploration.picture(arena=True)), compact(self.exploration.detail())
         widget.observe(self.asked, "ask")
@@ -148,6 +153,10 @@ class Explorer:
             widget = self.live()
         except ImportError:
             display(bundle, raw=True)
+            return
+        if one_page() and "text/html" in bundle:
+            live = f'<minflow-live {NO_MATH} data-name="{widget.name}">{bundle["text/html"]}</minflow-live>'
+            self.shown.append((widget, display({"text/html": live, "text/plain": bundle["text/plain"]}, raw=True, display_id=True)))
             return
         self.shown.append((widget, display(widget, display_id=True)))
         still = f'<details><summary style="cursor:pointer">still picture, for when no kernel runs</summary>{bundle["text/html"]}</details>'

@@ -50,6 +50,14 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
+def one_page() -> bool:
+    """Whether the script of a widget that is not displayed runs, and finds other outputs: in JupyterLab and Notebook, not in
+    VS Code and Colab, which load widgets with their output, or give each output a page of its own."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    known = {"__vsc_ipynb_file__"} & set(getattr(shell, "user_ns", ()))
+    return not (known or "VSCODE_PID" in os.environ or "google.colab" in sys.modules)
+
+
 @functools.cache
 def widget_class():
     """The anywidget. All state is in traits, so a page loaded again shows it again.

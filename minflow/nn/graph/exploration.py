@@ -11,7 +11,7 @@ from typing import Any
 
 from ...views.explorer import Item, StepTree
 from ...views.explorer_layout import Layout, counted, view_of
-from ...views.explorer_svg import svg_of, text_of
+from ...views.explorer_svg import key_of, svg_of, text_of
 from ...views.text import clean
 from .exploring import Subject
 from .looking import bytes_text, detail_of, instruction_detail, whole_detail
@@ -134,7 +134,7 @@ class Exploration:
     def picture(self, arena: bool = False) -> dict[str, Any]:
         """The drawing with its pass and search results. arena: also the bytes of the pass, which may take a second to plan."""
         with self.lock:
-            counts = self.subject.counts(self.stage, arena)
+            counts, view = self.subject.counts(self.stage, arena), view_of(self.layout)
             return {
                 "title": clean(self.subject.title),
                 "stage": self.stage,
@@ -144,7 +144,8 @@ class Exploration:
                 "query": self.query,
                 "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.found[:FOUND]],
                 "more": max(len(self.found) - FOUND, 0),
-                **view_of(self.layout),
+                "key": key_of(view),
+                **view,
             }
 
     def pass_text(self, c: Any) -> str:

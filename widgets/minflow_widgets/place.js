@@ -1,0 +1,35 @@
+// A live view that draws itself over its still picture, so that the output, and with it a saved notebook, holds the picture alone:
+// a widget as the output is found gone when the file is opened again without its kernel. Put before a script that ends in `placed`.
+// Python shows <minflow-live data-name="the model's id">still picture</minflow-live>. The page makes the model whether it is
+// shown or not (also when loaded again while the kernel lives), and each place of its name, now or later, is drawn in.
+// A model that was saved with its notebook, as `jupyter execute` does, has no kernel that would answer: its picture stays.
+const PLACES = (globalThis.minflowPlaces ??= new Map());   // name -> function of a place
+if (!customElements.get('minflow-live')) {
+  customElements.define('minflow-live', class extends HTMLElement {
+    connectedCallback() { globalThis.minflowPlaces.get(this.dataset.name)?.(this); }
+  });
+}
+const placed = (view) => ({
+  ...view,
+  initialize({ model }) {
+    const name = model.get('name'), drawn = new Map();     // place -> its still picture
+    let gone = false;
+    const draw = (place) => {
+      if (drawn.has(place)) return;                        // scrolled out and in again
+      for (const other of [...drawn.keys()]) if (!other.isConnected) { other.replaceChildren(...drawn.get(other)); drawn.delete(other); }
+      drawn.set(place, [...place.childNodes]);
+      place.replaceChildren();
+      view.render({ model, el: place });
+    };
+    model.widget_manager.get_model(name).then((whole) => {
+      if (gone || !whole.comm_live) return;
+      PLACES.set(name, draw);
+      for (const place of document.querySelectorAll('minflow-live')) if (place.dataset.name === name) draw(place);
+    });
+    return () => {                                         // the model is gone: its still pictures come back
+      gone = true;
+      if (PLACES.get(name) === draw) PLACES.delete(name);
+      for (const [place, still] of drawn) place.replaceChildren(...still);
+    };
+  },
+});

@@ -1,0 +1,76 @@
+"""benchmarks/explorers.py: that its smallest configuration runs in a kernel and has every figure; what it takes for a request."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "benchmarks" / "explorers.py"
+ACTS = {"open", "select", "pass", "pass again", "step"}
+
+
+@pytest.fixture(scope="module")
+def bench():
+    spec = importlib.util.spec_from_file_location("benchmark_explorers", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("text", "hosts"), [
+    ('<script src="https://cdn.example/a.js">', ["cdn.example"]),
+    ("<link rel='stylesheet' href='http://fonts.example/x'>", ["fonts.example"]),
+    ("@font-face { src: url(https://files.example/f.woff2) }", ["files.example"]),
+    ('fetch("https://api.example/v1"); import("https://esm.example/m.js")', ["api.example", "esm.example"]),
+    ('<a href="https://read.example">more</a> <svg xmlns="http://www.w3.org/2000/svg"></svg>', []),
+    ('<img src="data:image/svg+xml;base64,aGk=">', []),
+])  # fmt: skip
+def test_what_a_page_loads_from_elsewhere(bench, text, hosts):
+    assert bench.LOADS.findall(text) == hosts
+
+
+def test_smallest_configuration_runs(tmp_path):
+    pytest.importorskip("jupyter_client")
+    pytest.importorskip("anywidget")
+    file = tmp_path / "figures.json"
+    words = ["--quick", "--only", "lenet", "deep", "--json", str(file)]
+    top = FILE.parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(top), str(top / "widgets")])}
+    done = subprocess.run([sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(file.read_text())
+    assert set(found["models"]) == {"lenet", "deep"} and found["rivals"] == {}
+    for row in found["models"].values():
+        assert all(0 < row[what]["low"] <= row[what]["ms"] <= row[what]["high"] for what in ("make", "bare", "send"))
+        assert row["nodes"] > 40 and 5_000 < row["saved"] < 60_000 and row["script"] < row["page"] < 60_000
+        assert set(row["acts"]) == ACTS and all(act["n"] > 0 and act["ms"] > 0 and act["bytes"] > 100 for act in row["acts"].values())
+        assert row["acts"]["open"]["bytes"] > row["acts"]["select"]["bytes"], "a box that opens changes the picture"
+    assert len(found["cards"]) == 6 and all(card["ms"] > 0 and card["bytes"] > 1000 for card in found["cards"].values())
+    assert "lenet, " in done.stdout and "error card" in done.stdout
+
+
+def test_a_rival_that_is_not_there_is_told(bench, monkeypatch):
+    """In this process, with what stands for the two libraries and for the explorer."""
+    def missing(model, x):
+        raise ImportError("no such package")
+
+    widgets, torch = type(sys)("minflow_widgets"), type(sys)("torch")
+    shown = type("Shown", (), {"shown": (), "_ipython_display_": lambda self: None})
+    widgets.explore, torch.set_num_threads = lambda *args: shown(), lambda n: None
+    monkeypatch.setitem(sys.modules, "minflow_widgets", widgets)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    trainings = type(sys)("trainings")
+    trainings.torch_library = lambda: None
+    monkeypatch.setitem(sys.modules, "trainings", trainings)
+    made = type("Training", (), {"model": None, "batch": (None,)})
+    monkeypatch.setattr(bench, "graph", lambda name, layers: (None, (None,)))
+    monkeypatch.setattr(bench, "training", lambda library, name, layers: made)
+    monkeypatch.setattr(bench, "RIVALS", {"absent": missing, "there": lambda model, x: "<script src='https://a.example/x'></script>"})
+    found = bench.beside("lenet", 4, 2)
+    assert found["absent"] == {"error": "ImportError: no such package"}
+    assert found["there"]["loads"] == ["a.example"] and found["there"]["bytes"] == 43 and found["there"]["n"] == 2 == found["ours"]["n"]
+    bench.tell({"models": {}, "cards": {}, "rivals": {"lenet": found}})

@@ -22,7 +22,7 @@ from minflow.nn.graph.exploring import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
 from minflow.views.html import NO_MATH, picture_card
 
-from .frontends import in_notebook, one_page
+from .frontends import answering, in_notebook, one_page
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 
@@ -138,7 +138,7 @@ class Explorer:
         self.exploration.prepare()
         widget.picture, widget.detail = compact(self.exploration.picture(arena=True)), compact(self.exploration.detail())
         widget.observe(self.asked, "ask")
-        return widget
+        return answering(widget)
 
     def _ipython_display_(self) -> None:
         from IPython.display import display

@@ -100,6 +100,21 @@ def live(curve):
 
     widget.observe(looked, "look")
     widget.observe(wished, "wish")
+    return answering(widget)
+
+
+def answering(widget):
+    """The widget, which now hears what a page tells it, also a page that was loaded or opened again.
+
+    A page asks the kernel to hear it on a thread of the page's own (a subshell), so that clicks count while a cell runs.
+    ipykernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread of ours, which
+    goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is loaded, and
+    from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of the server). So the
+    message stays where the page has put it. Other versions have no such route, and nothing to turn off.
+    """
+    comm = getattr(widget, "comm", None)
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda data, default: default
     return widget
 
 

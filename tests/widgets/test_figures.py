@@ -112,13 +112,21 @@ def test_counts_against_a_loop():
 
 def test_the_matrix_as_figure_and_text():
     ax = drawn(confusion_matrix([0, 0, 1, 2], [0, 1, 1, 2], names=["cat", "dog", "$cow_"]))
-    assert np.allclose(ax.images[0].get_array(), [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1]])
+    right, wrong = [np.ma.filled(image.get_array(), 0.0) for image in ax.images]
+    assert np.allclose(right, np.diag([0.5, 1, 1])) and np.allclose(wrong, [[0, 0.5, 0], [0, 0, 0], [0, 0, 0]])
     assert [t.get_text() for t in ax.get_yticklabels()] == ["cat", "dog", "$cow_"]
     assert {t.get_text() for t in ax.texts} == {"1"} and len(ax.texts) == 4 and ax.get_title() == "3 of 4 right (75.0%)"
     assert {t.get_text() for t in confusion_matrix([0, 0, 1], [0, 1, 1], normalize=True).texts} == {"0.50", "1.00"}
     assert confusion_text([0, 0, 1], [0, 1, 1]).splitlines() == [
         "true \\ predicted  0  1", "----------------------", "0                 1  1", "1                 .  1", "2 of 3 right"]
     drawn(confusion_matrix(np.arange(100) % 60, np.arange(100) % 60))
+
+
+def test_one_mistake_in_a_thousand_is_seen():
+    ax = drawn(confusion_matrix([0] * 1000 + [1], [0] * 999 + [1, 1]))
+    wrong = ax.images[1]
+    seen = wrong.cmap(wrong.norm(wrong.get_array()))[0, 1, :3]
+    assert np.abs(seen - 1).max() > 0.3, "as good as white"
 
 
 @pytest.mark.parametrize(("args", "kind", "match"), [

@@ -19,6 +19,7 @@ from minflow.views.text import clean
 COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
 STYLES = ("-", "--", ":", "-.")
 RED = "#b42318"
+GRID = "#d0d7de"
 GAP = "#8c959f"  # between images, and where a number is NaN or infinite: a grey that no scale has
 SMOOTH_FROM = 50  # values, from which on a mean is drawn over the faint raw line
 FIRST = 64  # filters or channels that are drawn
@@ -190,6 +191,7 @@ def confusion_matrix(
     """How often class i (row) was taken for class j (column); returns the Axes.
 
     targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: shares of each row, not counts.
+    Right answers are blue, mistakes orange on a scale of their own: one mistake in a thousand is seen as well.
     """
     counts = confusion_counts(targets, predictions, len(names) if names is not None else None)
     words, n = class_names(names, len(counts)), len(counts)
@@ -197,8 +199,13 @@ def confusion_matrix(
     shares = counts / np.maximum(rows, 1)
     side = min(3.0 + 0.34 * n, 9.0)
     ax = axes(ax, "confusion_matrix()", (side + 0.8, side))
-    picture = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    ax.figure.colorbar(picture, ax=ax, label="share of the row", shrink=0.8)
+    right, most = np.eye(n, dtype=bool), shares[~np.eye(n, dtype=bool)].max(initial=0.0)
+    ax.imshow(np.where(right, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
+    ax.imshow(np.where(right | (counts == 0), np.nan, shares), cmap="Oranges", vmin=-most / 2, vmax=most * 2 or 1)
+    if n <= WRITTEN:
+        for edge in range(1, n):
+            ax.axhline(edge - 0.5, color=GRID, linewidth=0.5)
+            ax.axvline(edge - 0.5, color=GRID, linewidth=0.5)
     every = range(0, n, max(1, n // 40))
     turned = 0 if max(map(len, words)) <= 3 else 60
     ax.set_xticks(list(every), [words[i] for i in every], parse_math=False, rotation=turned)
@@ -208,9 +215,9 @@ def confusion_matrix(
             for j in range(n):
                 if counts[i, j]:
                     content = f"{shares[i, j]:.2f}" if normalize else str(counts[i, j])
-                    color = "white" if shares[i, j] > 0.5 else "black"
+                    color = "white" if i == j and shares[i, j] > 0.5 else "black"
                     ax.text(j, i, content, ha="center", va="center", color=color, fontsize=9 if n <= 12 else 7)
-    ax.set_xlabel("predicted")
+    ax.set_xlabel("predicted\nblue: right, orange: wrong; dark: often in its row")
     ax.set_ylabel("true")
     ax.set_title(f"{np.trace(counts)} of {counts.sum()} right ({np.trace(counts) / max(counts.sum(), 1):.1%})")
     return ax

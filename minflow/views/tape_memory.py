@@ -27,8 +27,8 @@ KEPT = 3  # operations that are named of those which keep one array
 @dataclass(frozen=True)
 class HeldRow:
     """One array. spec: as it was saved.  nbytes: of the storage that it keeps alive.  used: bytes of it that are read.
-    keepers: what keeps it, "tanh: its result, at In[3]:2 in fc1".  owner: who else holds it, "leaf w" or "variable h".
-    step: at which operation of backward the tape lets it go.
+    keepers: what keeps it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: who else holds it, "leaf w" or "variable h".
+    last: the number of the operation after whose gradient the tape lets it go; operations are numbered as they ran.
     """
 
     spec: str
@@ -36,7 +36,7 @@ class HeldRow:
     used: int
     keepers: tuple[str, ...]
     owner: str
-    step: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ def role(node: Node, slot: int) -> str:
     return "its result" if len(node.out_specs) == 1 else f"its result {node.op.outputs[~slot]}"
 
 
-def keeper(node: Node, roles: list[str]) -> str:
-    """`mul: input a and input b, at In[3]:2 in fc1`"""
+def keeper(number: int, node: Node, roles: list[str]) -> str:
+    """`#1 mul: input a and input b, at In[3]:2 in fc1`"""
     place = (f", at {where_text(node.where)}" if node.where else "") + (f" in {node.scope}" if node.scope else "")
-    return f"{node.op}: {' and '.join(roles)}{place}"
+    return f"#{number} {node.op}: {' and '.join(roles)}{place}"
 
 
 def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> MemoryRecord:
@@ -142,20 +142,21 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
         gradient = getattr(leaf, "gradient", None)
         if gradient is not None:
             gradients = [gradients[0] + 1, gradients[1] + gradient.spec.nbytes]
-    held: dict[int, list] = {}  # storage -> [array, keepers, step]
+    held: dict[int, list] = {}  # storage -> [array, keepers, last]
     freed, freed_at = 0, None
-    for step, node in enumerate(reversed(operations), 1):
+    numbers = {node: number for number, node in enumerate(operations, 1)}
+    for node in reversed(operations):
         if node.saved.__class__ is Freed:
             freed, freed_at = freed + 1, freed_at or node.saved.where
         for array, what in saved_by(node):
             entry = held.setdefault(id(storage(array)), [array, {}, 0])
             entry[0] = array if array.nbytes > entry[0].nbytes else entry[0]
             entry[1].setdefault(node, []).append(what)
-            entry[2] = step
+            entry[2] = numbers[node]
     rows = []
-    for key, (a, keepers, step) in held.items():
-        told = tuple([keeper(node, roles) for node, roles in keepers.items()])
-        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), told, owners.get(key, ""), step))
+    for key, (a, keepers, last) in held.items():
+        told = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
+        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), told, owners.get(key, ""), last))
     keeping = len({node for _, keepers, _ in held.values() for node in keepers})
     rows.sort(key=lambda row: -row.nbytes)
     where = where_text(freed_at) if freed_at else ""
@@ -193,7 +194,8 @@ def notes(record: MemoryRecord) -> list[str]:
         alone = f"only the tape holds {size(record.alone)} of them" if record.alone else "the tape alone holds none of them"
         lines.append(f"{alone}; {size(shared)} are numbers of leaves or variables too, and stay with those")
     if record.rows:
-        lines.append("backward lets an array go when it has passed the operation; retain_graph=True keeps all until the result is gone")
+        lines.append("operations are numbered as they ran; backward passes them from the last to #1, and then needs the array no more")
+        lines.append("backward(retain_graph=True) keeps all of them until the result itself is gone")
     if record.rows and record.freed:
         lines.append(f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had saved")
     if record.gradients[0]:
@@ -208,10 +210,6 @@ def kept_for(row: HeldRow) -> list[str]:
     return [*map(clean, row.keepers[:KEPT]), *more, *part]
 
 
-def until(row: HeldRow, operations: int) -> str:
-    return f"step {row.step} of {operations}"
-
-
 def memory_text(record: MemoryRecord) -> str:
     """The record as a table, the largest array first."""
     lines = [headline(record)]
@@ -219,7 +217,7 @@ def memory_text(record: MemoryRecord) -> str:
         cells = []
         for row in record.rows[:ROWS]:
             first, *more = kept_for(row)
-            cells.append((f"{row.nbytes:,}", row.spec, until(row, record.operations), row.owner or "-", first))
+            cells.append((f"{row.nbytes:,}", row.spec, f"after #{row.last}", row.owner or "-", first))
             cells += [("", "", "", "", line) for line in more]
         rest = record.rows[ROWS:]
         if rest:
@@ -241,7 +239,7 @@ def memory_svg(record: MemoryRecord) -> str:
         bar = max(row.nbytes / most * wide, 1.5)
         look = f'fill="#ffffff" stroke="{SHARED}" stroke-width="1.5"' if row.owner else f'fill="{OWN}"'
         parts.append(f'<rect x="{left}" y="{y}" width="{bar:.1f}" height="13" {look}/>')
-        words = f"{size(row.nbytes)}  {row.spec}  freed in backward at {until(row, record.operations)}"
+        words = f"{size(row.nbytes)}  {row.spec}  freed when backward has passed #{row.last}"
         words += f"; {row.owner} holds it too" if row.owner else ""
         parts.append(f'<text x="{left + wide + 10}" y="{y + 11}" fill="{INK}">{escape(cut(clean(words), 96))}</text>')
         why = escape(cut("; ".join(kept_for(row)), 96))

@@ -63,8 +63,8 @@ def test_backward_frees_in_the_order_that_is_said():
     a = x.tanh()
     b = a.exp()
     record = memory_record(b.sum())
-    steps = {row.keepers[0].partition(":")[0]: row.step for row in record.rows}
-    assert steps == {"exp": 2, "tanh": 3} and record.operations == 3
+    last = {row.keepers[0].partition(":")[0]: row.last for row in record.rows}
+    assert last == {"#2 exp": 2, "#1 tanh": 1} and record.operations == 3
 
 
 def test_a_view_keeps_all_of_its_storage():
@@ -80,7 +80,7 @@ def test_one_array_kept_twice_counts_once():
     x = flow.randn(50, requires_grad=True)
     y = x.tanh()
     record = memory_record((y * y).sum())
-    assert record.total == 200 and len(record.rows) == 1 and record.rows[0].keepers[0].startswith("mul: input b and input a")
+    assert record.total == 200 and len(record.rows) == 1 and record.rows[0].keepers[0].startswith("#2 mul: input b and input a")
 
 
 def test_retain_graph_keeps_and_a_function_tells_what_it_saved():

@@ -103,6 +103,18 @@ def test_the_clock_tells_when_a_step_was_also_beside_a_pause():
     assert series.clock() == [], "steps that go back have no time each"
 
 
+def test_a_clock_is_shared_where_it_tells_the_same_times():
+    loss, norm, late = Series("loss"), Series("gradient norm"), Series("val_loss")
+    for step in range(1, 101):
+        loss.add(step, 1.0 / step, step * 0.1)
+        if step % 10 == 0:
+            norm.add(step, 1.0, step * 0.1)
+            late.add(step, 1.0, step * 0.1 + 3.0)
+    assert norm.within(loss) and not late.within(loss) and not loss.within(norm) and not Series("a").within(loss)
+    clocks = [s["clock"] for s in header(encode([loss, norm, late], "", ("norm",)))["series"]]
+    assert clocks[0] == clocks[1] and clocks[2][-1] == [100.0, 13.0]
+
+
 def test_values_now_and_then_stand_where_the_run_is(front):
     with LossCurve(epoch=10) as curve:
         for _ in range(25):

@@ -23,7 +23,7 @@ from . import frontends, previous
 from .series import Series, drawn, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
-SHARE = 0.01  # of a processor that showing may take: where an update costs more than 1 ms, there are fewer of them
+SHARE = 0.008  # of a processor that showing may take: where an update costs more than 0.8 ms, there are fewer of them
 RECENT = 5.0  # seconds over which the rate is taken
 MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
 AXES = ("step", "time")
@@ -256,16 +256,16 @@ class LossCurve:
         longest = self._longest()
         if longest is None:
             return ""
-        step, steps, seconds, n = longest.steps[-1], longest.steps, longest.seconds, longest.count
+        n, ((begun, *_), (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
         spent = (self._ended or clock()) - self._started
         # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run before.
-        each = (step - steps[0]) / (n - 1) if n > 1 and step > steps[0] else 1.0
+        each = (step - begun) / (n - 1) if n > 1 and step > begun else 1.0
         rate = n * each / max(spent, 1e-9)
         if not self._finished:  # what it is now, where the run is long enough to tell
-            first = int(np.searchsorted(seconds, seconds[-1] - RECENT))
-            if seconds[-1] - seconds[first] > RECENT / 2:
-                went = step - steps[first] if step > steps[first] else (n - 1 - first) * each
-                rate = went / (seconds[-1] - seconds[first])
+            first = min(int(longest.seconds.searchsorted(now - RECENT)), n - 1)
+            before, _, since = longest.table[:, first].tolist()
+            if now - since > RECENT / 2:
+                rate = (step - before if step > before else (n - 1 - first) * each) / (now - since)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
         parts += [f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s", duration(spent)]
         if self.total and not self._finished and rate > 0:

@@ -7,7 +7,9 @@ nothing of notebooks or drawing. Read next: `figure.py`, which draws series as a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -56,27 +58,29 @@ class Series:
 
     def extend(self, steps: Sequence[float], values: Sequence[float], times: Sequence[float]) -> None:
         """Add many at once. times: of `time.perf_counter`."""
-        new, end = np.array([steps, values, times], float), self.count + len(steps)
-        new[2] -= self.zero
         if len(steps) < 8:
-            for entry in new.T.tolist():
-                self.add(*entry)
+            for step, value, time in zip(steps, values, times):
+                self.add(step, value, time - self.zero)
             return
+        start, end = self.count, self.count + len(steps)
         while end > self.table.shape[1]:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
-        self.table[:, self.count : end] = new
+        self.table[:, start:end] = steps, values, times
+        self.table[2, start:end] -= self.zero
         self.count = end
-        low, high = float(new[1].min()), float(new[1].max())  # NaN if one of them is
+        if not math.isfinite(sum(values)):
+            good = [math.isfinite(value) for value in values]
+            if not all(good):
+                first = good.index(False)
+                self.moved, self.bad = True, self.bad or (steps[first], values[first], times[first] - self.zero)
+                steps, values = list(compress(steps, good)), list(compress(values, good))
+        if not values:
+            return
+        low, high = min(values), max(values)
         self.moved = self.moved or not low == high == self.table[1, 0]
-        if low - low != 0.0 or high - high != 0.0:
-            finite = np.isfinite(new[1])
-            self.bad = self.bad or tuple(new[:, finite.argmin()].tolist())
-            if not finite.any():
-                return
-            low, high = float(new[1, finite].min()), float(new[1, finite].max())
         value = high if self.sign < 0 else low
         if self.best is None or self.sign * value < self.sign * self.best[0]:
-            self.best = value, float(new[0, (new[1] == value).argmax()])
+            self.best = value, float(steps[values.index(value)])
 
     @property
     def steps(self) -> np.ndarray:
@@ -89,6 +93,18 @@ class Series:
     @property
     def seconds(self) -> np.ndarray:
         return self.table[2, : self.count]
+
+    def ends(self) -> list[list[float]]:
+        """Step, value and seconds of the first and of the last."""
+        return self.table[:, [0, self.count - 1]].T.tolist()
+
+    def within(self, other: Series) -> bool:
+        """Has the other, at the first and the last step of this one, the same times? Then one clock tells both."""
+        if not self.count or self.zero != other.zero:
+            return False
+        ends = self.table[::2, [0, self.count - 1]]
+        at = other.steps.searchsorted(ends[0])
+        return bool(at.max() < other.count and (other.table[::2, at] == ends).all())
 
     def across(self, x: str) -> np.ndarray:
         """Where its values stand on the x axis: "step" or "time"."""
@@ -117,7 +133,7 @@ class Series:
         """x and y of at most POINTS values, spikes kept; what is not finite is NaN, a gap in the line."""
         at = self.thinned.indices(self.values, POINTS if self.word not in SMALL else POINTS // 4)
         y = self.values[at]
-        return self.across(x)[at], np.where(np.isfinite(y), y, np.nan)
+        return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.bad else y
 
     def means(self, x: str = "step") -> tuple[np.ndarray, np.ndarray, int]:
         """x and y of the smoothed line, and over how many values each is the mean (0: no such line)."""
@@ -135,10 +151,10 @@ class Series:
         at = {k * (n - 1) // (limit - 1) for k in range(limit)} if n > limit else set(range(n))
         if n > limit:
             first = max(self.waited - 1, 0)
-            new = np.diff(seconds[first:])
-            longest = np.argpartition(new, -4)[-4:] if len(new) > 8 else np.arange(len(new))
-            self.waits = sorted(self.waits + list(zip(new[longest].tolist(), (longest + first).tolist())))[-4:]
-            self.waited = n
+            new, self.waited = seconds[first + 1 :] - seconds[first:-1], n
+            if len(new) and (len(self.waits) < 4 or new.max() > self.waits[0][0]):
+                longest = new.argsort()[-4:]
+                self.waits = sorted(self.waits + list(zip(new[longest].tolist(), (longest + first).tolist())))[-4:]
             at.update([end for _, i in self.waits for end in (i, i + 1)])
         steps, times = self.table[::2, sorted(at)].tolist()
         if any(a >= b for a, b in zip(steps, steps[1:])):
@@ -222,10 +238,13 @@ class Summed:
 
 
 def summed(table: np.ndarray, size: int) -> np.ndarray:
-    finite = np.isfinite(table[1])
-    rows = np.where(finite, table, 0.0)
+    sums, finite = np.empty((4, table.shape[1] // size)), np.isfinite(table[1])
     with np.errstate(over="ignore"):
-        return np.concatenate([rows, finite[None].astype(float)]).reshape(4, -1, size).sum(2)
+        if finite.all():
+            sums[:3], sums[3] = table.reshape(3, -1, size).sum(2), size
+        else:
+            sums[:3], sums[3] = np.where(finite, table, 0.0).reshape(3, -1, size).sum(2), finite.reshape(-1, size).sum(1)
+    return sums
 
 
 def number(x: float) -> str:
@@ -269,12 +288,11 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
 
     For each series: n steps, n values, m steps of the means, m means. more: further entries of the header.
     """
-    titles, entries, arrays, clocks = panels(series, declared), [], [], {}
-    for s in drawn(series, declared):
-        same = s.count, s.zero, s.count and (s.steps[0], s.steps[-1], s.seconds[-1])  # what is added together shares its times
-        clock = clocks.get(same)
-        if clock is None:
-            clock = clocks[same] = s.clock()
+    titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
+    longest = max(lines, key=lambda s: s.count, default=None)
+    times = longest.clock() if lines else []
+    for s in lines:
+        clock = times if s.within(longest) else s.clock()
         x, y = s.points()
         mx, my, window = s.means()
         arrays += [x, y, mx, my]

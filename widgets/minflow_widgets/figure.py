@@ -17,7 +17,8 @@ from minflow.views.text import clean
 from .series import SMALL, Series, drawn, number, panels, rows
 
 WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
-LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, and the height of a line of text
+LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, at least, and the height of a line of text
+DIGIT = 6.5  # about the width of a digit
 COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
 INK, FAINT, RED, CARD = "#24292f", "#d0d7de", "#b42318", "#ffffff"
@@ -113,9 +114,11 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     y_low, y_high = limits([np.log10(numbers[numbers > 0]) if log else numbers])
     legend = sum(1 + bool(s.bad) for s in members)
     top, right, bottom = 10 + LINE * max(legend, 1), width - RIGHT, tall - BOTTOM - LINE
+    levels = scale(y_low, y_high, log, max(2, int((bottom - top) // 30)))
+    left = max(LEFT, 12 + math.ceil(DIGIT * max([len(label) for _, label in levels], default=0)))
 
     def across(x):
-        return LEFT + (x - x_low) / (x_high - x_low) * (right - LEFT)
+        return left + (x - x_low) / (x_high - x_low) * (right - left)
 
     def up(y):
         return bottom - (y - y_low) / (y_high - y_low) * (bottom - top - 6)
@@ -123,21 +126,21 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     def scaled(y):
         return np.log10(np.where(y > 0, y, np.nan)) if log else y
 
-    parts = [] if members else [text(LEFT, 18, f"no {title} yet")]
-    for place, label in scale(y_low, y_high, log, max(2, int((bottom - top) // 30))):
-        parts.append(f'<path d="M{LEFT} {up(place):.1f}H{right:g}" stroke="{FAINT}"/>')
-        parts.append(text(LEFT - 6, round(up(place), 1) + 4, label, anchor="end"))
+    parts = [] if members else [text(left, 18, f"no {title} yet")]
+    for place, label in levels:
+        parts.append(f'<path d="M{left} {up(place):.1f}H{right:g}" stroke="{FAINT}"/>')
+        parts.append(text(left - 6, round(up(place), 1) + 4, label, anchor="end"))
     for x in ticks(x_low, x_high, max(2, int(width // 110))):
         parts.append(text(round(across(x), 1), bottom + 16, number(x), anchor="middle"))
-    parts.append(f'<path d="M{LEFT} {top}V{bottom}H{right:g}" fill="none" stroke="{INK}" stroke-opacity=".6"/>')
+    parts.append(f'<path d="M{left} {top}V{bottom}H{right:g}" fill="none" stroke="{INK}" stroke-opacity=".6"/>')
     parts += marks(scene, across, top, bottom, tall > STRIP)
     window = max((w for *_, w in lines), default=0)
     under = ["step" if scene.x == "step" else "seconds since its start"]
     under += [f"thick line: mean of {window}"] if window else []
     under += ["grey: previous run"] if old else []
     told = "numbered: epochs" if scene.marks and tall > STRIP else ""
-    under += [told] if told and 6 * len("; ".join([*under, told])) < right - LEFT else []
-    parts.append(text((LEFT + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
+    under += [told] if told and 6 * len("; ".join([*under, told])) < right - left else []
+    parts.append(text((left + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
     for x, y in old:
         parts.append(path(across(x), up(scaled(y)), f'stroke="{OLD}"'))
     row = 0
@@ -151,13 +154,13 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
         elif s.count <= DOTS:
             parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{color}"/>'
                       for a, b in zip(across(x).tolist(), up(scaled(y)).tolist()) if b == b]  # fmt: skip
-        parts.append(f'<path d="M{LEFT} {12 + row * LINE}h20" stroke="{color}" stroke-width="2"{dashed}/>')
-        parts.append(text(LEFT + 26, 16 + row * LINE, s.label()))
+        parts.append(f'<path d="M{left} {12 + row * LINE}h20" stroke="{color}" stroke-width="2"{dashed}/>')
+        parts.append(text(left + 26, 16 + row * LINE, s.label()))
         row += 1
         if s.bad:
-            at = min(max(across(s.bad[0 if scene.x == "step" else 2]), LEFT), right)
+            at = min(max(across(s.bad[0 if scene.x == "step" else 2]), left), right)
             parts.append(f'<path d="M{at:.1f} {top}V{bottom}" stroke="{RED}" stroke-dasharray="4 3"/>')
-            parts.append(text(LEFT + 26, 16 + row * LINE, s.warning(), RED))
+            parts.append(text(left + 26, 16 + row * LINE, s.warning(), RED))
             row += 1
     return "".join(parts)
 

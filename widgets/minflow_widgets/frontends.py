@@ -69,7 +69,7 @@ def widget_class():
     import traitlets
 
     class LiveCurve(anywidget.AnyWidget):
-        _esm = Path(__file__).with_name("loss_curve.js").read_text(encoding="utf-8")
+        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("curve_panel.js", "loss_curve.js"))
         data = traitlets.Bytes(b"").tag(sync=True)
         before = traitlets.Bytes(b"").tag(sync=True)
         look = traitlets.Unicode("{}").tag(sync=True)

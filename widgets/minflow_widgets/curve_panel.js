@@ -1,0 +1,154 @@
+// One panel of a curve on a canvas: what series.py encodes, scales, lines, legend and the values under the pointer.
+// Put before loss_curve.js, the widget that asks for it.
+const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24;
+const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
+const LIGHT = { lines: ["#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0"], ink: "#24292f", faint: "#d0d7de", red: "#b42318", old: "#a3abb3", mark: "#57606a", card: "#fff" };
+const DARK = { lines: ["#7db7ff", "#ffa36b", "#6fd39a", "#c9a0ff"], ink: "#e6e6e6", faint: "#4a4f57", red: "#ff8f85", old: "#868e96", mark: "#b0b7bf", card: "#222" };
+
+function decode(view) {
+  if (!view || view.byteLength < 4) return null;
+  const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength).slice();
+  const size = new DataView(bytes.buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+  const numbers = new Float32Array(bytes.buffer, 4 + size);
+  let at = 0;
+  const take = (n) => numbers.subarray(at, (at += n));
+  for (const s of head.series) Object.assign(s, { x: take(s.n), y: take(s.n), mx: take(s.m), my: take(s.m) });
+  return head;
+}
+
+// Seconds of a step: straight lines between the few (step, seconds) that were sent.
+function timed(clock, x) {
+  let low = 0, high = clock.length - 1;
+  if (high < 1) return clock[0][1];
+  while (high - low > 1) { const middle = (low + high) >> 1; if (clock[middle][0] <= x) low = middle; else high = middle; }
+  const [a, s] = clock[low], [b, t] = clock[high];
+  return s + ((x - a) / (b - a)) * (t - s);
+}
+
+function onTime(head) {
+  for (const s of head.series) {
+    if (!s.clock) continue;
+    s.x = s.x.map((x) => timed(s.clock, x)); s.mx = s.mx.map((x) => timed(s.clock, x));
+    if (s.warning) s.bad = timed(s.clock, s.bad);
+  }
+  return head;
+}
+
+function number(v) {
+  if (v !== 0 && (Math.abs(v) < 1e-4 || Math.abs(v) >= 1e9)) return v.toExponential(1);
+  return Number.isInteger(v) && Math.abs(v) >= 1e4 ? v.toLocaleString("en") : String(Number(v.toPrecision(4)));
+}
+
+function ticks(low, high, count) {
+  if (!(high > low)) return [low];
+  const rough = (high - low) / count, scale = 10 ** Math.floor(Math.log10(rough));
+  const step = scale * [1, 2, 5, 10].find((m) => scale * m >= rough * 0.999);
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push(k * step);
+  return found;
+}
+
+function limits(arrays, log) {
+  let low = Infinity, high = -Infinity;
+  for (const a of arrays) for (const v of a) {
+    if (!Number.isFinite(v) || (log && v <= 0)) continue;
+    if (v < low) low = v;
+    if (v > high) high = v;
+  }
+  if (low > high) return [0, 1];
+  if (low < high) return [low, high];
+  const room = Math.abs(low) * 0.1 || 1;
+  return log ? [low / 2, high * 2] : [low - room, high + room];
+}
+
+// The point nearest to x.
+function nearest(xs, x) {
+  let low = 0, high = xs.length - 1;
+  while (high - low > 1) { const middle = (low + high) >> 1; if (xs[middle] <= x) low = middle; else high = middle; }
+  return Math.abs(xs[high] - x) < Math.abs(xs[low] - x) ? high : low;
+}
+
+// Draws it; gives where its plot begins, behind the widest of its numbers.
+function panel(c, theme, title, members, width, tall, scene) {
+  const old = members.map((s) => scene.before.get(s.name)).filter(Boolean);
+  const log = scene.log && [...members, ...old].some((s) => s.y.some((v) => v > 0));
+  const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
+  const [low, high] = limits([...members, ...old].map((s) => s.y), log);
+  const y0 = f(low), y1 = f(high);
+  const rows = members.reduce((n, s) => n + 1 + (s.warning ? 1 : 0), 0);
+  const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
+  const count = Math.max(2, Math.floor((bottom - top) / 30));
+  let marks = ticks(y0, y1, count);
+  if (log) {
+    marks = marks.filter((v) => Number.isInteger(v)).map((v) => 10 ** v);
+    if (marks.length < 2) marks = ticks(low, high, count).filter((v) => v > 0);
+  }
+  const left = Math.max(LEFT, 12 + Math.ceil(Math.max(0, ...marks.map((v) => c.measureText(number(v)).width))));
+  const across = (x) => left + ((x - x0) / (x1 - x0)) * (right - left);
+  const up = (y) => bottom - ((f(y) - y0) / (y1 - y0)) * (bottom - top - 6);
+  const text = (x, y, s, align, color) => {
+    c.fillStyle = color || theme.ink; c.textAlign = align || "left"; c.fillText(s, x, y, align ? width : width - x);
+  };
+  const stroke = (xs, ys, color, w, alpha, dash) => {
+    c.strokeStyle = color; c.lineWidth = w; c.globalAlpha = alpha; c.setLineDash(dash); c.beginPath();
+    let pen = false;
+    for (let i = 0; i < xs.length; i++) {
+      if (!Number.isFinite(ys[i]) || (log && ys[i] <= 0)) { pen = false; continue; }
+      if (pen) c.lineTo(across(xs[i]), up(ys[i])); else c.moveTo(across(xs[i]), up(ys[i]));
+      pen = true;
+    }
+    c.stroke(); c.globalAlpha = 1; c.setLineDash([]);
+  };
+  const rule = (points, color, dash) => {
+    c.strokeStyle = color; c.lineWidth = 1; c.setLineDash(dash || []); c.beginPath();
+    points.forEach((p, i) => (i ? c.lineTo(...p) : c.moveTo(...p))); c.stroke(); c.setLineDash([]);
+  };
+  const dot = (x, y, color, r) => { c.fillStyle = color; c.beginPath(); c.arc(across(x), up(y), r, 0, 7); c.fill(); };
+  for (const v of marks) { rule([[left, up(v)], [right, up(v)]], theme.faint); text(left - 6, up(v) + 4, number(v), "right"); }
+  for (const v of ticks(x0, x1, Math.max(2, Math.floor(width / 110)))) text(across(v), bottom + 16, number(v), "center");
+  rule([[left, top], [left, bottom], [right, bottom]], theme.ink);
+  let free = 0;
+  for (const [step, seconds, label] of scene.marks) {
+    const at = across(scene.x === "time" ? seconds : step), short = label.length > 12 ? label.slice(0, 11) + "\u2026" : label;
+    rule([[at, top], [at, bottom]], theme.mark, [1, 3]);
+    if (tall > STRIP && at - 6.5 * short.length > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at; }
+  }
+  const mean = Math.max(0, ...members.map((s) => s.window));
+  const under = [scene.x === "time" ? "seconds since its start" : "step"];
+  if (mean) under.push(`thick line: mean of ${mean}`);
+  if (old.length) under.push("grey: previous run");
+  if (scene.marks.length && tall > STRIP && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
+  text((left + right) / 2, bottom + 31, under.join("; "), "center");
+  if (!members.length) text(left, 18, `no ${title} yet`);
+  for (const s of old) stroke(s.x, s.y, theme.old, 1, 1, []);
+  let row = 0;
+  members.forEach((s, k) => {
+    const color = theme.lines[k % 4], dash = DASHES[k % 4];
+    stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash);
+    if (s.m) stroke(s.mx, s.my, color, 2, 1, dash);
+    else if (s.n <= DOTS) s.x.forEach((x, i) => { if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(x, s.y[i], color, 2.5); });
+    c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath();
+    c.moveTo(left, 12 + row * LINE); c.lineTo(left + 20, 12 + row * LINE); c.stroke(); c.setLineDash([]);
+    text(left + 26, 16 + row++ * LINE, s.label);
+    if (s.warning) {
+      const at = Math.min(Math.max(across(s.bad), left), right);
+      rule([[at, top], [at, bottom]], theme.red, [4, 3]);
+      text(left + 26, 16 + row++ * LINE, s.warning, "left", theme.red);
+    }
+  });
+  if (scene.at === null) return left;
+  rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);
+  const said = members.filter((s) => s.n).map((s) => {
+    const i = nearest(s.x, scene.at);
+    if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], theme.lines[members.indexOf(s) % 4], 3.5);
+    return `${s.name} ${Number.isFinite(s.y[i]) ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`;
+  });
+  if (!said.length) return left;
+  const w = Math.max(...said.map((s) => c.measureText(s).width)) + 12, h = said.length * LINE + 6;
+  const x = across(scene.at) + 8 + w > right ? across(scene.at) - 8 - w : across(scene.at) + 8;
+  c.fillStyle = theme.card; c.fillRect(x, top + 4, w, h); c.strokeStyle = theme.ink; c.strokeRect(x, top + 4, w, h);
+  said.forEach((s, i) => text(x + 6, top + 18 + i * LINE, s));
+  scene.said.push(...said);
+  return left;
+}

@@ -64,10 +64,14 @@ with watch(train, total=300, epoch=50) as curve:
         curve.add(val_loss=(model(x) - x.sum(1, keepdim=True)).square().mean())
 """
 
+NOTEBOOK = "window.jupyterapp.shell.currentWidget.content"
 STATUS = "document.querySelector('.jp-OutputArea canvas')?.getAttribute('aria-label') ?? ''"
 BUTTONS = "[...document.querySelectorAll('.jp-OutputArea button')].map((b) => [b.textContent, b.disabled, b.hidden, b.title])"
 INK = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'); if (!canvas?.width) return 0;
     const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    return words.filter((word) => word !== words[0]).length; })()"""
+EDGE = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas');
+    const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, 4, canvas.height).data.buffer);
     return words.filter((word) => word !== words[0]).length; })()"""
 BOX = "(() => { const r = document.querySelector('.jp-OutputArea canvas').getBoundingClientRect(); return [r.width, r.height]; })()"
 LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
@@ -98,6 +102,26 @@ def test_a_graph_is_watched(lab, tmp_path):  # noqa: F811
     assert before != later and ink > 2000
     assert left["images"] == 1 and left["canvases"] == 0 and "val_loss" in left["alts"][0]
     assert again == left and not again["lost"]
+
+
+def test_long_numbers_have_room(lab, tmp_path):  # noqa: F811
+    """Nothing is drawn at the left edge; a rate that never changes stands in the status and has no strip."""
+    cell = """
+import math, time
+from minflow_widgets import LossCurve
+with LossCurve(panels=("loss",)) as curve:
+    for step in range(1, 400):
+        curve.add(step, loss=-1234567 - 1000 * math.sin(step / 9), lr=0.001)
+        time.sleep(0.02)
+"""
+    write(lab[1], cell)
+    shots = shots_folder(tmp_path, "curve-numbers")
+    report = act(lab, shots, [
+        ["run"], ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"], ["eval", EDGE],
+        ["eval", INK], ["eval", STATUS], ["eval", BOX], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+    edge, ink, status, box, left = report["values"]
+    assert ink > 2000 and edge == 0, "a number is cut at the left"
+    assert "lr 0.001" in status and box[1] == 230 and "lr 0.001" in left["alts"][0]
 
 
 def test_a_run_by_its_cell(lab, tmp_path):  # noqa: F811
@@ -206,3 +230,20 @@ def test_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
     first, second, buttons, ink = report["values"]
     assert first != second and ink > 2000
     assert all(hidden for name, _, hidden, _ in buttons if name in ("pause", "stop")), "nothing is left to be stopped"
+
+
+def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
+    """Twice, among many other widgets: the page then takes long enough to load that messages of it cross (see `answering`)."""
+    many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
+    write(lab[1], many, JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)", "run")
+    again = [["reload"], ["until", f"{INK} > 2000 && /step [1-9][0-9][0-9]/.test({STATUS})"]]
+    press = lambda name, then: [["click", f".jp-OutputArea button:text-is('{name}')"], ["until", then]]  # noqa: E731
+    over = f"{BUTTONS}.every(([name, , hidden]) => hidden || !['pause', 'resume', 'stop'].includes(name))"
+    report = act(lab, shots_folder(tmp_path, "curve-reload-buttons"), [
+        ["cell", 0], ["cell", 1], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], *again,
+        *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"], ["wait", 1000], *again, ["eval", STATUS],
+        *press("resume", f"!/paused/.test({STATUS})"), *press("stop", over), ["shot", "stopped"], ["cell", 3], ["idle"],
+        ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=20)  # fmt: skip
+    paused, reloaded, run = report["values"]
+    assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, "a pause lasts while the page is loaded again"
+    assert "stopped" in str(run)

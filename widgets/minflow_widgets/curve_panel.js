@@ -13,7 +13,7 @@ function decode(view) {
   const numbers = new Float32Array(bytes.buffer, 4 + size);
   let at = 0;
   const take = (n) => numbers.subarray(at, (at += n));
-  for (const s of head.series) Object.assign(s, { x: take(s.n), y: take(s.n), mx: take(s.m), my: take(s.m) });
+  for (const s of head.series) Object.assign(s, { clock: s.clock || head.clock, x: take(s.n), y: take(s.n), mx: take(s.m), my: take(s.m) });
   return head;
 }
 
@@ -28,7 +28,7 @@ function timed(clock, x) {
 
 function onTime(head) {
   for (const s of head.series) {
-    if (!s.clock) continue;
+    if (!s.clock.length) continue;
     s.x = s.x.map((x) => timed(s.clock, x)); s.mx = s.mx.map((x) => timed(s.clock, x));
     if (s.warning) s.bad = timed(s.clock, s.bad);
   }

@@ -20,7 +20,7 @@ import numpy as np
 from minflow.views.text import clean
 
 from . import frontends, previous
-from .series import Series, drawn, number
+from .series import Series, drawn, encode, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
 SHARE = 0.008  # of a processor that showing may take: where an update costs more than 0.8 ms, there are fewer of them
@@ -233,8 +233,6 @@ class LossCurve:
 
     def encode(self) -> bytes:
         """The decimated curve as the front end reads it."""
-        from .series import encode
-
         with self._lock:
             self._take()
             note = "" if self.control is not None else "use Kernel > Interrupt"
@@ -244,8 +242,6 @@ class LossCurve:
 
     def encode_before(self) -> bytes:
         """The same of the run before of the same cell, thinned; nothing where there was none."""
-        from .series import encode
-
         return encode(self._place.before, "previous run") if self._place.before else b""
 
     def _longest(self) -> Series | None:

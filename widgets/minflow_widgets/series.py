@@ -96,7 +96,8 @@ class Series:
 
     def ends(self) -> list[list[float]]:
         """Step, value and seconds of the first and of the last."""
-        return self.table[:, [0, self.count - 1]].T.tolist()
+        item, last = self.table.item, self.count - 1  # six floats cost less than a row of an array
+        return [[item(row, at) for row in range(3)] for at in (0, last)]
 
     def within(self, other: Series) -> bool:
         """Has the other, at the first and the last step of this one, the same times? Then one clock tells both."""
@@ -286,23 +287,23 @@ def rows(titles: list[str]) -> list[list[int]]:
 def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **more) -> bytes:
     """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
 
-    For each series: n steps, n values, m steps of the means, m means. more: further entries of the header.
+    For each series: n steps, n values, m steps of the means, m means. more: further entries of the header. Its clock is that of
+    the header, where it has none of its own; an empty one cannot tell times.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
     longest = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
     for s in lines:
-        clock = times if s.within(longest) else s.clock()
         x, y = s.points()
         mx, my, window = s.means()
         arrays += [x, y, mx, my]
         entries.append(
             {"panel": titles.index(s.word), "name": clean(s.name), "label": s.label(), "n": len(x), "m": len(mx), "window": window}
-            | ({"clock": clock} if clock else {})
+            | ({} if s is longest or s.within(longest) else {"clock": s.clock()})
             | ({"bad": s.bad[0], "warning": s.warning()} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]
-    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "series": entries} | more
+    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "series": entries, "clock": times} | more
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)
     with np.errstate(over="ignore"):

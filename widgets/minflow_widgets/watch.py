@@ -270,7 +270,7 @@ class GraphSource(Source):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
         self.optimizer = graph.optimizers[0][0] if graph.training else None
-        self.told, self.lr = (), NOTHING  # the rates of the last step, and how they are called
+        self.told, self.lr, self.names = (), NOTHING, LOSS  # rates of the last step; told as; names of a step that gives one number
         self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
         self.panels = ("loss", *(scheduled(self.optimizer) if graph.training else ()), *(["norm"] if self.norm else []))
 
@@ -280,16 +280,21 @@ class GraphSource(Source):
     def stepped(self, event) -> None:
         if event.optimizer is self.optimizer and event.lr != self.told:
             self.told, self.lr = event.lr, rates(event.lr)
+            self.names = LOSS + self.lr[0]
 
     def ran(self, event) -> None:
         if event.graph is not self.graph:
             return
-        self.count += 1
-        step, when = event.step or self.count, clock()
-        (names, values), (more, lr) = numbers_of(event.result, self.training), self.lr
-        if not names:
-            self.problem = f"{self.name} gives no number to draw: return the loss from build"
-        self.rows.append((names + more, step, when, *values, *lr))
+        step, when, result = event.step, clock(), event.result
+        if not step:
+            step = self.count = self.count + 1
+        if type(result) is Tensor and result.array.size == 1:  # without a call, which costs a microsecond between cold steps
+            self.rows.append((self.names, step, when, float(result.array.item()), *self.lr[1]))
+        else:
+            (names, values), (more, lr) = numbers_of(result, self.training), self.lr
+            if not names:
+                self.problem = f"{self.name} gives no number to draw: return the loss from build"
+            self.rows.append((names + more, step, when, *values, *lr))
         if self.norm is not None and when >= self.norm.due:
             self.norm.tell(step, when, self.gradients())
 

@@ -241,7 +241,8 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
     over = f"{BUTTONS}.every(([name, , hidden]) => hidden || !['pause', 'resume', 'stop'].includes(name))"
     report = act(lab, shots_folder(tmp_path, "curve-reload-buttons"), [
         ["cell", 0], ["cell", 1], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], *again,
-        *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"], ["wait", 1000], *again, ["eval", STATUS],
+        *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"], ["wait", 1000],
+        *again, ["eval", STATUS],
         *press("resume", f"!/paused/.test({STATUS})"), *press("stop", over), ["shot", "stopped"], ["cell", 3], ["idle"],
         ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=20)  # fmt: skip
     paused, reloaded, run = report["values"]

@@ -1,6 +1,6 @@
 """Frozen records of what happens, and who listens.
 
-`emit` costs one test when nobody listens: `if LISTENERS: emit(...)`. Views and widgets subscribe; the engine
+Nothing is recorded for nobody: `if StepDone in LISTENERS: emit(StepDone(...))`. Views and widgets subscribe; the engine
 never knows them. A listener that raises is not caught here: it is the caller's own code.
 """
 
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from threading import Lock
 from typing import NamedTuple
 
-LISTENERS: list[tuple[type, Callable]] = []
+LISTENERS: dict[type, tuple[Callable, ...]] = {}  # of each class that somebody listens to
+LOCK = Lock()
 
 
 class BackwardDone(NamedTuple):
@@ -45,17 +47,20 @@ class GraphCompiled(NamedTuple):
 
 def emit(record: object) -> None:
     """Hand a record to everybody who subscribed to its class."""
-    for kind, listener in tuple(LISTENERS):
-        if isinstance(record, kind):
-            listener(record)
+    for listener in LISTENERS.get(type(record), ()):
+        listener(record)
 
 
 @contextmanager
 def subscribe(kind: type, listener: Callable):
-    """Within the block, `listener(record)` is called for every record of `kind`."""
-    entry = (kind, listener)
-    LISTENERS.append(entry)
+    """Within the block, `listener(record)` is called for every record of the class `kind`."""
+    with LOCK:
+        LISTENERS[kind] = (*LISTENERS.get(kind, ()), listener)
     try:
         yield
     finally:
-        LISTENERS.remove(entry)
+        with LOCK:
+            left = list(LISTENERS.pop(kind))
+            left.remove(listener)
+            if left:
+                LISTENERS[kind] = tuple(left)

@@ -252,7 +252,7 @@ class Stream:
             except BaseException as error:
                 self.fail(step, told(step, error, "a watch handler"))
                 return
-        if events.LISTENERS:
+        if JobStepped in events.LISTENERS:
             try:
                 events.emit(JobStepped(step.name, step.number, step.owner, step.result, record))
             except BaseException as error:

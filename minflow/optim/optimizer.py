@@ -95,8 +95,12 @@ class Optimizer:
     def stepped(self) -> None:
         """One more step was taken; also called by whoever runs a compiled one."""
         self.steps += 1
-        if events.LISTENERS:
-            events.emit(events.StepDone(self, self.steps, tuple([float(group["lr"]) for group in self.param_groups])))
+        if events.StepDone in events.LISTENERS:
+            events.emit(events.StepDone(self, self.steps, self.learning_rates()))
+
+    def learning_rates(self) -> tuple[float, ...]:
+        """The learning rate of each group."""
+        return tuple([float(group["lr"]) for group in self.param_groups])
 
     def warn_mixed(self, p: Tensor) -> None:
         warn(

@@ -1,5 +1,7 @@
 """What the engine tells whoever listens: the loss of a backward, the steps of graphs and jobs. Nothing where nobody does."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
@@ -36,13 +38,24 @@ def test_a_backward_tells_its_loss():
 def test_a_graph_tells_its_steps():
     model, heard = nn.Linear(3, 2), []
     train = Train(model, flow.optim.SGD(model.parameters(), lr=0.1))
-    with events.subscribe(object, heard.append):
+    with ExitStack() as all_kinds:
+        for kind in (events.GraphCompiled, events.StepDone, GraphRan):
+            all_kinds.enter_context(events.subscribe(kind, heard.append))
         losses = [train(flow.ones(4, 3)).item() for _ in range(3)]
     kinds = [type(event).__name__ for event in heard]
     assert kinds[kinds.index("GraphCompiled") :] == ["GraphCompiled"] + ["StepDone", "GraphRan"] * 3
     ran = [event for event in heard if isinstance(event, GraphRan)]
     assert [event.step for event in ran] == [1, 2, 3] and [event.result.item() for event in ran] == losses
-    assert ran[0].graph is train
+    assert ran[0].graph is train and ran[0].lr == (0.1,)
+
+
+def test_two_who_listen_to_one_kind():
+    first, second = [], []
+    with events.subscribe(events.BackwardDone, first.append):
+        with events.subscribe(events.BackwardDone, second.append):
+            flow.ones(3, requires_grad=True).sum().backward()
+        flow.ones(3, requires_grad=True).sum().backward()
+    assert (len(first), len(second)) == (2, 1) and not events.LISTENERS
 
 
 def test_a_job_tells_its_steps_before_its_callbacks():

@@ -269,18 +269,12 @@ class GraphSource(Source):
     def __init__(self, graph: Graph, gradients: bool):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
-        self.optimizer = graph.optimizers[0][0] if graph.training else None
         self.told, self.lr, self.names = (), NOTHING, LOSS  # rates of the last step; told as; names of a step that gives one number
         self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
-        self.panels = ("loss", *(scheduled(self.optimizer) if graph.training else ()), *(["norm"] if self.norm else []))
+        self.panels = ("loss", *(scheduled(graph.optimizers[0][0]) if graph.training else ()), *(["norm"] if self.norm else []))
 
     def listeners(self) -> dict:
-        return {GraphRan: self.ran} | ({events.StepDone: self.stepped} if self.training else {})
-
-    def stepped(self, event) -> None:
-        if event.optimizer is self.optimizer and event.lr != self.told:
-            self.told, self.lr = event.lr, rates(event.lr)
-            self.names = LOSS + self.lr[0]
+        return {GraphRan: self.ran}
 
     def ran(self, event) -> None:
         if event.graph is not self.graph:
@@ -288,6 +282,9 @@ class GraphSource(Source):
         step, when, result = event.step, clock(), event.result
         if not step:
             step = self.count = self.count + 1
+        elif event.lr != self.told:
+            self.told, self.lr = event.lr, rates(event.lr)
+            self.names = LOSS + self.lr[0]
         if type(result) is Tensor and result.array.size == 1:  # without a call, which costs a microsecond between cold steps
             self.rows.append((self.names, step, when, float(result.array.item()), *self.lr[1]))
         else:

@@ -61,11 +61,13 @@ class GraphRan(NamedTuple):
     """The event that a call of an nn.Graph has ended; of a training graph, after its optimizers' StepDone.
 
     step: number of this step, from 1; 0 of a graph that does not train.  result: what the call gives.
+    lr: of each group of the first optimizer at this step; nothing of a graph that does not train.
     """
 
     graph: Any
     step: int
     result: Any
+    lr: tuple[float, ...]
 
 
 class Compiled:
@@ -115,13 +117,15 @@ class Compiled:
             for cell in plan.cells if self.steps == 1 else self.cells():
                 cell.version, cell.where = cell.version + 1, MODE.get().entered
             self.runs += 1
+            heard = GraphRan in events.LISTENERS
+            lr = graph.optimizers[0][0].learning_rates() if heard and self.trains else ()  # before a schedule goes on
             if self.trains:
                 graph.stepped(self)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         result = graph.give(results[0]) if self.simple else unflatten(self.out_tree, [graph.give(array) for array in results])
-        if events.LISTENERS:
-            events.emit(GraphRan(graph, graph._steps if self.trains else 0, result))
+        if heard:
+            events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, lr))
         return result
 
     def cells(self) -> list:

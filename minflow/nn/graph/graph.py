@@ -295,7 +295,7 @@ class Graph(Looking, Reports, Display):
             own["_plans"].popitem(last=False)
         for notice in build.notices:
             notices.tell(self, notice)
-        if events.LISTENERS:
+        if events.GraphCompiled in events.LISTENERS:
             events.emit(events.GraphCompiled(self, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))
         return compiled
 

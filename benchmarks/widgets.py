@@ -1,6 +1,6 @@
 """What live widgets cost: time per update, processor time per second of training, slow-down of a loop, bytes.
 
-    python benchmarks/widgets.py                        # about three minutes
+    python benchmarks/widgets.py                        # about eight minutes
     python benchmarks/widgets.py --rivals FOLDER        # beside livelossplot and fastprogress, installed there by
                                                         # pip install --target FOLDER livelossplot fastprogress
     python benchmarks/widgets.py --json result.json     # the same figures for a program
@@ -8,7 +8,7 @@
 Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that of
 the whole kernel process, all threads. update: 40 updates one after the other of a curve with 500 values. A second of
 training: a loop that sleeps between steps, with and without the curve, updates at their own rate (at most ten a second);
-sixteen pairs, the median and the quartiles.
+sixteen pairs, the median and the quartiles; a graph, eager code, a sync and an async job, each at 100 and 1,000 steps a second.
 slow-down: pairs of blocks of a loop that never sleeps, with and without, the order changing; the median and the quartiles.
 """
 
@@ -78,31 +78,87 @@ result = {str(n): update(n) for n in (500, 20_000, 1_000_000)}
 """
 
 SECOND = """
-def second(rate, pairs=16, seconds=1.0):
+import threading
+import minflow.typing as tp
+from minflow.core import events
+from minflow.job.stream import STREAM
+def in_graph():
     train, x, y = graph(8)
-    def loop():
-        start, cpu, steps = time.perf_counter(), time.process_time(), 0
-        while time.perf_counter() - start < seconds:
-            train(x, y)
-            steps += 1
-            ahead = steps / rate - (time.perf_counter() - start)
-            if ahead > 0:
-                time.sleep(ahead)
-        return 1e3 * (time.process_time() - cpu) / (time.perf_counter() - start), steps
-    found = []
-    with LossCurve(panels=("loss", "lr", "norm")) as curve:
-        for i in range(pairs):
-            spent = {}
+    return lambda: train(x, y), (train,), lambda: None
+def in_eager():
+    flow.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
+    optimizer, loss_of = flow.optim.SGD(model.parameters(), lr=0.01), nn.CrossEntropyLoss()
+    x, y = flow.randn(64, 64), flow.randint(0, 10, (64,))
+    def step():
+        optimizer.zero_grad()
+        loss_of(model(x), y).backward()
+        optimizer.step()
+    return step, (model, optimizer), lambda: None
+def in_job(annotation, name):
+    def train(x: tp.Numpy.Placeholder((64, 64)), y: tp.Numpy.Placeholder((64,), dtype=flow.int32)) -> annotation:
+        hidden = flow.layers.dense(x, 8, activation=flow.nn.relu, name=name + "-1")
+        loss = flow.math.reduce_mean(flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(hidden, 10, name=name + "-2")))
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.01])).minimize(loss)
+        return loss
+    train.__name__ = name
+    job = flow.global_function(type="train")(train)
+    x, y = np.random.randn(64, 64).astype("f"), np.random.randint(0, 10, 64).astype("i")
+    if annotation is tp.Numpy:
+        return lambda: job(x, y), (job,), lambda: None
+    return lambda: job(x, y)(lambda loss: None), (job,), flow.sync_default_session
+def second(kind, rate, seconds=12):
+    step, things, wait = KINDS[kind]()
+    due = [time.perf_counter()]
+    def steps(n):
+        for _ in range(n):
+            step()
+            due[0] = max(due[0] + 1 / rate, time.perf_counter() - 0.005)
+            time.sleep(max(due[0] - time.perf_counter(), 0))
+        wait()
+    steps(rate)
+    trainers = [time.pthread_getcpuclockid(t.ident) for t in (threading.current_thread(), STREAM.thread) if t is not None and t.is_alive()]
+    def training():
+        return sum(map(time.clock_gettime, trainers))
+    def measured():
+        start, whole, mine = time.perf_counter(), time.process_time(), training()
+        steps(rate)
+        whole, mine = time.process_time() - whole, training() - mine
+        return [1e3 * x / (time.perf_counter() - start) for x in (whole, whole - mine, 1e-3 * rate)]
+    pairs, others, alone, each, shown, reached = [], [], [], [], [], []
+    with LossCurve(panels=("loss", "norm")) as curve:
+        show = curve._update
+        curve._update = lambda: (shown.append(1), show())
+        for i in range(seconds):
             for watched in ((True, False) if i % 2 else (False, True)):
                 if watched:
-                    with watch(train, into=curve):
-                        spent[True], steps = loop()
+                    with watch(*things, into=curve):
+                        on = measured()
                 else:
                     time.sleep(0.2)
-                    spent[False], steps = loop()
-            found.append(spent[True] - spent[False])
-    return {"ms": found, "steps": steps}
-result = {str(rate): second(rate) for rate in (100, 1000)}
+                    off = measured()
+            pairs.append(on[0] - off[0])
+            others.append(on[1] - off[1])
+            alone.append(off[0])
+            reached.append(on[2])
+        updates = len(shown) / sum(rate / r for r in reached)
+        with watch(*things, into=curve):
+            heard = dict(events.LISTENERS)
+            for _ in range(seconds):
+                spent = [0.0, 0.0]
+                for i in range(20):
+                    events.LISTENERS.clear()
+                    events.LISTENERS.update(heard if i % 2 else {})
+                    before = training()
+                    steps(rate // 20)
+                    spent[i % 2] += training() - before
+                each.append(2e3 * (spent[1] - spent[0]))
+            events.LISTENERS.update(heard)
+    return {"ms": [a + b for a, b in zip(others, each)], "others": others, "each": each, "pairs": pairs,
+            "steps": statistics.median(reached), "alone": statistics.median(alone), "updates": updates}
+KINDS = {"graph": in_graph, "eager": in_eager,
+         "sync job": lambda: in_job(tp.Numpy, "now"), "async job": lambda: in_job(tp.Callback[tp.Numpy], "later")}
+result = {f"{kind} {rate}": second(kind, rate) for kind in KINDS for rate in (100, 1000)}
 """
 
 SLOWDOWN = """
@@ -174,7 +230,7 @@ def in_kernel(client, source: str):
         if message["msg_type"] == "error":
             sys.exit("\n".join(message["content"]["traceback"]))
 
-    client.execute_interactive(COMMON + source + '\nprint("RESULT " + json.dumps(result), flush=True)', output_hook=heard, timeout=600)
+    client.execute_interactive(COMMON + source + '\nprint("RESULT " + json.dumps(result), flush=True)', output_hook=heard, timeout=1200)
     return json.loads("".join(texts).rpartition("RESULT ")[2])
 
 
@@ -198,10 +254,12 @@ def main() -> None:
     for values, row in found["updates"].items():
         print(f"update, 3 series of {int(values):>9,} values: {row['ms']:6.2f} ms, {row['cpu_ms']:6.2f} ms of processor, "
               f"{row['bytes'] / 1e3:5.1f} kB; the picture at the end {row['finish_ms']:.0f} ms")
-    for rate, row in found["second"].items():
-        low, middle, high = statistics.quantiles(row["ms"], n=4)
-        print(f"a second of training at {row['steps']:6.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} to {high:.1f}); "
-              f"budget {BUDGET:g}")
+    for name, row in found["second"].items():
+        (low, middle, high), kind = statistics.quantiles(row["ms"], n=4), name.rpartition(" ")[0]
+        parts = [statistics.median(row[part]) for part in ("others", "each", "pairs")]
+        print(f"a second of training, {kind:9} at {row['steps']:5.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} to {high:.1f}), "
+              f"budget {BUDGET:g}: {parts[0]:.1f} for {row['updates']:.1f} updates, {1e3 * parts[1] / row['steps']:.1f} us a step; "
+              f"whole process in pairs {parts[2]:.1f}, {row['alone']:.0f} without")
     for hidden, row in found["slowdown"].items():
         print(f"slow-down of a loop at {row['steps']:6.0f} steps/s (MLP 64-{hidden}-10): {row['percent']:.1f} % "
               f"({row['low']:.1f} to {row['high']:.1f})")

@@ -13,15 +13,33 @@ from minflow_widgets import LossCurve, frontends, watch_timeline
 
 
 class Handle:
+    def __init__(self, what):
+        self.what = what
+
     def update(self, what, raw=False):
-        pass
+        self.what = what
 
 
 @pytest.fixture
 def page(monkeypatch):
+    """What stands on it, one after the other."""
+    shown = []
     monkeypatch.setenv("MINFLOW_LIVE", "1")
     monkeypatch.setattr(frontends, "in_notebook", lambda: True)
-    monkeypatch.setattr(IPython.display, "display", lambda *what, **how: Handle())
+    monkeypatch.setattr(IPython.display, "display", lambda what, **how: shown.append(Handle(what)) or shown[-1])
+    return shown
+
+
+def test_a_live_curve_that_is_shown_again_is_the_same_one(page):
+    """As on a page that was loaded again without having been saved, while a run goes on."""
+    with LossCurve() as curve:
+        curve.add(loss=1.0)
+        curve.explore()
+        first, second = page
+        assert first.what is second.what and type(first.what).__name__ == "LiveCurve"
+    assert first.what == second.what == curve.bundle() and "text/html" in first.what
+    curve.explore()
+    assert type(page[2].what).__name__ == "LiveCurve" and page[2].what is not curve._front.widget
 
 
 def curve():

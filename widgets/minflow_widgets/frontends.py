@@ -119,9 +119,12 @@ def answering(widget):
 
 
 def explore(curve) -> None:
-    """Show a curve as a widget that stays; where there are no widgets, as a picture."""
+    """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a picture."""
     if not in_notebook():
         Lines(sys.stdout).finish(curve)
+        return
+    if isinstance(curve._front, Widget) and not curve._finished:
+        curve._front.show()
         return
     from IPython.display import display
 
@@ -132,16 +135,20 @@ def explore(curve) -> None:
 
 
 class Widget:
-    """A live canvas. At the end the static picture takes its place under the same display id."""
+    """A live canvas. At the end the static picture takes its place under the same display id, wherever it was shown."""
 
     def __init__(self):
         widget_class()
+        self.handles = []
 
     def open(self, curve) -> None:
+        self.widget = live(curve)
+        self.show()
+
+    def show(self) -> None:
         from IPython.display import display
 
-        self.widget = live(curve)
-        self.handle = display(self.widget, display_id=True)
+        self.handles.append(display(self.widget, display_id=True))
 
     def update(self, curve) -> None:
         self.widget.data = curve.encode()
@@ -149,8 +156,9 @@ class Widget:
     def finish(self, curve) -> None:
         # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
         # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
-        self.widget.data = curve.encode()
-        self.handle.update(curve.bundle(), raw=True)
+        self.widget.data, bundle = curve.encode(), curve.bundle()
+        for handle in self.handles:
+            handle.update(bundle, raw=True)
         retire(self.widget)
 
 

@@ -39,6 +39,11 @@ class LossCurve:
     picture takes its place, which a saved notebook keeps. In a terminal it is a line of text. `MINFLOW_LIVE=0` shows
     only what stays at the end. Series whose names end in the same word (`loss`, `val_loss`) share a panel.
 
+    A page that is loaded again shows the curve as the file was saved last. Saved while it was live: while a run of
+    `flow.start` goes on, it is whole at once, moves on, and its buttons work; while a cell trains, "Loading widget..."
+    until that cell has ended, then the whole curve. Not saved, the place is lost, but not the curve: `curve.explore()` in
+    a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
+
     total: how many steps the run has in all; then the time left is told.  epoch: how many steps an epoch has; each end
     of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values.
     panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
@@ -185,7 +190,7 @@ class LossCurve:
                 self._front.finish(self)
 
     def explore(self) -> None:
-        """Show the curve once more as a live canvas with hover values and a log scale, for a run that has ended."""
+        """Show the curve once more as a canvas with hover values and a log scale. While it is live, so is this one."""
         frontends.explore(self)
 
     def __enter__(self) -> LossCurve:
@@ -311,7 +316,7 @@ class LossCurve:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         if self._front is not None and not self._finished:  # it is on the page already, and moves
-            return {"text/plain": f"{self!r}, live"}
+            return {"text/plain": f"{self!r}, live; .explore() shows it here too"}
         return self.bundle()
 
 

@@ -16,7 +16,7 @@ page.on('request', (request) => {
   if (!['127.0.0.1', 'localhost', ''].includes(host)) report.outside.push(request.url());
 });
 page.on('console', (message) => { if (message.type() === 'error') report.console.push(message.text()); });
-page.on('dialog', (dialog) => { report.dialogs.push(dialog.message()); dialog.dismiss().catch(() => {}); });
+page.on('dialog', (dialog) => { report.dialogs.push(dialog.message()); (dialog.type() === 'beforeunload' ? dialog.accept() : dialog.dismiss()).catch(() => {}); });
 page.on('pageerror', (error) => report.console.push(String(error)));
 
 const command = (name, args) => page.evaluate(([name, args]) => { window.jupyterapp.commands.execute(name, args); }, [name, args ?? {}]);

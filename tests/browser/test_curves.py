@@ -148,8 +148,8 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
         ["idle"], ["see", ".jp-OutputArea-output img"],
         ["shot", "end"], ["eval", LEFT]])
     dark, keys, left = report["values"]
-    assert "NaN from step 60" in dark and keys.startswith("step 3: loss ") and "val_loss 0.5648 at 50" in keys
-    assert left["images"] == 1 and left["canvases"] == 0 and "NaN from step 60" in left["alts"][0]
+    assert "NaN first at step 60" in dark and keys.startswith("step 3: loss ") and "val_loss 0.5648 at 50" in keys
+    assert left["images"] == 1 and left["canvases"] == 0 and "NaN first at step 60" in left["alts"][0]
 
 
 JOBS = """
@@ -248,3 +248,29 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
     paused, reloaded, run = report["values"]
     assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, "a pause lasts while the page is loaded again"
     assert "stopped" in str(run)
+
+
+def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):  # noqa: F811
+    """The kernel tells the page of the curve when the cell has ended; its picture is to be had by its name."""
+    write(lab[1], GRAPH, LOOP, "curve")
+    report = act(lab, shots_folder(tmp_path, "curve-reload-cell"), [
+        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [2-9][0-9] of/.test({STATUS})"], ["save"], ["reload"],
+        ["until", f"/step 300 of 300/.test({STATUS}) && {INK} > 2000"], ["eval", LEFT], ["shot", "after"],
+        ["cell", 2], ["until", "document.querySelector('.jp-OutputArea-output img')"], ["idle"], ["eval", LEFT]], seconds=60)  # fmt: skip
+    after, asked = report["values"]
+    assert after == {"images": 0, "alts": [], "canvases": 1, "lost": False} and asked["images"] == 1 and "val_loss" in asked["alts"][0]
+
+
+def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):  # noqa: F811
+    """The browser asks; then the place of the curve is lost, but not the curve, nor the run that it follows."""
+    run = "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
+    write(lab[1], JOBS, run, "curve.explore()")
+    report = act(lab, shots_folder(tmp_path, "curve-reload-unsaved"), [
+        ["cell", 0], ["idle"], ["save"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["reload"], ["wait", 2000],
+        ["eval", LEFT], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["eval", STATUS],
+        ["wait", 1500], ["eval", STATUS],
+        ["click", ".jp-OutputArea button:text-is('stop')"], ["until", "document.querySelector('.jp-OutputArea-output img')"],
+        ["wait", 500], ["eval", LEFT], ["shot", "end"]])  # fmt: skip
+    lost, first, second, left = report["values"]
+    assert report["dialogs"] and lost["canvases"] == 0 and first != second
+    assert left["images"] == 1 and left["canvases"] == 0 and "stopped" in left["alts"][0]

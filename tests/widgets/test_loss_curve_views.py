@@ -131,10 +131,10 @@ def test_total_gives_the_time_left(front):
     for step in range(1, 26):
         curve.put(step, {"loss": 1.0}, curve._started + step * 0.2)
     curve._started -= 5.0
-    assert re.match(r"step 25 of 100 · [\d.]+ steps/s · 5 s · 1\d s left", curve._status()), curve._status()
+    assert re.match(r"step 25 of 100 · [\d.]+ steps/s · 5.0 s · 1\d s left", curve._status()), curve._status()
     curve.finish()
     assert "left" not in curve._status()
-    assert [duration(s) for s in (7, 200, 7500)] == ["7 s", "3 min 20 s", "2 h 5 min"]
+    assert [duration(s) for s in (7, 200, 7500)] == ["7.0 s", "3 min 20 s", "2 h 5 min"]
 
 
 def test_rows():
@@ -225,7 +225,7 @@ def timed(front, monkeypatch, steps, each, **options):
 @pytest.mark.parametrize("steps, each, total, status", [
     (range(100, 10100, 100), 0.1, 20000, "step 10,000 of 20,000 · 1000 steps/s · 10 s · 10 s left"),  # told every 100th
     (range(1001, 1101), 0.1, 2000, "step 1100 of 2000 · 10 steps/s · 10 s · 90 s left"),  # goes on from a checkpoint
-    (range(1001, 1004), 0.5, 2000, "step 1003 of 2000 · 2 steps/s · 2 s · 8 min 18 s left"),
+    (range(1001, 1004), 0.5, 2000, "step 1003 of 2000 · 2 steps/s · 1.5 s · 8 min 18 s left"),
     (range(1, 6), 30.0, 10, "step 5 of 10 · 0.033 steps/s · 2 min 30 s · 2 min 30 s left"),  # slow: not 0 steps/s
 ])  # fmt: skip
 def test_rate_and_time_left_are_those_of_steps_not_of_values(front, monkeypatch, steps, each, total, status):
@@ -260,3 +260,40 @@ def test_epochs_that_are_many_or_none_cost_nothing():
     assert curve.marks() == []
     curve.add(1e12, loss=1.0)
     assert 20 <= len(curve.marks()) <= 41
+
+
+def test_things_watched_together_have_each_their_own_speed(front):
+    curve = LossCurve()
+    for step in range(1, 61):
+        curve.put(step, {"sync loss": 1.0, "sync lr": 0.1}, 100 + step * 0.01, 100.0)
+        curve.put(step, {"async loss": 1.0}, 200 + step * 0.005, 200.0)
+    assert "step 60 · sync 100 steps/s, 0.6 s · async 200 steps/s, 0.3 s" in curve._status()
+
+
+def test_numbers_that_come_again_after_nan(front):
+    curve = LossCurve()
+    for step, value in enumerate([1.0, float("nan")]):
+        curve.add(step, loss=value)
+    assert "NaN from step 1" in curve.text()
+    curve.add(2, loss=0.5)
+    assert "NaN first at step 1" in curve.text()
+
+
+def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypatch):
+    shown, run = [], [("cell", "run 1")]
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=lambda bundle, raw: shown.append(bundle)))
+    monkeypatch.setattr(previous, "running_cell", lambda: run[0])
+    monkeypatch.setattr(frontends, "explore", lambda curve: shown.append("live"))
+    curve = LossCurve()
+    curve.add(1, loss=2.0)
+    curve._ipython_display_()
+    assert shown == []
+    run[0] = "another cell", "run 2"
+    curve._ipython_display_()
+    assert shown == ["live"]
+    curve.finish()
+    curve._ipython_display_()
+    assert len(shown) == 2 and "text/html" in shown[1]
+    run[0] = "cell", "run 1"
+    curve._ipython_display_()
+    assert len(shown) == 2

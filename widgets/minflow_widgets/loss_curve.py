@@ -66,6 +66,7 @@ class LossCurve:
         self._front = None
         self._pump: Pump | None = None
         self._place = previous.Place([], 0, [])
+        self._cell = ("", "")  # where it was shown first, and in which run of that cell
         self._source = None  # what fills the curve by itself: `watch.py`
         self._note = ""
         self._finished = False
@@ -181,6 +182,7 @@ class LossCurve:
             self._note = note
             if self._front is None:
                 self._front = frontends.start(self) if self._series else None
+                self._cell = previous.running_cell()
             self._place.keep([s.thin() for s in self._series.values() if s.count])
         try:
             if self._pump is not None:
@@ -213,6 +215,7 @@ class LossCurve:
     def _start(self) -> None:
         self._started = clock()
         self._place = previous.place()
+        self._cell = previous.running_cell()
         self._front = frontends.start(self)
         self._pump = Pump(self)
 
@@ -268,13 +271,31 @@ class LossCurve:
             if now - since > RECENT / 2:
                 rate = (step - before if step > before else (n - 1 - first) * each) / (now - since)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
-        parts += [f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s", duration(spent)]
+        runs = self._runs()
+        if len(runs) > 1:  # each at its own speed: one for all would be that of none
+            parts += [f"{name} {per_second(pace)}, {duration(took)}" for name, pace, took in runs]
+        else:
+            parts += [per_second(rate), duration(spent)]
         if self.total and not self._finished and rate > 0:
             parts.append(f"{duration(max(self.total - step, 0) / rate)} left")
         lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
         parts += [s.now() for s in self._series.values() if s.name not in lines]
         state = getattr(self.control, "state", "running")
         return " · ".join(parts + ([state] if state == "paused" else []))
+
+    def _runs(self) -> list[tuple[str, float, float]]:
+        """(name, steps a second, seconds) of each of several things that are watched at once."""
+        longest: dict[float, Series] = {}
+        for s in self._series.values():
+            if s.count > 1 and " " in s.name and s.count > getattr(longest.get(s.zero), "count", 0):
+                longest[s.zero] = s
+        found = []
+        for s in longest.values():
+            (first, *_), (last, _, took) = s.ends()
+            steps = (last - first) * s.count / (s.count - 1)
+            if took > 0 and steps > 0:
+                found.append((clean(s.name.rpartition(" ")[0]), steps / took, took))
+        return found
 
     def line(self) -> str:
         """Where the run is, in one line: `step 120  loss 0.0512  accuracy 0.991`."""
@@ -314,6 +335,17 @@ class LossCurve:
         except Exception as error:  # showing a thing must not break a cell
             return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
 
+    def _ipython_display_(self) -> None:
+        """As the last line of a cell: what stands above it already is not shown twice."""
+        if self._front is not None and self._cell[1] and self._cell == previous.running_cell():
+            return
+        if self._front is not None and not self._finished:
+            self.explore()
+            return
+        from IPython.display import display
+
+        display(self.bundle(), raw=True)
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         if self._front is not None and not self._finished:  # it is on the page already, and moves
             return {"text/plain": f"{self!r}, live; .explore() shows it here too"}
@@ -330,8 +362,15 @@ def check_options(total, epoch, x) -> None:
             raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
 
 
+def per_second(rate: float) -> str:
+    """`52.1 steps/s`, `0.03 steps/s`"""
+    return f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s"
+
+
 def duration(seconds: float) -> str:
-    """`7 s`, `3 min 20 s`, `2 h 5 min`"""
+    """`0.8 s`, `47 s`, `3 min 20 s`, `2 h 5 min`"""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -125,8 +125,11 @@ class Series:
         return text
 
     def warning(self) -> str:
-        """`NaN from step 12`, or nothing."""
-        return f"{number(self.bad[1])} from step {number(self.bad[0])}" if self.bad else ""
+        """`NaN from step 12`, `NaN first at step 12` where numbers came again, or nothing."""
+        if not self.bad:
+            return ""
+        since = "first at" if np.isfinite(self.values[-1]) else "from"
+        return f"{number(self.bad[1])} {since} step {number(self.bad[0])}"
 
     # ---- what is drawn ---------------------------------------------------------------------------------------------
 

@@ -1,22 +1,8 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
-// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
+// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css; before it: numbers.js.
 const FILL = ['#eaf2fb', '#fdf1e7', '#eaf6ee'], STROKE = ['#1f5fa8', '#b5470b', '#1d7a46'];
 const LINE = { f: ['#1f5fa8', ''], b: ['#b5470b', '6 3'], u: ['#1d7a46', ''], k: ['#6e5494', '2 3'] };
 const COLUMN = ['forward', 'backward', 'update'];
-
-const svgNode = (name, attributes, text) => {
-  const node = document.createElementNS('http://www.w3.org/2000/svg', name);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
-const html = (name, attributes = {}, text) => {
-  const node = document.createElement(name);
-  if (name === 'input' || name === 'button') node.dataset.lmSuppressShortcuts = 'true';   // on what has the focus: Notebook 7
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
 
 function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark, third]) {
   const box = svgNode('g', { 'data-column': column });
@@ -57,37 +43,6 @@ function drawPicture(view) {
     svg.append(row);
   }
   return svg;
-}
-
-function drawNumbers([label, text, low, high, counts, corner]) {
-  const part = html('div', { class: 'numbers' });
-  part.append(html('div', {}, `${label}: `), html('div', { class: 'faint' }, text));
-  if (counts.length > 1) {
-    const most = Math.max(...counts), w = 250, h = 56;
-    const svg = svgNode('svg', { width: w, height: h + 14, role: 'img', 'aria-label': `histogram of ${label}: ${text}` });
-    counts.forEach((n, i) => {
-      const tall = n ? Math.max(1, (h * n) / most) : 0;
-      svg.append(svgNode('rect', { x: (i * w) / counts.length, y: h - tall, width: w / counts.length - 1, height: tall, fill: '#1f5fa8' }));
-    });
-    svg.append(svgNode('path', { d: `M0 ${h}H${w}`, stroke: '#57606a' }), svgNode('text', { x: 0, y: h + 12, fill: '#24292f' }, low),
-      svgNode('text', { x: w, y: h + 12, 'text-anchor': 'end', fill: '#24292f' }, high));
-    part.append(svg);
-  }
-  if (corner.length * (corner[0] || []).length > 1) {
-    const table = html('table', { 'aria-label': `first values of ${label}` });
-    const most = Math.max(...corner.flat().map((x) => Math.abs(Number(x))).filter(Number.isFinite), 1e-300);
-    for (const values of corner) {
-      const line = html('tr');
-      for (const value of values) {
-        const cell = html('td', {}, value), share = Number(value) / most;
-        if (Number.isFinite(share)) cell.style.background = `rgba(${share < 0 ? '31,95,168' : '181,71,11'},${(0.3 * Math.abs(share)).toFixed(2)})`;
-        line.append(cell);
-      }
-      table.append(line);
-    }
-    part.append(html('div', { class: 'faint' }, 'its first values:'), table);
-  }
-  return part;
 }
 
 export default placed({

@@ -35,7 +35,7 @@ def widget_class():
     import traitlets
 
     class GraphExplorer(anywidget.AnyWidget):
-        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("place.js", "explorer.js"))
+        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("place.js", "numbers.js", "explorer.js"))
         _css = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
         name = traitlets.Unicode("").tag(sync=True)
         picture = traitlets.Unicode("").tag(sync=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from minflow.core.errors import DTypeError, MinflowError
-from minflow_widgets import LossCurve, frontends, loss_curve, previous
+from minflow_widgets import LossCurve, figure, frontends, loss_curve, previous
 from minflow_widgets.loss_curve import duration
 from minflow_widgets.series import POINTS, Series, Summed, Thinned, encode, rows
 
@@ -297,3 +297,11 @@ def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypa
     run[0] = "cell", "run 1"
     curve._ipython_display_()
     assert len(shown) == 2
+
+
+@pytest.mark.parametrize("low, high, log, words", [
+    (2.1, 9.3, False, ["4", "6", "8"]), (-5.06, -0.7, True, ["1e-05", "0.001", "0.1"]), (-0.3, 0.4, True, ["1", "2"]),
+    (0.911, 0.976, False, ["0.92", "0.94", "0.96"]), (5.0, 5.0, False, ["5"]),
+])  # fmt: skip
+def test_two_numbers_at_least_tell_a_scale(low, high, log, words):
+    assert [word for _, word in figure.scale(low, high, log, 2)] == words

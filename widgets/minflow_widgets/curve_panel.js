@@ -46,7 +46,7 @@ function ticks(low, high, count) {
   const step = scale * [1, 2, 5, 10].find((m) => scale * m >= rough * 0.999);
   const found = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push(k * step);
-  return found;
+  return found.length < 2 && count < 32 ? ticks(low, high, 2 * count) : found; // a single one does not tell a scale
 }
 
 function limits(arrays, log) {
@@ -79,10 +79,11 @@ function panel(c, theme, title, members, width, tall, scene) {
   const rows = members.reduce((n, s) => n + 1 + (s.warning ? 1 : 0), 0);
   const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
   const count = Math.max(2, Math.floor((bottom - top) / 30));
-  let marks = ticks(y0, y1, count);
+  let marks = ticks(low, high, count);
   if (log) {
-    marks = marks.filter((v) => Number.isInteger(v)).map((v) => 10 ** v);
-    if (marks.length < 2) marks = ticks(low, high, count).filter((v) => v > 0);
+    const first = Math.ceil(y0 - 1e-9), last = Math.floor(y1 + 1e-9), by = Math.ceil((last - first) / count);
+    marks = marks.filter((v) => v > 0);
+    if (last > first) { marks = []; for (let k = first; k <= last; k += by) marks.push(10 ** k); }
   }
   const left = Math.max(LEFT, 12 + Math.ceil(Math.max(0, ...marks.map((v) => c.measureText(number(v)).width))));
   const across = (x) => left + ((x - x0) / (x1 - x0)) * (right - left);

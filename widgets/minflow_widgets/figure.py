@@ -28,14 +28,16 @@ BAR, STRIP, DOTS = 22, 130, 24  # height of the status and of a row of strips; u
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers within low..high."""
+    """About `count` round numbers within low..high, two at least: a single one does not tell a scale."""
     if not high - low > TINY:
         return [low]
     rough = (high - low) / count
     scale = 10.0 ** math.floor(math.log10(rough))
     step = next(scale * m for m in (1, 2, 5, 10) if scale * m >= rough * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    if last <= first and count < 32:
+        return ticks(low, high, 2 * count)
+    return [k * step for k in range(first, last + 1)]
 
 
 def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
@@ -183,9 +185,9 @@ def scale(low: float, high: float, log: bool, count: int) -> list[tuple[float, s
     if not log:
         return [(y, number(y)) for y in ticks(low, high, count)]
     low, high = max(low, -300.0), min(high, 300.0)  # beyond, ten to that power is no float
-    powers = [y for y in ticks(low, high, count) if y == round(y)]
-    if len(powers) > 1:
-        return [(y, number(10.0**y)) for y in powers]
+    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    if last > first:
+        return [(float(y), number(10.0**y)) for y in range(first, last + 1, math.ceil((last - first) / count))]
     between = [y for y in ticks(10.0**low, 10.0**high, count) if y > 0]
     return [(math.log10(y), number(y)) for y in between]
 

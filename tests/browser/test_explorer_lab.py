@@ -70,6 +70,11 @@ def box(name, column=0):
     return f'.mfx .row[aria-label^="{name}"] g[data-column="{column}"]'
 
 
+def sign(name):
+    """The triangle of a module."""
+    return f'.mfx .row[aria-label^="{name}"] .sign'
+
+
 def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer"), [
@@ -78,7 +83,7 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
         ["click", box("conv2d", 1)], ["until", f"{TOLD}.includes('conv2d_weight_grad')"], ["eval", MS], ["eval", TOLD],
         ["click", box("weight", 2)], ["until", f"{TOLD}.includes('gradient norm')"],
         ["eval", "document.querySelectorAll('.mfx .told svg rect').length"], ["shot", "3-weight"],
-        ["click", box("conv1")], ["until", f"{ROWS} < 20"],
+        ["click", sign("conv1")], ["until", f"{ROWS} < 20"],
         *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"], ["until", FOUND],
         ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
@@ -143,7 +148,7 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-saved"), [
         *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"], ["see", ".mfx"],
-        ["click", box("conv1")], ["until", f"{ROWS} < 20"], ["theme", "JupyterLab Dark"], ["shot", "dark"],
+        ["click", sign("conv1")], ["until", f"{ROWS} < 20"], ["theme", "JupyterLab Dark"], ["shot", "dark"],
         ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip

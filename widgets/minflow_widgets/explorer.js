@@ -40,6 +40,10 @@ function drawPicture(view) {
     const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, 'data-lm-suppress-shortcuts': 'true', role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
     if (open >= 0) row.setAttribute('aria-expanded', open === 1);
     for (const box of boxes) drawBox(row, kind, y, h, box);
+    if (open >= 0) {
+      row.append(svgNode('rect', { class: 'sign', x: boxes[0][1] - 6, y: y - 1, width: 30, height: h + 2, rx: 4, fill: 'transparent' }));
+      row.lastChild.append(svgNode('title', {}, open ? 'close' : 'open'));
+    }
     svg.append(row);
   }
   return svg;
@@ -68,12 +72,12 @@ export default placed({
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
     const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told' }), name = html('h4', { 'aria-live': 'polite' });
     main.append(scroll, told);
-    const key = html('div', { class: 'faint' }), help = html('div', { class: 'faint' }, 'Click a box to open it or to see its numbers. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions.');
+    const key = html('div', { class: 'faint' }), help = html('div', { class: 'faint' }, 'Click a box to see its numbers; a closed module opens too. ▸ ▾, a double click or Enter open and close. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions.');
     const status = html('div', { role: 'status', class: 'faint' });
     root.append(bar, found, main, status, key, help);
     el.append(root);
 
-    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null;
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9;
     const ask = (want) => {
       count += 1; waiting = count; since = performance.now();
       model.set('ask', JSON.stringify({ ...want, stage: view.stage, n: count + Math.random() }));
@@ -139,15 +143,19 @@ export default placed({
       steps.input.value = Math.max(0, detail.at);
       steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : detail.at < 0 ? `${view.steps} recorded` : `${detail.at + 1} of ${view.steps}`;
       told.replaceChildren(name);
+      const heading = name.textContent;
       name.textContent = (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + (detail.title ?? '');
       if (detail.title) {
         const list = html('dl');
-        for (const [what, words] of detail.rows) list.append(html('dt', {}, what), html('dd', {}, words));
-        told.append(list, ...detail.hists.map(drawNumbers));
+        for (const [what, words] of detail.rows) list.append(html('dt', {}, what), worded(html('dd'), words));
+        told.append(list, ...detail.hists.map((one) => drawNumbers(one, (told.clientWidth || 290) - 20)));
       }
       const field = root.getRootNode().activeElement;
-      mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost, at);
+      if (heading !== name.textContent) told.scrollTop = 0;
+      mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost || waiting, at);
       if (waiting) {
+        const late = Math.max(0, clicked + 400 - since);                   // nothing moves under a double click
+        setTimeout(() => (late ? name : main).scrollIntoView({ block: 'nearest' }), late);
         root.dataset.ms = (performance.now() - since).toFixed(1);
         waiting = 0; status.textContent = '';
       }
@@ -161,9 +169,13 @@ export default placed({
       const row = event.target.closest?.('.row'), box = event.target.closest?.('g[data-column]');
       if (!row) return;
       const column = Number(box?.dataset.column ?? 0);
-      mark(Number(row.dataset.id), column, true);
-      if (column === 0 && Number(row.dataset.open) >= 0) ask({ do: 'toggle', id: Number(row.dataset.id) });
-      else ask({ do: 'select', id: Number(row.dataset.id), column });
+      clicked = performance.now();
+      const id = Number(row.dataset.id), open = Number(row.dataset.open), again = event.detail > 1;
+      if (!again) twice = open === 1 ? id : null;                          // what a second click shuts
+      mark(id, column, true, false);
+      const sign = event.target.closest('.sign'), toggle = sign || (column === 0 && (again ? twice === id : open === 0));
+      ask({ do: toggle && open >= 0 ? 'toggle' : 'select', id, column });
+      if (again) twice = null;
     });
     scroll.addEventListener('keydown', (event) => {
       const row = current(), all = rows(), at = all.indexOf(row), open = Number(row?.dataset.open);

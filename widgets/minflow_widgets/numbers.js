@@ -14,9 +14,16 @@ const html = (name, attributes = {}, text) => {
   return node;
 };
 
-function drawNumbers([label, text, low, high, counts, corner]) {
+// In words, of which no number is broken, nor parted from its unit.
+const worded = (node, text) => {
+  for (const part of String(text).split(/((?<![\w.])-?\d[\w.+,%-]{0,20}(?: (?:[µm]?s|[kMG]?B|%)(?!\w))?)/)) node.append(/^-?\d/.test(part) ? html('span', { class: 'whole' }, part) : part);
+  return node;
+};
+
+// width: pixels that there are for the table.
+function drawNumbers([label, text, low, high, counts, corner, power, shape], width) {
   const part = html('div', { class: 'numbers' });
-  part.append(html('div', {}, `${label}: `), html('div', { class: 'faint' }, text));
+  part.append(html('div', {}, `${label}: `), worded(html('div', { class: 'faint' }), text));
   if (counts.length > 1) {
     const most = Math.max(...counts), w = 250, h = 56;
     const svg = svgNode('svg', { width: w, height: h + 14, role: 'img', 'aria-label': `histogram of ${label}: ${text}` });
@@ -31,16 +38,23 @@ function drawNumbers([label, text, low, high, counts, corner]) {
   if (corner.length * (corner[0] || []).length > 1) {
     const table = html('table', { 'aria-label': `first values of ${label}` });
     const most = Math.max(...corner.flat().map((x) => Math.abs(Number(x))).filter(Number.isFinite), 1e-300);
+    let fit = 0;
+    for (let room = width; fit < corner[0].length; fit += 1) {
+      room -= 9 + 6.3 * Math.max(...corner.map((values) => values[fit].length));
+      if (fit && room < 0) break;
+    }
     for (const values of corner) {
       const line = html('tr');
-      for (const value of values) {
+      for (const value of values.slice(0, fit)) {
         const cell = html('td', {}, value), share = Number(value) / most;
         if (Number.isFinite(share)) cell.style.background = `rgba(${share < 0 ? '31,95,168' : '181,71,11'},${(0.3 * Math.abs(share)).toFixed(2)})`;
         line.append(cell);
       }
       table.append(line);
     }
-    part.append(html('div', { class: 'faint' }, 'its first values:'), table);
+    const seen = shape.length < 2 ? [fit] : [corner.length, fit], all = seen.join() === shape.join();
+    const unit = power ? `, in units of 1e${power}` : '';
+    part.append(worded(html('div', { class: 'faint' }), (all ? `all ${seen.join(' × ')}` : `${seen.join(' × ')} of ${shape.join(' × ')}`) + unit), table);
   }
   return part;
 }

@@ -12,7 +12,7 @@ import numpy as np
 from ...views.explorer import Item, StepTree
 from ...views.explorer_layout import Row, counted, shape_of, spec_of
 from .exploring import Subject
-from .summary import Summary, summary_of
+from .summary import Summary, number_text, summary_of
 
 WORDS = ("forward", "backward", "update")
 
@@ -30,9 +30,11 @@ def seconds_text(s: float) -> str:
 
 
 def histogram(label: str, s: Summary) -> list:
-    """[label, text, low, high, counts, corner] as the script draws it."""
+    """[label, text, low, high, counts, corner, its power of ten, shape] as the script draws it."""
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
-    return [label, text, f"{s.low:.4g}", f"{s.high:.4g}", list(s.counts) if s.size > 1 else [], [list(row) for row in s.corner]]
+    shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]
+    counts = list(s.counts) if s.size > 1 else []
+    return [label, text, number_text(s.low), number_text(s.high), counts, [list(row) for row in s.corner], s.power, shape]
 
 
 def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 BINS = 24
 SAMPLE = 1 << 16  # numbers that a histogram looks at
-CORNER = (6, 8)  # rows and columns of the values that are kept
+CORNER = (6, 10)  # rows and columns of the values that are kept; a page shows as many columns as fit
 
 
 @dataclass(frozen=True)
 class Summary:
     """low, high, mean, norm: of the finite numbers.  bad: how many are not finite.  counts: of equal bins from low to high.
 
-    sampled: how many numbers the histogram looked at, evenly spread.  corner: the first rows and columns, in short.
+    sampled: how many numbers the histogram looked at, evenly spread.  corner: the first rows and columns, with equally
+    many decimals.  power: they are in units of ten to it.
     """
 
     spec: str
@@ -28,13 +30,14 @@ class Summary:
     counts: tuple[int, ...]
     sampled: int
     corner: tuple[tuple[str, ...], ...]
+    power: int = 0
 
     @property
     def text(self) -> str:
         if self.size == 1:
             return self.corner[0][0]
         bad = f", {self.bad} not finite" if self.bad else ""
-        return f"{self.low:.4g} .. {self.high:.4g}, mean {self.mean:.4g}, norm {self.norm:.4g}{bad}"
+        return f"{number_text(self.low)} to {number_text(self.high)}, mean {number_text(self.mean)}, norm {number_text(self.norm)}{bad}"
 
 
 def summary_of(array: np.ndarray) -> Summary:
@@ -51,7 +54,7 @@ def summary_of(array: np.ndarray) -> Summary:
             bad, wide = flat.size - finite.size, finite
             norm = float(np.sqrt(np.dot(wide, wide)))
         if not wide.size:
-            return Summary(spec, flat.size, 0.0, 0.0, 0.0, 0.0, bad, (), 0, corner(array))
+            return Summary(spec, flat.size, 0.0, 0.0, 0.0, 0.0, bad, (), 0, *corner(array))
         low, high, mean = float(wide.min()), float(wide.max()), float(wide.mean(dtype=np.float64))
         step = -(-wide.size // SAMPLE)
         some = wide[::step].astype(np.float64)
@@ -60,16 +63,30 @@ def summary_of(array: np.ndarray) -> Summary:
             counts = tuple(np.bincount(bins, minlength=BINS).tolist())
         else:
             counts = (some.size,)
-    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, corner(array))
+    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, *corner(array))
 
 
-def corner(array: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """The first rows and columns of the last two axes, of the first of all others."""
+def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """The first rows and columns of the last two axes, of the first of all others; and the power of ten that they are units of."""
     while array.ndim > 2:
         array = array[0]
-    rows = np.atleast_2d(array)[: CORNER[0], : CORNER[1]]
-    return tuple([tuple([number_text(x) for x in row]) for row in rows.tolist()])
+    rows = np.atleast_2d(array)[: CORNER[0], : CORNER[1]].tolist()
+    if array.dtype.kind != "f" or array.size == 1:
+        return tuple([tuple([number_text(x) for x in row]) for row in rows]), 0
+    most = max([abs(x) for row in rows for x in row if math.isfinite(x)], default=0.0)
+    digit = math.floor(math.log10(most)) if most else 0
+    power = 0 if -4 < digit < 6 else digit
+    places = max(3 - digit + power, 0)
+    return tuple([tuple([fixed(x, power, places) for x in row]) for row in rows]), power
+
+
+def fixed(x: float, power: int, places: int) -> str:
+    """In units of ten to the power, with so many decimals; what is exactly zero is "0"."""
+    if not x or not math.isfinite(x):
+        return str(x) if x else "0"
+    text = f"{x * 1e200 / 10.0 ** (power + 200) if power < -200 else x / 10.0**power:.{places}f}"
+    return text if text.strip("-0.") else text.lstrip("-")
 
 
 def number_text(x: object) -> str:
-    return f"{x:.4g}" if isinstance(x, float) else str(x)
+    return f"{x + 0.0:.4g}" if isinstance(x, float) else str(x)  # no "-0"

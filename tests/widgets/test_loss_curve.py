@@ -48,7 +48,7 @@ def test_a_run_is_kept_whole_and_shown_seldom(front):
     steps, values = curve.data["loss"]
     assert len(steps) == 5000 and values[4] == 0.2 and len(curve.data["accuracy"][0]) == 5000
     assert front.finished == 1 and len(front.seen) < 50
-    assert "loss 0.0002 · lowest 0.0002 at 4999" in repr(curve)
+    assert "loss 0.0002 · lowest 0.0002 at step 4999" in repr(curve)
     assert set(front.last) >= {"text/html", "image/svg+xml", "text/plain"}
     assert "<svg" not in front.last["text/html"] and "data:image/svg+xml;base64," in front.last["text/html"]
 

@@ -74,7 +74,7 @@ def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), s
     if status:
         parts.append(text(10, 16, status))
     if note:
-        parts.append(text(10, height - 8, note, RED))
+        parts.append(text(10, height - 8, note, INK if note == "stopped" else RED))  # by whom runs it: no error
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="{escape(clean(describe(series, note)), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'

@@ -118,10 +118,10 @@ class Series:
         return f"{clean(self.name)} {number(self.values[-1])}" if self.count else f"{clean(self.name)} -"
 
     def label(self) -> str:
-        """`loss 0.0512 · lowest 0.048 at 688`"""
+        """`loss 0.0512 · lowest 0.048 at step 688`"""
         text = self.now()
         if self.best is not None and self.count > 1 and self.word not in SMALL:
-            text += f" · {'highest' if self.sign < 0 else 'lowest'} {number(self.best[0])} at {number(self.best[1])}"
+            text += f" · {'highest' if self.sign < 0 else 'lowest'} {number(self.best[0])} at step {number(self.best[1])}"
         return text
 
     def warning(self) -> str:

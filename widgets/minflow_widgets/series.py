@@ -157,7 +157,7 @@ class Series:
             first = max(self.waited - 1, 0)
             new, self.waited = seconds[first + 1 :] - seconds[first:-1], n
             if len(new) and (len(self.waits) < 4 or new.max() > self.waits[0][0]):
-                longest = new.argsort()[-4:]
+                longest = new.argpartition(-4)[-4:] if len(new) > 4 else new.argsort()
                 self.waits = sorted(self.waits + list(zip(new[longest].tolist(), (longest + first).tolist())))[-4:]
             at.update([end for _, i in self.waits for end in (i, i + 1)])
         steps, times = self.table[::2, sorted(at)].tolist()

@@ -391,8 +391,9 @@ def rates(lr: tuple[float, ...]) -> Numbers:
 
 def numbers_of(result, training: bool) -> Numbers:
     """What a step gave: one number is "loss"; of a training step the first array is, by its mean."""
-    if type(result) is Tensor and result.array is not None and result.array.size == 1:  # the common case
-        return LOSS, (float(result.array.item()),)
+    array = result.array if type(result) is Tensor else result
+    if isinstance(array, np.ndarray | np.generic) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
+        return LOSS, (float(array.item()),)
     if isinstance(result, dict):
         entries = [(str(name), value) for name, value in result.items()]
     elif isinstance(result, list | tuple):

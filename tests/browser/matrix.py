@@ -2,7 +2,7 @@
 
 Builds a virtual environment for each row of FRONTS in the scratch folder (used again if it is there), runs the tests
 of tests/widgets and tests/browser in it, through a browser, and writes docs/front-ends.md. Not part of pytest or .ci/run:
-it fetches some hundred MB and takes half an hour.
+it fetches some hundred MB and takes half an hour; with `--jobs 3` less, where there are cores for it.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 import tomllib
 import venv
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TOP = Path(__file__).parent.parent.parent
@@ -76,25 +77,31 @@ def tested(python: Path, front: str, files: list[str], report: Path) -> tuple[st
     return f"{len(ran) - len(failed)} of {len(ran)}" + (" **failed**" if failed else ""), failed
 
 
+def row(scratch: Path, name: str) -> tuple[list[str], list[str]]:
+    """(cells of a front end's row, a note for each test that failed)."""
+    wanted, front, package = FRONTS[name]
+    folder = scratch / "".join(c if c.isalnum() else "-" for c in name)
+    python = environment(folder, wanted)
+    cells = [", ".join([f"{name.split(',')[0].split(' ')[0]} {version(python, package)}", *[f"{p} {version(python, p)}" for p in TOLD]])]
+    notes = []
+    for column, files in TESTS.items():
+        cell, failed = tested(python, front, files, folder / f"{column.split(',')[0].replace(' ', '-')}.xml")
+        cells.append(cell)
+        notes += [f"- {name}: `{test}` failed" for test in failed]
+    return cells, notes
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scratch", type=Path, required=True, help="a folder for the environments")
-    parser.add_argument("--only", help="the front ends whose name has this in it; the table is printed, not written")
+    parser.add_argument("--only", default="", help="the front ends whose name has this in it; the table is printed, not written")
+    parser.add_argument("--jobs", type=int, default=1, help="front ends that are tested at the same time")
     asked = parser.parse_args()
     asked.scratch.mkdir(parents=True, exist_ok=True)
-    rows, notes = [], []
-    for name, (wanted, front, package) in FRONTS.items():
-        if asked.only and asked.only not in name:
-            continue
-        folder = asked.scratch.resolve() / "".join(c if c.isalnum() else "-" for c in name)
-        python = environment(folder, wanted)
-        told = [f"{name.split(',')[0].split(' ')[0]} {version(python, package)}", *[f"{p} {version(python, p)}" for p in TOLD]]
-        cells = []
-        for column, files in TESTS.items():
-            cell, failed = tested(python, front, files, folder / f"{column.split(',')[0].replace(' ', '-')}.xml")
-            cells.append(cell)
-            notes += [f"- {name}: `{test}` failed" for test in failed]
-        rows.append([", ".join(told), *cells])
+    names = [name for name in FRONTS if asked.only in name]
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        done = list(pool.map(lambda name: row(asked.scratch.resolve(), name), names))
+    rows, notes = [cells for cells, _ in done], [note for _, notes in done for note in notes]
     lines = ["| front end | " + " | ".join(TESTS) + " |", "|---" * (len(TESTS) + 1) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines += ["", f"Date: {datetime.date.today().isoformat()}, Python {sys.version_info.major}.{sys.version_info.minor}."]

@@ -79,6 +79,12 @@ def test_a_long_series_is_faint_under_its_mean_and_nan_is_marked():
     assert np.allclose(at, means) and len(at) == 91  # step and value are means of the same window
 
 
+def test_no_mean_of_a_few_values_is_drawn():
+    short, long = (drawn(History({"loss": np.linspace(1, 0, n)}).plot()) for n in (199, 200))
+    assert [line.get_label() for line in short.get_lines()] == ["loss"] and short.get_lines()[0].get_alpha() is None
+    assert long.get_lines()[1].get_label() == "loss, mean of 5"
+
+
 def test_history_by_hand_and_as_text():
     history = History()
     assert repr(history) == "no values"
@@ -149,7 +155,8 @@ def test_filters_stand_in_order():
     ax = drawn(filters(layer))
     picture = np.ma.filled(ax.images[0].get_array(), np.nan)
     assert np.allclose(picture[4:7, 8:11], layer.weight.detach().numpy()[1, 2]) and "16 filters (rows) of 8 channels" in ax.get_title()
-    assert drawn(filters(nn.Conv2d(3, 200, 5))).get_title() == "200 filters of 3 x 5 x 5, the first 64"
+    assert drawn(filters(nn.Conv2d(3, 200, 5))).get_title() == (
+        "weights: 200 filters of 3 x 5 x 5, the first 64; its three channels as colours")
     assert "10 filters of 1 x 8 x 8" in drawn(filters(nn.Linear(64, 10), shape=(8, 8))).get_title()
     weights = np.ones((4, 1, 3, 3))
     weights[0, 0, 0, 0] = np.nan
@@ -239,3 +246,24 @@ def test_importing_figures_does_not_import_matplotlib():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ,
                           "PYTHONPATH": ":".join(sys.path)})  # fmt: skip
     assert done.stdout.startswith("False loss"), done.stderr
+
+
+def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.act = nn.Conv2d(1, 4, 3), nn.ReLU()
+
+        def forward(self, x):
+            return self.act(self.conv(self.act(x)))
+
+    model, x = Twice(), flow.randn(5, 1, 8, 8)
+    ax = drawn(activations(model, x, "act"))
+    assert ax.get_title() == "act: 4 channels of 6 x 6, for image 0 of 5; call 2 of 2"
+    assert ax.figure.axes[1].get_ylabel() == "activation"
+    assert drawn(activations(model, x, "conv")).get_title() == "conv: 4 channels of 6 x 6, for image 0 of 5"
+    assert drawn(filters(model.conv)).figure.axes[1].get_ylabel() == "weight"
+    ranges_ax = drawn(activations(model, x))
+    assert ranges_ax.get_title() == "what each layer gives" and ranges_ax.get_xlabel().startswith("value")
+    assert [t.get_text() for t in ranges_ax.get_yticklabels()] == ["act (2 calls)", "conv"]
+    assert "act (2 calls)" in activations_text(model, x)

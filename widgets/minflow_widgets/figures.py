@@ -21,7 +21,9 @@ STYLES = ("-", "--", ":", "-.")
 RED = "#b42318"
 GRID = "#d0d7de"
 GAP = "#8c959f"  # between images, and where a number is NaN or infinite: a grey that no scale has
-SMOOTH_FROM = 50  # values, from which on a mean is drawn over the faint raw line
+DOTS_BELOW = 50  # values, below which each is a dot on its line
+SMOOTH_FROM = 5  # values in the window of a mean; a shorter one smooths nothing
+WINDOWS = 40  # windows side by side in a line: how much of it a mean takes
 FIRST = 64  # filters or channels that are drawn
 SAMPLE = 100_000  # numbers of an activation, of which its quantiles are taken
 WRITTEN = 20  # classes, up to which the numbers are written into the cells
@@ -85,7 +87,7 @@ class History:
         """The series as lines; returns the Axes (of the first series).
 
         names: which ones (default: all).  log: logarithmic scale of the first axis. Series whose names end in the same
-        word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 50 values on
+        word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 200 values on
         the raw line is faint under its mean, whose window the legend tells; the first NaN is marked.
         """
         unknown = [name for name in names if name not in self.data]
@@ -126,13 +128,13 @@ class History:
         shown = np.where(finite, values, np.nan)
         label = plain(name)
         handles = []
-        if values.size >= SMOOTH_FROM and finite.any():
-            window = max(2, values.size // 40)
+        window = values.size // WINDOWS
+        if window >= SMOOTH_FROM and finite.any():
             means_at, means = smooth(steps, shown, window)
             ax.plot(steps, shown, color=color, alpha=0.25, linewidth=1)
             handles += ax.plot(means_at, means, color=color, linestyle=style, linewidth=2, label=f"{label}, mean of {window}")
         else:
-            marker = "." if values.size < SMOOTH_FROM else ""
+            marker = "." if values.size < DOTS_BELOW else ""
             handles += ax.plot(steps, shown, color=color, linestyle=style, marker=marker, label=label)
         if not finite.all():
             at = float(steps[np.argmin(finite)])
@@ -246,8 +248,11 @@ def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
     return sheet
 
 
-def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str) -> Any:
-    """The tiles as one image: colours where they have three channels, else blue below zero and red above it."""
+def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) -> Any:
+    """The tiles as one image: colours where they have three channels, else blue below zero and red above it.
+
+    what: one number of a tile, in a word, for the colour bar.
+    """
     bad = int((~np.isfinite(tiles)).sum())
     finite = tiles[np.isfinite(tiles)]
     if tiles.ndim == 4:
@@ -259,7 +264,7 @@ def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str) -> Any:
         signed = bool(finite.size) and finite.min() < 0
         scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most} if signed else {"cmap": "viridis", "vmin": 0, "vmax": most or 1.0}
         picture = ax.imshow(np.where(np.isfinite(sheet := mosaic(tiles, columns)), sheet, np.nan), **scale)
-        ax.figure.colorbar(picture, ax=ax, shrink=0.8)
+        ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what)
     ax.set_facecolor(GAP)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -286,16 +291,17 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
                          hint="(filters, channels, height, width); of a Linear: filters(layer, shape=(28, 28))")  # fmt: skip
     many, channels, height, width = weights.shape
     shown = weights[:first]
-    title = f"{many} filters of {channels} x {height} x {width}" + (f", the first {first}" if many > first else "")
+    title = f"weights: {many} filters of {channels} x {height} x {width}" + (f", the first {first}" if many > first else "")
     if channels in (1, 3):
         tiles = shown[:, 0] if channels == 1 else shown.transpose(0, 2, 3, 1)
         columns = int(np.ceil(np.sqrt(len(tiles))))
+        title += "; its three channels as colours" if channels == 3 else ""
     else:
         shown = weights[: min(first, 24), : min(first, 24)]
-        title = f"{many} filters (rows) of {channels} channels (columns)"
+        title = f"weights: {many} filters (rows) of {channels} channels (columns), {height} x {width} each"
         title += f", the first {shown.shape[0]} and {shown.shape[1]}" if shown.shape[:2] != weights.shape[:2] else ""
         tiles, columns = shown.reshape(-1, height, width), shown.shape[1]
-    return draw_tiles(axes(ax, "filters()", (6.0, 5.0)), tiles, columns, title)
+    return draw_tiles(axes(ax, "filters()", (6.0, 5.0)), tiles, columns, title, "weight")
 
 
 def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
@@ -334,7 +340,7 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
 
     Without `layer`: for each innermost layer where its numbers lie: a box for the middle half, a line from the 5th to the
     95th percentile, a stroke at the median, and the share of zeros in words. With the name of a layer ("features.0"):
-    its channels for the first image, or (N, F) results as a matrix.
+    its channels for the first image, or (N, F) results as a matrix; of a layer that ran several times, its last call.
     """
     found = outputs_of(model, x)
     if layer is None:
@@ -345,12 +351,14 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
     if numbers.ndim == 4:
         tiles, what = numbers[0, :first], f"{numbers.shape[1]} channels of {numbers.shape[2]} x {numbers.shape[3]}"
         what += f", the first {first}" if numbers.shape[1] > first else ""
+        what += f", for image 0 of {numbers.shape[0]}"
         columns = int(np.ceil(np.sqrt(len(tiles))))
     elif numbers.ndim == 2:
         tiles, columns, what = numbers[None, :first], 1, f"{numbers.shape[0]} samples (rows) x {numbers.shape[1]} features"
     else:
         raise ShapeError(f"activations: {layer} gives shape {list(numbers.shape)}", hint="(N, C, H, W) and (N, F) can be drawn")
-    return draw_tiles(axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{plain(layer)}: {what}")
+    what += f"; call {calls} of {calls}" if (calls := len(found[layer])) > 1 else ""
+    return draw_tiles(axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{plain(layer)}: {what}", "activation")
 
 
 def ranges(found: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
@@ -369,6 +377,11 @@ def notes(zeros: float, bad: int) -> str:
     return ", ".join(([f"{zeros:.0%} zeros"] if zeros >= 0.005 else []) + ([f"{bad} NaN or inf"] if bad else []))
 
 
+def called(name: str, calls: int) -> str:
+    """`relu (3 calls)`: the numbers of all of them are taken together."""
+    return plain(name) + (f" ({calls} calls)" if calls > 1 else "")
+
+
 def draw_ranges(found: dict[str, list[np.ndarray]], ax: Any) -> Any:
     rows = ranges(found)
     ax = axes(ax, "activations()", (7.2, min(1.2 + 0.3 * len(rows), 14.0)))
@@ -380,15 +393,17 @@ def draw_ranges(found: dict[str, list[np.ndarray]], ax: Any) -> Any:
         if notes(zeros, bad):
             place, color = (1.01, y), RED if bad else "#57606a"
             ax.annotate(notes(zeros, bad), place, xycoords=("axes fraction", "data"), va="center", color=color, fontsize=9)
-    ax.set_yticks(range(len(rows)), [plain(name) for name, *_ in rows], parse_math=False)
+    ax.set_yticks(range(len(rows)), [called(name, len(found[name])) for name, *_ in rows], parse_math=False)
+    ax.set_title("what each layer gives", fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.axvline(0, color="#57606a", linewidth=0.8, linestyle=":")
-    ax.set_xlabel("box: middle half of the numbers; line: 5 % to 95 %; stroke: median")
+    ax.set_xlabel("value\nbox: middle half of the numbers; line: 5 % to 95 %; stroke: median")
     return ax
 
 
 def activations_text(model: Any, x: Any) -> str:
     """The ranges of `activations(model, x)` as a table."""
-    rows = ranges(outputs_of(model, x))
-    cells = [[name, *[f"{p:.4g}" for p in points], notes(zeros, bad)] for name, points, zeros, bad in rows]
+    found = outputs_of(model, x)
+    rows = ranges(found)
+    cells = [[called(name, len(found[name])), *[f"{p:.4g}" for p in points], notes(zeros, bad)] for name, points, zeros, bad in rows]
     return "\n".join(table(["layer", "5 %", "25 %", "median", "75 %", "95 %", ""], cells, right=range(1, 6)))

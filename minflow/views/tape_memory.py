@@ -21,6 +21,7 @@ from .text import clean, count
 
 ROWS = 20  # arrays that are told one by one, the largest; of the others only the sum
 INK, FAINT, OWN, SHARED = "#24292f", "#57606a", "#b5470b", "#1f5fa8"
+LONGEST, LETTER = 150, 5.9  # characters of a line of the picture, at most; and how wide one is, about
 KEPT = 3  # operations that are named of those which keep one array
 
 
@@ -171,6 +172,14 @@ def size(n: int) -> str:
     return f"{n / 2**30:.2f} GiB" if n >= 2**30 else f"{n / 2**20:.2f} MiB" if n >= 2**20 else f"{n:,} bytes"
 
 
+def share_of(part: int, whole: int) -> str:
+    """`0.15 of 4.34 MiB`; a part too small for that unit has one of its own."""
+    unit, name = (2**30, "GiB") if whole >= 2**30 else (2**20, "MiB")
+    if whole < 2**20 or part < unit / 100:
+        return f"{size(part)} of {size(whole)}" if whole >= 2**20 else f"{part:,} of {size(whole)}"
+    return f"{part / unit:.2f} of {whole / unit:.2f} {name}"
+
+
 def headline(record: MemoryRecord) -> str:
     """What is kept, in one line."""
     title = clean(record.title)
@@ -206,7 +215,7 @@ def notes(record: MemoryRecord) -> list[str]:
 def kept_for(row: HeldRow) -> list[str]:
     """What keeps an array, a line for each operation."""
     more = [f"and {len(row.keepers) - KEPT} more"] if len(row.keepers) > KEPT else []
-    part = [f"(a view: of all these bytes {row.used:,} are read)"] if row.used < row.nbytes else []
+    part = [f"part of a larger array: {share_of(row.used, row.nbytes)} are read"] if row.used < row.nbytes else []
     return [*map(clean, row.keepers[:KEPT]), *more, *part]
 
 
@@ -233,17 +242,23 @@ def memory_svg(record: MemoryRecord) -> str:
     """Bars, one for each array: solid for what only the tape holds, outlined for what stays with its owner."""
     rows = record.rows[:ROWS]
     most = max((row.nbytes for row in rows), default=1) or 1
-    wide, left, y = 150, 10, 40
-    parts = [f'<text x="10" y="20" font-weight="bold" fill="{INK}">{escape(cut(headline(record), 118))}</text>']
+    wide, left, y, width = 150, 10, 40, 740.0
+
+    def line(x: float, y: float, content: str, color: str, bold: str = "") -> str:
+        nonlocal width
+        content = cut(content, LONGEST)
+        width = max(width, x + len(content) * LETTER * (1.1 if bold else 1) + 10)
+        return f'<text x="{x:g}" y="{y:g}"{bold} fill="{color}">{escape(content)}</text>'
+
+    parts = [line(10, 20, headline(record), INK, ' font-weight="bold"')]
     for row in rows:
         bar = max(row.nbytes / most * wide, 1.5)
         look = f'fill="#ffffff" stroke="{SHARED}" stroke-width="1.5"' if row.owner else f'fill="{OWN}"'
         parts.append(f'<rect x="{left}" y="{y}" width="{bar:.1f}" height="13" {look}/>')
         words = f"{size(row.nbytes)}  {row.spec}  freed when backward has passed #{row.last}"
         words += f"; {row.owner} holds it too" if row.owner else ""
-        parts.append(f'<text x="{left + wide + 10}" y="{y + 11}" fill="{INK}">{escape(cut(clean(words), 96))}</text>')
-        why = escape(cut("; ".join(kept_for(row)), 96))
-        parts.append(f'<text x="{left + wide + 10}" y="{y + 26}" fill="{FAINT}">{why}</text>')
+        parts.append(line(left + wide + 10, y + 11, clean(words), INK))
+        parts.append(line(left + wide + 10, y + 26, "; ".join(kept_for(row)), FAINT))
         y += 36
     if len(record.rows) > ROWS:
         rest = record.rows[ROWS:]
@@ -258,11 +273,11 @@ def memory_svg(record: MemoryRecord) -> str:
         parts.append(f'<text x="{left + 230}" y="{y + 10}" fill="{INK}">also the numbers of a leaf or a variable</text>')
         y += 20
     for note in notes(record):
-        parts.append(f'<text x="{left}" y="{y + 12}" fill="{FAINT}">{escape(cut(note, 124))}</text>')
+        parts.append(line(left, y + 12, note, FAINT))
         y += 16
-    width, height = 740, y + 10
+    height = y + 10
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img" '
         f'aria-label="{escape(headline(record), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
     )

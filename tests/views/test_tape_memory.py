@@ -4,6 +4,7 @@ import gc
 import re
 import tracemalloc
 import xml.etree.ElementTree as tree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.errors import DTypeError
 from minflow.views.show import picture, show
-from minflow.views.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text
+from minflow.views.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
 
 
 def without_lines(text: str) -> str:
@@ -73,7 +74,8 @@ def test_a_view_keeps_all_of_its_storage():
     y = (x * big[0, :10]).sum()
     del big
     row = memory_record(y).rows[0]
-    assert row.nbytes == 4_000_000 and row.used == 40 and "of all these bytes 40 are read" in memory_text(memory_record(y))
+    assert row.nbytes == 4_000_000 and row.used == 40
+    assert "part of a larger array: 40 bytes of 3.81 MiB are read" in memory_text(memory_record(y))
 
 
 def test_one_array_kept_twice_counts_once():
@@ -158,3 +160,16 @@ def test_a_gradient_of_zeros_is_told():
     loss = (w * 0).sum()
     loss.backward()
     assert "grad all 0" in picture(loss, values=True, names={"w": w}).text
+
+
+def test_the_share_of_an_array_has_one_unit():
+    assert share_of(156_800, 4_550_000) == "0.15 of 4.34 MiB" and share_of(3 << 30, 4 << 30) == "3.00 of 4.00 GiB"
+    assert share_of(160, 4000) == "160 of 4,000 bytes" and share_of(40, 4 << 20) == "40 bytes of 4.00 MiB"
+
+
+def test_the_picture_is_as_wide_as_its_lines():
+    x = flow.randn(30, 50, requires_grad=True)
+    record = memory_record((x * x).sum())
+    keepers = ("#1 mul: " + "input a and " * 9 + "the end",)
+    drawn = memory_svg(replace(record, rows=(replace(record.rows[0], keepers=keepers),)))
+    assert keepers[0] in drawn and int(re.search(r'width="(\d+)"', drawn).group(1)) > 800

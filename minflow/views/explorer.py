@@ -8,6 +8,7 @@ Read next: `explorer_layout.py`, where rows become a picture.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ class StepNode:
 
     column: 0 forward, 1 backward (recompute too), 2 optimizer.  order: where it stands in the program.
     twin: the forward operation whose gradient it is, or -1.  mark: what a pass did: "new", "changed", "moved" or "gone".
+    told: of the attributes, those that are not the usual ones, for the picture.  by: the pass that made it, if one did.
     """
 
     name: str
@@ -41,6 +43,8 @@ class StepNode:
     order: float = 0.0
     mark: str = ""
     view: bool = False
+    told: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class StepState:
 class StepRecord:
     """A step of a graph or job after one pass. updates: state -> node that gives its new value.  modules: path -> class.
 
-    outputs: (node, output).  note: a line that is shown with the picture.
+    outputs: (node, output).  note: a line that is shown with the picture.  loss: the node where backward was called, or -1.
     """
 
     title: str
@@ -73,6 +77,7 @@ class StepRecord:
     outputs: tuple[tuple[int, int], ...]
     modules: dict[str, str]
     note: str = ""
+    loss: int = -1
 
 
 class Item:
@@ -158,10 +163,11 @@ class StepTree:
     def place_forward(self) -> None:
         """Modules in the order of the program. A module that is called again later stands there again."""
         nodes, modules = self.record.nodes, self.record.modules
+        hosts = self.hosts()
         calls: dict[str, int] = {}
         stack = [self.root]
         paths: list[str] = []
-        for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
+        for i in sorted([i for i, n in enumerate(nodes) if not n.column and i not in hosts], key=lambda i: nodes[i].order):
             node = nodes[i]
             wanted = levels(node.scope) if node.scope else []
             shared = 0
@@ -176,8 +182,30 @@ class StepTree:
                 stack.append(item)
                 paths.append(level)
             leaf = self.new(f"op {node.name}", node.op, "op", "", node.scope, stack[-1])
-            leaf.nodes.append(i)
-            self.leaf_of[i] = leaf
+            self.put(i, leaf)
+        for i, host in hosts.items():
+            self.put(i, self.leaf_of[host])
+
+    def hosts(self) -> dict[int, int]:
+        """A reshape to the shape that is there already says nothing: it stands with what reads it, or else with what it reads.
+        The node -> the other one, always of the same module."""
+        nodes = self.record.nodes
+        found: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        for i, node in enumerate(nodes):
+            for x in node.inputs if not node.column and node.mark != "gone" else ():
+                if x is not None and x[0] >= 0:
+                    readers.setdefault(x[0], []).append(i)
+        same = set()
+        for i, node in enumerate(nodes):
+            if not node.column and node.mark != "gone" and idle(self.record, node):
+                same.add(i)
+        for i in same:
+            near = [*readers.get(i, ()), nodes[i].inputs[0][0]]
+            near = [j for j in near if j >= 0 and j not in same and not nodes[j].column and nodes[j].scope == nodes[i].scope]
+            if near:
+                found[i] = near[0]
+        return found
 
     def place_states(self) -> None:
         """Parameters and buffers stand first in their module; the states of the optimizer with their parameter."""
@@ -221,7 +249,7 @@ class StepTree:
         for i, node in enumerate(nodes):
             if node.column == 2:
                 found = serves.get(i, ())
-                self.put(i, next(iter(found)) if len(found) == 1 else self.rest("", "optimizer: all parameters"))
+                self.put(i, next(iter(found)) if len(found) == 1 else self.rest("", "for all parameters"))
 
     def put(self, i: int, leaf: Item) -> None:
         leaf.nodes.append(i)
@@ -401,6 +429,36 @@ class StepTree:
                 found.append(item)
         found.sort(key=lambda item: (item.first, item.kind != "module", -item.last))
         return found[:limit]
+
+
+def idle(record: StepRecord, node: StepNode) -> bool:
+    """Is it a reshape to the shape that is there already?"""
+    if node.op != "reshape" or not node.view or node.inputs[0] is None:
+        return False
+    source, k = node.inputs[0]
+    return node.outs[0] == (record.nodes[source].outs[k] if source >= 0 else record.states[~source].spec)
+
+
+def loss_of(nodes: Sequence[StepNode]) -> int:
+    """The forward operation whose result backward was called on, or -1; of a step as traced.
+
+    The first gradients read no other one. They belong to the loss, or, where the loss is a sum, to what is summed.
+    """
+    firsts = {n.twin for n in nodes if begins(nodes, n)}
+    above: dict[int, frozenset[int]] = {}  # which of them lead to a node
+    for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
+        found = frozenset().union(*[above.get(x[0], frozenset()) for x in nodes[i].inputs if x is not None])
+        above[i] = found | {i} if i in firsts else found
+        if firsts and above[i] == firsts:
+            return i
+    return -1
+
+
+def begins(nodes: Sequence[StepNode], node: StepNode) -> bool:
+    """Is it a gradient that reads no other one?"""
+    if node.phase != "backward" or node.column != 1 or node.twin < 0 or node.mark == "gone":
+        return False
+    return not any(x is not None and x[0] >= 0 and nodes[x[0]].phase == "backward" for x in node.inputs)
 
 
 def plain(item: Item, first: Item) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .explorer import Item, StepRecord, StepTree
+from .explorer import Item, StepRecord, StepTree, begins, idle
 from .layout import text_width
 from .text import clean
 
@@ -42,6 +42,8 @@ class Row:
     marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # of each column: mark -> how many
     kept: bool = False  # does its backward read values of forward?
     gradients: bool = False  # does its backward give something to an update?
+    loss: bool = False  # was backward called on its result?
+    ahead: str = ""  # the row whose backward runs after that of this one, though forward has them the other way round
     y: float = 0.0
     height: float = HIGH
 
@@ -66,6 +68,17 @@ def fitted(text: str, width: float, scale: float = 1.0) -> str:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if text_width(text[:middle] + "…") * scale <= width else (low, middle - 1)
     return text[:low] + "…"
+
+
+def fitted_words(text: str, width: float) -> str:
+    """The text, cut behind a whole `name=value` where it has such parts, else behind a word."""
+    text = clean(text)
+    if fitted(text, width) == text:
+        return text
+    joint = ", " if re.search(r"\w=", text) else " "
+    parts = re.split(r", (?=\w+=)" if joint == ", " else " ", text[:400])
+    shorter = (joint.join(parts[:n]) + joint.rstrip() + " …" for n in range(len(parts) - 1, 0, -1))
+    return next((words for words in shorter if fitted(words, width) == words), "…" if joint == ", " else fitted(text, width))
 
 
 def spec_of(record: StepRecord, value: tuple[int, int]) -> str:
@@ -119,7 +132,10 @@ class Layout:
         other = (source != target) & (source >= 0)
         straight = other & ((reads.source_column == columns) | ((reads.source_column < 0) & (columns == 0)))
         for k in np.flatnonzero(straight).tolist():
-            self.link(reads.values[k], int(source[k]), int(target[k]), int(columns[k]))
+            s, t = int(source[k]), int(target[k])
+            self.link(reads.values[k], s, t, int(columns[k]))
+            if columns[k] == 1 and t > s and record.nodes[reads.values[k][0]].by and rows[t].item.kind != "rest":
+                rows[s].ahead = rows[t].item.name
         for k in np.flatnonzero((reads.source_column == 1) & (columns == 2)).tolist():
             rows[int(source[k])].gradients = True
             self.links["update"].setdefault(int(source[k]), set()).add(int(target[k]))
@@ -132,6 +148,12 @@ class Layout:
                 if node >= 0:
                     rows[s].parts[record.nodes[node].column].outs[node, index] = None
                 self.links["forward"].setdefault(s, set()).add(r)
+
+        firsts = [i for i, node in enumerate(record.nodes) if begins(record.nodes, node)]
+        self.begins = self.row_of(max(firsts, key=lambda i: record.nodes[record.nodes[i].twin].order)) if firsts else -1
+        self.loss = self.row_of(record.loss) if record.loss >= 0 else -1
+        if self.loss >= 0:
+            rows[self.loss].loss = True
 
     def link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
         """Row r reads, in this column, a value of row s."""
@@ -180,7 +202,12 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
         title += f", {counted(buffers, 'buffer')}" if buffers else ""
     else:
         title = ", ".join(s.short for s in own) or (counted(len(ops), "operation") if ops else "")
+        title = row.item.name if row.item.kind == "rest" else title
     size = sum(s.size for s in own)
+    numbers = {x[0] for i in row.parts[2].nodes for x in record.nodes[i].inputs if x is not None and x[0] < 0}
+    names = [record.states[~x].short.replace("_", " ") for x in sorted(numbers) if record.states[~x].kind == "number"]
+    if row.item.kind == "rest" and names:
+        kinds = [f"{', '.join(kinds[:2])} of the {names[0]}"]
     words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
     if extra:
         words.append(", ".join(list(dict.fromkeys(s.short.removesuffix("_buffer") for s in extra))[:3]))
@@ -203,8 +230,8 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
     if item.kind == "fold":
         return item.name, item.label if row.is_open else f"{item.label}, {counted(ops, 'op')}", shapes
     if item.kind == "op":
-        return item.name, record.nodes[item.nodes[0]].attrs, shapes
-    return item.name, item.label, shapes
+        return item.name, "the loss" if row.loss else record.nodes[item.nodes[0]].told, shapes
+    return item.name, ", ".join(x for x in (item.label, "the loss" * row.loss) if x), shapes
 
 
 MARKS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
@@ -218,18 +245,30 @@ def mark_text(row: Row, column: int) -> str:
     return " ".join(f"{MARKS[m]}{marks[m]}" for m in MARKS if m in marks)
 
 
-def lanes_for(links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
-    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source, lanes shared in turn."""
+# Where in a box's height a line through the margin leaves and comes in, so that one that comes and one that goes on are apart.
+LEAVES, ENTERS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
+
+
+def ports(rows: list[Row], s: int, t: int) -> tuple[float, float]:
+    """Heights at which a line from row s to row t leaves and comes in."""
+    way = 1 if t >= s else -1
+    return rows[s].y + rows[s].height * LEAVES[way], rows[t].y + rows[t].height * ENTERS[way]
+
+
+def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
+    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source one way, lanes shared in turn."""
     spans = []
     for s, targets in links.items():
-        far = sorted(t for t in targets if not skip(s, t))
-        if far:
-            spans.append((min(s, *far), max(s, *far), s, far))
+        for way in (-1, 1):
+            far = sorted(t for t in targets if not skip(s, t) and (1 if t >= s else -1) == way)
+            if far:
+                ys = [y for t in far for y in ports(rows, s, t)]
+                spans.append((min(ys), max(ys), s, far))
     spans.sort()
-    ends: list[int] = []
+    ends: list[float] = []
     found = []
     for low, high, s, far in spans:
-        lane = next((k for k, end in enumerate(ends) if end <= low), None)
+        lane = next((k for k, end in enumerate(ends) if end < low), None)
         if lane is None:
             lane = len(ends)
             ends.append(high)
@@ -256,9 +295,9 @@ def view_of(layout: Layout) -> dict:
         a: b for a, b in zip(in_forward, in_forward[1:]) if rows[a].item.kind == "state" and rows[b].item.kind != "state"}  # noqa: RUF007
     touching = {a: b for a, b in after.items() if all(rows[k].is_open or k not in in_forward for k in range(a + 1, b))}
     before = dict(zip(in_backward[1:], in_backward))  # noqa: RUF007
-    left = lanes_for(layout.links["forward"], lambda s, t: touching.get(s) == t)
-    ups = lanes_for(layout.links["backward"], lambda s, t: before.get(s) == t)
-    across = lanes_for(layout.links["update"], lambda s, t: s == t)
+    left = lanes_for(rows, layout.links["forward"], lambda s, t: touching.get(s) == t)
+    ups = lanes_for(rows, layout.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
+    across = lanes_for(rows, layout.links["update"], lambda s, t: s == t)
     gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
     columns = [gutter, gutter + FORWARD + BETWEEN, 0]
     right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
@@ -285,12 +324,16 @@ def view_of(layout: Layout) -> dict:
     for a, b in before.items():
         if b in layout.links["backward"].get(a, ()):
             paths.append(["b", arrow_up(columns[1] + BACKWARD * 0.6, rows[a].y, rows[b].y + rows[b].height)])
+        if a in layout.links["backward"].get(b, ()):
+            paths.append(["b", arrow_down(columns[1] + BACKWARD * 0.75, rows[b].y + rows[b].height, rows[a].y)])
     margin = columns[1] + BACKWARD + 8
     for s, far, lane in ups:
         paths.append(["b", trunk(places, s, far, 1, margin + LANE * lane, 1)])
     margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
     for s, far, lane in across:
         paths.append(["u", trunk(places, s, far, 1, margin + LANE * lane, 1, 2)])
+    if 0 in places.boxes[layout.loss] and 1 in places.boxes[layout.begins] and min(layout.loss, layout.begins) >= 0:
+        paths.append(["b", turn(places, rows, layout.loss, layout.begins)])
     for r, row in enumerate(rows):
         boxes = places.boxes[r]
         if row.kept and 0 in boxes and 1 in boxes:
@@ -325,11 +368,13 @@ def row_data(record: StepRecord, row: Row, columns: list, inset: float) -> list:
             what, second, third = "", what, second
         if row.height == LOW:
             what, second = f"{what}  {second}".strip(), ""
-        boxes.append([0, columns[0] + inset, width, bold, fitted(what, rest), fitted(second, width - 16), mark, fitted(third, width - 16)])
+        second, third = fitted(second, width - 16), fitted(third, width - 16)
+        boxes.append([0, columns[0] + inset, width, bold, fitted_words(what, rest), second, mark, third])
     if row.parts[1].nodes:
         part = row.parts[1]
         ops = [record.nodes[i].op for i in part.nodes]
-        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(ops))
+        told = [record.nodes[i].op for i in part.nodes if not idle(record, record.nodes[i])] or ops
+        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(told))
         again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
         label = f"{counted(len(ops), 'op')}, {again} recomputed" if again else label
         shapes = shapes_text(record, part, "←")
@@ -337,8 +382,10 @@ def row_data(record: StepRecord, row: Row, columns: list, inset: float) -> list:
             shapes = f"parameters ← {shapes}"
         width = BACKWARD - inset * 0.5
         room = width - 16 - (text_width(signs[1]) + 8 if signs[1] else 0)
-        boxes.append([1, columns[1] + inset * 0.5, width, fitted(label, room, 1.08), "", fitted(shapes, width - 16), signs[1], ""])
-        said.append(f"backward {counted(len(ops), 'operation')} {shapes}")
+        bold, first = fitted(label, room, 1.08), f"before {row.ahead}" if row.ahead else ""
+        first = first and fitted(first, room - text_width(bold) * 1.18 - 8)
+        boxes.append([1, columns[1] + inset * 0.5, width, bold, first, fitted(shapes, width - 16), signs[1], ""])
+        said.append(f"backward {counted(len(ops), 'operation')} {first} {shapes}")
     if item.kind not in ("input", "output") and (row.parts[2].nodes or (row.states and item.kind != "state")):
         title, words = update_words(record, row)
         width = UPDATE - inset * 0.5
@@ -391,8 +438,18 @@ def head(x: float, y: float, dx: int, dy: int) -> str:
     return f"M{a}L{number(x)} {number(y)}L{b}"
 
 
+def turn(places: Places, rows: list[Row], s: int, t: int) -> str:
+    """From the forward box of row s, the loss, to the first box of backward, in row t."""
+    (x0, w0), (x1, _) = places.boxes[s][0], places.boxes[t][1]
+    y0, y1, x = rows[s].y + rows[s].height * 0.28, rows[t].y + rows[t].height * 0.28, x1 - BETWEEN / 2
+    if s == t:
+        return arrow_right(x0 + w0, x1, y0)
+    return f"M{number(x0 + w0)} {number(y0)}H{number(x)}V{number(y1)}H{number(x1)}" + head(x1, y1, 1, 0)
+
+
 def trunk(places: Places, s: int, targets: list[int], column: int, x: float, side: int, into: int | None = None) -> str:
-    """From the side of row s through a lane at x to the side of each target. side: -1 left of the column, 1 right of it."""
+    """From the side of row s through a lane at x to the side of each target, all above or all below it.
+    side: -1 left of the column, 1 right of it."""
     into = column if into is None else into
 
     def edge(r: int, c: int, side: int) -> float:
@@ -400,10 +457,10 @@ def trunk(places: Places, s: int, targets: list[int], column: int, x: float, sid
         return x + (width if side > 0 else 0)
 
     x_default = x
-    start = places.rows[s].y + places.rows[s].height * 0.75
+    start = ports(places.rows, s, targets[0])[0]
     parts, low, high = [f"M{number(edge(s, column, side))} {number(start)}H{number(x)}"], start, start
     for t in targets:
-        y = places.rows[t].y + places.rows[t].height * 0.3
+        y = ports(places.rows, s, t)[1]
         low, high = min(low, y), max(high, y)
         facing = side if into == column else -side
         end = edge(t, into, facing)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from html import escape
 
-from .explorer_layout import Layout, counted, forward_words, mark_text, update_words
+from .explorer_layout import Layout, counted, fitted_words, forward_words, mark_text, update_words
 from .text import clean, columns
 
 FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
@@ -78,16 +78,16 @@ def text_of(layout: Layout, title: str) -> str:
     lines: list[tuple[str, str]] = []
     for row in layout.rows:
         name, what, shapes = forward_words(record, row)
-        what = what if len(what) <= 40 else what[:39] + "…"
+        what = fitted_words(what, 220)
         sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes
         if row.parts[1].nodes and not row.is_open:
-            right += f"; backward {counted(len(row.parts[1].nodes), 'op')}"
+            right += f"; backward {counted(len(row.parts[1].nodes), 'op')}" + (f" before {row.ahead}" if row.ahead else "")
         if not row.is_open and row.states and row.item.kind in ("module", "fold", "op"):
             right += "; " + ": ".join(x for x in update_words(record, row) if x)
-        elif row.item.kind == "state" and row.parts[2].nodes:
-            right += "; " + update_words(record, row)[1]
+        elif row.item.kind in ("state", "rest") and row.parts[2].nodes:
+            right += ("; " if right else "") + update_words(record, row)[1]
         signs = [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"), map(partial(mark_text, row), range(3))) if sign]
         right += f"  [{', '.join(signs)}]" if signs else ""
         lines.append((clean(left), clean(right)))

@@ -64,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Lane:
-    """One phase of a step. ops: calls of kernels.  nbytes: written by them.  seconds: None before a timed run."""
+    """One phase of a step. ops: its operations, views too.  nbytes: written by them.  seconds: None before a timed run."""
 
     phase: str
     ops: int
@@ -86,11 +86,12 @@ class Operation:
 
 @dataclass(frozen=True)
 class Lanes:
-    """lanes: in the order of a step.  slowest: operations, the slowest first."""
+    """lanes: in the order of a step.  slowest: operations, the slowest first.  views: operations that run without a call."""
 
     title: str
     lanes: tuple[Lane, ...]
     slowest: tuple[Operation, ...]
+    views: int = 0
 
 
 @dataclass(frozen=True)

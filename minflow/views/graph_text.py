@@ -116,6 +116,9 @@ def lanes_text(record: Lanes) -> str:
         rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
     total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)), ms(whole) if whole else "-", "", "")
     lines = [clean(record.title), *table([*rows, ("step", *total)], (1, 2, 3, 4))]
+    if record.views:
+        are = "is a view of numbers" if record.views == 1 else "are views of numbers"
+        lines.append(f"{record.views:,} of the operations {are} that are there, and run{'s' * (record.views == 1)} without a call")
     if record.slowest:
         slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line")]
         slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), clean(x.where)) for x in record.slowest]

@@ -212,7 +212,7 @@ def test_accumulation_checkpoints_and_clipping_have_their_place():
     graph, x, y = Accumulating(), flow.randn(6, 4), flow.tensor([0, 1, 2, 0, 1, 2])
     exploration = Exploration(graph_subject(graph, (x, y)))
     names = [r.item.name for r in exploration.layout.rows]
-    assert "optimizer: all parameters" in names  # the norm of all gradients together
+    assert "for all parameters" in names  # the norm of all gradients together
     check_placed(exploration.layout)
     assert "parts of the batch" in exploration.subject.note
 
@@ -258,7 +258,7 @@ def test_details_of_an_operation_a_module_and_a_parameter():
     told = act(exploration, "select", id=row(exploration, "matmul").item.id, column=0)[2]
     known = dict(told["rows"])
     assert told["title"] == "model.fc1-matmul-0" and known["gives"] == "float32[5, 8]" and known["bytes"] == "160 B"
-    assert "test_explorer.py:" in known["line"] and "% of the step" in known["time"]
+    assert "test_explorer.py:" in known["line"] and "% of this recorded step" in known["time"]
     assert sum(told["hists"][0][4]) == 40 and any("gradient" in h[0] for h in told["hists"])
     weight = act(exploration, "select", id=row(exploration, "weight").item.id, column=2)[2]
     assert any(what == "gradient norm" for what, _ in weight["rows"])
@@ -290,7 +290,7 @@ def test_passes_mark_what_they_did():
     assert ghost.marks[0] == {"gone": 1} and "gone" in exploration.svg() and "forward gone" in exploration.text()
     assert any(box[6] == "changed" or "~" in box[6] for r in exploration.picture()["rows"] for box in r[7])
     assert "gone" not in str(act(exploration, "stage", to=exploration.subject.stages)[1])
-    assert act(exploration, "stage", to=0)[1]["pass"].startswith("as traced")
+    assert act(exploration, "stage", to=0)[1]["pass"].startswith("as written")
 
 
 def test_search_shows_what_is_folded_away():

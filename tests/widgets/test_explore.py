@@ -95,7 +95,7 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
     _, told = ask(widget, "step", to=2)
     assert told["at"] == 2 and told["hists"]
     passed, _ = ask(widget, "stage", to=0)
-    assert passed["pass"].startswith("as traced") and "of memory" in passed["pass"]
+    assert passed["pass"].startswith("as written") and "of memory" in passed["pass"]
     widget.ask = "{not json"
     widget.ask = "[1]"
     ask(widget, "keep")

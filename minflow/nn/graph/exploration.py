@@ -141,6 +141,7 @@ class Exploration:
                 "stages": self.subject.stages,
                 "pass": self.pass_text(counts),
                 "steps": len(self.subject.instructions),
+                "views": views_text(self.subject),
                 "query": self.query,
                 "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.found[:FOUND]],
                 "more": max(len(self.found) - FOUND, 0),
@@ -150,7 +151,7 @@ class Exploration:
 
     def pass_text(self, c: Any) -> str:
         if self.stage in (0, self.subject.stages):
-            done = "as traced" if not self.stage else "as it runs"
+            done = "as written" if not self.stage else "as it runs"
         else:
             counts = (c.new, "new +"), (c.gone, "gone −"), (c.changed, "changed ~"), (c.moved, "moved ↕")
             words = [f"{n:,} {word}" for n, word in counts if n]
@@ -184,6 +185,15 @@ class Exploration:
         """The present picture as lines."""
         with self.lock:
             return text_of(self.layout, f"{self.subject.title}, {self.pass_text(self.subject.counts(self.stage))}")
+
+
+def views_text(subject: Subject) -> str:
+    """Why a recorded step has fewer instructions than operations, or nothing."""
+    if not subject.instructions:
+        return ""
+    calls = {step.name for step in subject.instructions}
+    n = sum(node.name not in calls for node in subject.record(subject.stages).nodes)
+    return f"{counted(n, 'view')} run{'s' * (n == 1)} without one" if n else ""
 
 
 def place_of(item: Item) -> str:

@@ -21,12 +21,17 @@ from ...core.ir import CONSTANT, Node, Source, Value, where_text
 from ...core.ir import Graph as IR
 from ...core.op import fail
 from ...core.random import default_generator
-from ...views.explorer import StepNode, StepRecord, StepState
+from ...views.explorer import StepNode, StepRecord, StepState, loss_of
 from ...views.records import short
 from .compare import put_back, rows_of
 from .compiled import CompiledPart
+from .reports import phases_of
 from .summary import Summary, summary_of
 
+# Values of attributes that a picture need not name: what an operation does when nothing else is asked for.
+USUAL = {"stride": ("1", "(1, 1)"), "padding": ("0", "(0, 0)"), "dilation": ("1", "(1, 1)"), "groups": ("1",), "ceil_mode": ("False",),
+         "ta": ("False",), "tb": ("False",), "ignore_index": ("-100", str(-(2**31))), "reduction": ("'mean'",), "offset": ("0",),
+         "weight_decay": ("0.0", "0"), "maximize": ("False",), "nesterov": ("False",), "keepdim": ("False",)}  # fmt: skip
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
 
@@ -111,7 +116,12 @@ class Subject:
                 known = index.get(v.node, ~state_id[v.node] if v.node in state_id else None)
                 if known is not None:
                     outputs.append((known, v.index))
-        return StepRecord(self.title, tuple(nodes), tuple(states), tuple(updates), tuple(outputs), self.modules, self.note)
+        loss = loss_of(nodes) if not stage else -1
+        first = self.record(0) if stage else None
+        if first is not None and first.loss >= 0:
+            order = first.nodes[first.loss].order
+            loss = next((i for i, n in enumerate(nodes) if not n.column and n.order == order and n.mark != "gone"), -1)
+        return StepRecord(self.title, tuple(nodes), tuple(states), tuple(updates), tuple(outputs), self.modules, self.note, loss)
 
     def state_record(self, source: Source, graph: IR, owners: dict[Source, str] | None) -> StepState:
         spec = source.out_specs[0]
@@ -332,12 +342,8 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
 
 def step_nodes(part: CompiledPart, listed: list[Node], index: dict[Node, int], state_id: dict[Source, int], marks: dict[Node, str],
                gone: set[Node], orders: dict[Node, float], k: int) -> list[StepNode]:  # fmt: skip
-    columns: dict[Node, int] = {}
-    for node in listed:
-        column = COLUMNS.get(node.phase, 0)
-        if not column and not node.scope and any(x.__class__ is Value and columns.get(x.node) == 1 for x in node.inputs):
-            column = 1  # what copies a gradient at the end belongs to backward
-        columns[node] = column
+    columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
+    makers = made_by(part, listed)
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}
 
     def twin(node: Node) -> int:
@@ -365,9 +371,30 @@ def step_nodes(part: CompiledPart, listed: list[Node], index: dict[Node, int], s
             name=part.name_of(node), op=str(node.op), phase=node.phase, column=columns[node], scope=node.scope,
             outs=tuple(map(str, node.out_specs)), nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs), inputs=inputs,
             attrs=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()), where=where_text(node.where) if node.where else "",
-            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + k * 1e6,
+            told=told_attrs(node.attrs),
+            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + k * 1e6, by=makers.get(node, ""),
             mark="gone" if node in gone else marks.get(node, ""), view=node.op.is_view))  # fmt: skip
     return made
+
+
+def told_attrs(attrs: dict) -> str:
+    """The attributes that say more than the usual ones; `loss` is for messages only."""
+    texts = [(name, short(x, 24)) for name, x in attrs.items()]
+    return ", ".join(f"{name}={text}" for name, text in texts if text not in USUAL.get(name, ()) and name != "loss")
+
+
+def made_by(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
+    """The name of the pass that a node comes from, of those that are not in the trace."""
+    found: dict[Node, str] = {}
+    added = {node: key for node, key in keys_of(listed).items() if node.number is None and node.phase != "recompute"}
+    known = set(keys_of(part.stages[0].graph.nodes).values())
+    for stage in part.stages[1:] if added else ():
+        now = set(keys_of(stage.graph.nodes).values())
+        for node, key in added.items():
+            if key in now and key not in known:
+                found.setdefault(node, stage.name)
+        known |= now
+    return found
 
 
 def differences(before: IR, now: IR) -> tuple[dict[Node, str], list[Node]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...views.explorer import Item, StepTree
+from ...views.explorer import Item, StepRecord, StepTree
 from ...views.explorer_layout import Row, counted, shape_of, spec_of
 from .exploring import Subject
 from .summary import Summary, number_text, summary_of
@@ -51,27 +51,48 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
     if item.kind == "state" or column == 2:
         return state_detail(subject, tree, row)
     nodes = covered(tree, item, column)
-    if item.kind == "op" and len(nodes) == 1:
-        return operation_detail(subject, tree, nodes[0])
+    if item.kind == "op" and (len(nodes) == 1 or column == 0):
+        told = operation_detail(subject, tree, item.nodes[0] if column == 0 else nodes[0])
+        extra = [["with it", f"{record.nodes[i].name}, which keeps the shape"] for i in nodes if column == 0 and i != item.nodes[0]]
+        told["rows"] += extra + order_rows(record, row, column, nodes)
+        return told
     return group_detail(subject, tree, row, column, nodes)
+
+
+def order_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> list[list[str]]:
+    """Where a pass has exchanged two gradients, so that shapes differ from those of forward."""
+    makers = list(dict.fromkeys(record.nodes[i].by for i in nodes if record.nodes[i].by))
+    if column != 1 or not row.ahead or not makers:
+        return []
+    return [["order", f"runs before the backward of {row.ahead}, unlike forward's order, and so on other shapes: "
+             f"the pass {', '.join(makers)} has exchanged them"]]  # fmt: skip
 
 
 def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
     """What is told where no row is selected: the step as a whole."""
     record, rows = tree.record, []
+    timed = bool(subject.seconds())
     for column, word in enumerate(WORDS):
         nodes = covered(tree, tree.root, column)
         if nodes:
-            time = seconds_text(sum(subject.seconds().get(record.nodes[i].name, 0.0) for i in nodes)) if subject.seconds() else ""
+            time = seconds_text(sum(subject.seconds().get(record.nodes[i].name, 0.0) for i in nodes)) if timed else ""
             size = bytes_text(sum(record.nodes[i].nbytes for i in nodes)) + " written"
             rows.append([word, ", ".join(x for x in (counted(len(nodes), "operation"), time, size) if x)])
+    phases = len(rows)
     for kind in ("parameter", "buffer", "optimizer state"):
         states = [s for s in record.states if s.kind == kind]
         if states:
             rows.append([kind + "s", f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}, "
                          f"{bytes_text(sum(s.nbytes for s in states))}"])  # fmt: skip
+    if timed:
+        rows.append(["times", f"of {which_step(subject)}; another step takes a little more or less"])
     rows += [["note", record.note]] if record.note else []
-    return {"title": "The whole step" if len(rows) > 2 else "The whole graph", "rows": rows, "hists": []}
+    return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "hists": []}
+
+
+def which_step(subject: Subject) -> str:
+    """The step whose times are told."""
+    return "this recorded step" if subject.instructions else "the last timed call"
 
 
 def covered(tree: StepTree, item: Item, column: int) -> list[int]:
@@ -106,7 +127,7 @@ def time_row(subject: Subject, names: list[str]) -> list[str]:
     if not known:
         return ["time", "not measured: explore(graph, inputs), or graph.profile() before a call"]
     total, mine = sum(known.values()), sum(known.get(name, 0.0) for name in names)
-    share = f", {100 * mine / total:.3g} % of the step" if total else ""
+    share = f", {100 * mine / total:.3g} % of {which_step(subject)}" if total else ""
     if not any(name in known for name in names):
         return ["time", "0: a view, made when the plan is" if names else "0"]
     return ["time", seconds_text(mine) + share]
@@ -121,6 +142,7 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
         rows.append(["reads", f"{name}  {spec}".rstrip()])
     rows += [["gives", spec] for spec in node.outs]
     rows.append(["line", node.where or "none: a pass added it"])
+    rows += [["made by", f"the pass {node.by}"]] if node.by else []
     rows.append(["module", node.scope or "none"])
     if node.mark:
         rows.append(["this pass", node.mark])
@@ -184,6 +206,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     if where:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
     rows.append(time_row(subject, [record.nodes[i].name for i in nodes]))
+    rows += order_rows(record, row, column, nodes)
     rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
     reads = tree.reads
     kept = reads.where(inside(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []

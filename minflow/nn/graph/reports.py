@@ -5,7 +5,7 @@ Each method gives an object with `.record` (plain data) that prints as text. Rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -82,21 +82,28 @@ class Reports:
         """Forward, backward, recompute and optimizer: operations, bytes written, and times of the last timed call."""
         found: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}
         slow = []
+        views = 0
         for part in called(self).parts:
             plan, seconds = part.plan, part.plan.seconds
+            phases, calls = phases_of(part.graph.nodes), set(plan.nodes)
+            for node in part.graph.nodes:
+                if node not in calls:
+                    found[phases[node]][0] += 1
+                    views += 1
             for i, node in enumerate(plan.nodes):
-                lane = found[node.phase]
+                lane = found[phases[node]]
                 nbytes = 0 if node.op.is_view else sum(s.nbytes for s in node.out_specs)
                 lane[0] += 1
                 lane[1] += nbytes
                 if seconds is not None:
                     lane[2] = (lane[2] or 0.0) + seconds[i]
-                    slow.append(Operation(part.names[node], node.phase, where_text(node.where), str(node.out_specs[0]), nbytes, seconds[i]))
+                    where, spec = where_text(node.where), str(node.out_specs[0])
+                    slow.append(Operation(part.names[node], phases[node], where, spec, nbytes, seconds[i]))
         lanes = tuple([Lane(phase, *lane) for phase, lane in found.items() if lane[0]])
         slow.sort(key=lambda x: -x.seconds)
         several = called(self).steps
         title = f"{self.name}: one step" + (f", a micro-step (of {several}) and the update" if several > 1 else "")
-        return Report(Lanes(title, lanes, tuple(slow[:slowest])))
+        return Report(Lanes(title, lanes, tuple(slow[:slowest]), views))
 
     def memory(self: Any, part: int = 0) -> Report:
         """The arena: what lies where and when. part: 1 for the update of gradient accumulation."""
@@ -128,6 +135,18 @@ class Reports:
                         s.reason, hints(s)) for s in self._history]  # fmt: skip
         kept = len(self._plans)
         return Report(Why(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows)))
+
+
+def phases_of(nodes: Iterable[Node]) -> dict[Node, str]:
+    """The phase of each node. What copies a gradient at the end, outside of all modules, belongs to backward."""
+    phases: dict[Node, str] = {}
+    for node in nodes:
+        phase = node.phase
+        if phase == "forward" and not node.scope:
+            if any(x.__class__ is Value and phases.get(x.node) in ("backward", "recompute") for x in node.inputs):
+                phase = "backward"
+        phases[node] = phase
+    return phases
 
 
 def called(graph: Any) -> Any:

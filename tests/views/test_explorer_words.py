@@ -1,0 +1,162 @@
+"""What the explorer's picture says, against what runs: counts, the order of backward, the loss, names of what is no module."""
+
+import re
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.nn as nn
+import minflow.typing as tp
+from minflow.job.exploring import job_subject
+from minflow.nn.graph.exploration import Exploration
+from minflow.nn.graph.exploring import graph_subject
+from minflow.views.explorer_layout import fitted, fitted_words, view_of
+from minflow.vision.models import lenet
+
+WORDS = {"forward": "forward", "backward": "backward", "optimizer": "update"}
+
+
+class Step(nn.Graph):
+    def __init__(self, model, loss):
+        super().__init__()
+        self.model, self.loss = model, loss
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x, y):
+        loss = self.loss(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+@pytest.fixture(scope="module")
+def net():
+    flow.manual_seed(0)
+    graph, x, y = Step(lenet(), nn.CrossEntropyLoss()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
+    graph(x, y)
+    return graph, Exploration(graph_subject(graph, (x, y)))
+
+
+@pytest.fixture
+def job():
+    flow.clear_default_session()
+
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((6, 4)), y: tp.Numpy.Placeholder((6,), dtype=flow.int32)) -> tp.Numpy:
+        h = flow.layers.dense(x, 3, name="fc1", kernel_initializer=flow.truncated_normal_initializer(0.1))
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, h)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.01])).minimize(loss)
+        return loss
+
+    given = np.ones((6, 4), "f4"), np.arange(6, dtype="i4") % 3
+    yield Exploration(job_subject(train_job, given))
+    flow.clear_default_session()
+
+
+def rows_of(exploration):
+    return {row.item.name: row for row in exploration.layout.rows}
+
+
+def boxes_of(exploration, name):
+    return {box[0]: box for data, row in zip(exploration.picture()["rows"], exploration.layout.rows) for box in data[7]
+            if row.item.name == name}  # fmt: skip
+
+
+def test_panel_title_lanes_and_steps_count_the_same_operations(net):
+    graph, exploration = net
+    told = dict(exploration.detail()["rows"])
+    lanes = graph.lanes().record
+    for lane in lanes.lanes:
+        assert told[WORDS[lane.phase]].startswith(f"{lane.ops} operations, ")
+    picture = exploration.picture()
+    whole = sum(lane.ops for lane in lanes.lanes)
+    assert f"; {whole} operations" in picture["pass"] and whole == len(graph.nodes)
+    assert picture["steps"] + lanes.views == whole and picture["views"] == f"{lanes.views} views run without one"
+    assert "this recorded step" in told["times"]
+
+
+def test_exchanged_gradients_say_so(net):
+    """ReLU's gradient is taken on the small side of the pooling (compiler/passes/masks.py)."""
+    _, exploration = net
+    relu = next(row for row in exploration.layout.rows if row.item.name == "relu")
+    assert relu.ahead == "pool1" and "backward 1 op before pool1" in exploration.text()
+    exploration.act({"do": "select", "id": relu.item.id, "column": 1})
+    order = dict(exploration.detail()["rows"])["order"]
+    assert "before the backward of pool1" in order and "the pass memory has exchanged them" in order
+    others = [row.item.name for row in exploration.layout.rows if row.ahead]
+    assert others == ["relu", "relu"]  # the third, which no pooling follows, stands where forward has it
+    exploration.act({"do": "stage", "to": 0})
+    assert not any(row.ahead for row in exploration.layout.rows)
+    exploration.act({"do": "stage", "to": exploration.subject.stages})
+
+
+def test_lines_do_not_run_over_each_other(net):
+    _, exploration = net
+    verticals = []
+    for path, (_, d) in enumerate(view_of(exploration.layout)["paths"]):
+        for x, y0, y1 in re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", d):
+            verticals.append((float(x), *sorted((float(y0), float(y1))), path))
+    assert len(verticals) > 20
+    for x, low, high, path in verticals:
+        for x2, low2, high2, other in verticals:
+            assert path >= other or x != x2 or high < low2 or high2 < low, "two lines in one place"
+    ups = [d for kind, d in view_of(exploration.layout)["paths"] if kind == "b" and "H" in d]
+    assert len(ups) == 5, "of ten gradients four skip a row, one comes from the loss"
+
+
+def test_the_loss_is_marked_and_leads_to_backward(net, job):
+    for exploration, name in ((net[1], "loss"), (job, "softmax_cross_entropy")):
+        row = rows_of(exploration)[name]
+        assert row.loss and [r for r in exploration.layout.rows if r.loss] == [row]
+        assert "the loss" in boxes_of(exploration, name)[0][4]
+        right = sum(boxes_of(exploration, name)[0][1:3])
+        assert any(kind == "b" and d.startswith(f"M{right:g} ") for kind, d in exploration.picture()["paths"])
+
+
+def test_the_loss_is_what_backward_was_called_on():
+    class Two(nn.Module):
+        def forward(self, y, x):
+            return (y * y).mean() + 0.1 * (y - 1).abs().sum()
+
+    graph = Step(nn.Linear(3, 3), Two())
+    graph(flow.ones(2, 3), flow.ones(2, 3))
+    exploration = Exploration(graph_subject(graph))
+    record = exploration.subject.record(0)
+    assert record.nodes[record.loss].op == "add" and record.nodes[record.loss].outs == ("float32[]",)
+
+    class Kept(Step):
+        def build(self, x, y):
+            loss = (self.model(x) - y).square().mean()
+            loss.backward()
+            return loss * 100
+
+    graph = Kept(nn.Linear(3, 3), Two())
+    graph(flow.ones(2, 3), flow.ones(2, 3))
+    exploration = Exploration(graph_subject(graph))
+    for stage in (0, exploration.subject.stages):
+        record = exploration.subject.record(stage)
+        assert record.nodes[record.loss].op == "mean"
+
+
+def test_job_without_idle_reshapes_and_with_a_name_for_the_rest(job):
+    names = list(rows_of(job))
+    assert names == ["x", "fc1", "y", "checked_labels", "softmax_cross_entropy", "output", "for all parameters"]
+    assert "cast of the learning rate" in job.text()
+    nodes = job.tree.record.nodes
+    assert sum(node.op == "reshape" and not node.column for node in nodes) == 3  # they are in the numbers all the same
+    job.act({"do": "select", "id": rows_of(job)["softmax_cross_entropy"].item.id, "column": 0})
+    told = job.detail()["rows"]
+    assert [text for what, text in told if what == "with it"] == [f"reshape-{k}, which keeps the shape" for k in (1, 2)]
+    assert dict(told)["operation"].startswith("softmax_cross_entropy(ignore_index=")
+    counted = [int(re.match(r"\d+", text).group()) for what, text in job.subject and Exploration(job.subject).detail()["rows"]
+               if what in WORDS.values()]  # fmt: skip
+    assert sum(counted) == len(nodes)
+
+
+def test_attributes_are_told_where_they_say_something(job):
+    checked, loss = (boxes_of(job, name)[0][4] for name in ("checked_labels", "softmax_cross_entropy"))
+    assert (checked, loss) == ("classes=3", "the loss")
+    text = "kernel_size=(3, 3), stride=(2, 2), padding=(1, 1)"
+    assert fitted_words(text, 1000) == text and fitted(text, 130).endswith("…")
+    assert fitted_words(text, 160) == "kernel_size=(3, 3), …"
+    assert fitted_words(text, 40) == "…" and fitted_words("Conv2dOfAVeryLongName", 60).startswith("Conv2dO")

@@ -246,7 +246,7 @@ def view_graph_reports(name):
     graph(flow.ones(2, 4))
     graph(flow.ones(3, 4))
     reports = [graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why()]
-    return [*texts(*reports), *texts(repr(graph))]
+    return [*of(*reports), *texts(repr(graph))]
 
 
 def view_graph_error(name):

@@ -38,7 +38,10 @@ class GraphTree:
 
 @dataclass(frozen=True)
 class StageRow:
-    """The graph after a pass. removed, added: nodes; moved: nodes that stand elsewhere.  arena: bytes that a plan would take."""
+    """The graph after a pass. removed, added: nodes; moved: nodes that stand elsewhere.  arena: bytes that a plan would take.
+
+    does: what the pass is for, in a few words.
+    """
 
     name: str
     nodes: int
@@ -46,6 +49,7 @@ class StageRow:
     added: int
     arena: int
     seconds: float
+    does: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a timed run."""
+    """One operation of a timed run. where: the line that called it.  module: the one in which that was."""
 
     name: str
     phase: str
@@ -82,6 +86,7 @@ class Operation:
     spec: str
     nbytes: int
     seconds: float
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Block:
-    """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`."""
+    """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is computed."""
 
     name: str
     spec: str
@@ -104,6 +109,7 @@ class Block:
     nbytes: int
     first: int
     last: int
+    phase: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import Any
 
-from .graph_records import Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Stages, Timeline, Why
+from ..core.display import Display
+from .graph_records import (
+    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
+)  # fmt: skip
 from .text import clean
 
 WIDTH = 60  # columns of a picture made of characters
@@ -21,8 +24,8 @@ LARGEST = 12  # values of the arena that are listed
 CONTEXT = 1  # unchanged operations shown around a change
 
 
-class Report:
-    """A record, printing as its text. `.record` is the data, `.text` the text."""
+class Report(Display):
+    """A record, printing as its text; in a notebook a table or a picture, where it has one. `.record` is the data, `.text` the text."""
 
     def __init__(self, record: GraphReport):
         self.record = record
@@ -60,16 +63,21 @@ def cut(text: str, width: int) -> str:
 # ---- the tree --------------------------------------------------------------------------------------------------------
 
 
+def times(row: TreeRow) -> str:
+    """That a row stands for several modules; its parameters are those of each."""
+    return f"x{row.count}" + (" (each)" if row.params else "")
+
+
 def tree_text(record: GraphTree) -> str:
     rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
     for row in record.rows:
         name = row.path.rpartition(".")[2] if row.depth else row.path
         title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra else "")
-        times = f"  x{row.count}" if row.count > 1 else ""
         flow = cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", FLOW) if row.inputs or row.outputs else ""
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
         badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
-        rows.append((title + times, f"{row.params:,}" if row.params else "-", f"{flow}  {badges}".strip()))
+        title += f"  {times(row)}" if row.count > 1 else ""
+        rows.append((title, f"{row.params:,}" if row.params else "-", f"{flow}  {badges}".strip()))
     return "\n".join([clean(record.title), *table(rows, (1,))])
 
 
@@ -77,10 +85,10 @@ def tree_text(record: GraphTree) -> str:
 
 
 def stages_text(record: Stages) -> str:
-    rows: list[tuple[str, ...]] = [("pass", "operations", "removed", "added", "arena", "time")]
+    rows: list[tuple[str, ...]] = [("pass", "operations", "removed", "added", "arena", "time", "what it does")]
     for row in record.rows:
-        changed = (str(row.removed or "-"), str(row.added or "-"))
-        rows.append((row.name, f"{row.nodes:,}", *changed, nbytes_text(row.arena), ms(row.seconds) if row.seconds else "-"))
+        changed = (str(row.removed or "-"), str(row.added or "-"), nbytes_text(row.arena), ms(row.seconds) if row.seconds else "-")
+        rows.append((row.name, f"{row.nodes:,}", *changed, clean(row.does)))
     return "\n".join([clean(record.title), *table(rows, (1, 2, 3, 4, 5))])
 
 
@@ -107,23 +115,43 @@ def change_text(record: Change) -> str:
 # ---- a step ----------------------------------------------------------------------------------------------------------
 
 
+def shares(parts: list[float]) -> list[int]:
+    """Parts in whole per cents, which together are 100; those that lose most by cutting are rounded up."""
+    whole = sum(parts)
+    if not whole:
+        return [0] * len(parts)
+    exact = [100 * part / whole for part in parts]
+    found = [int(x) for x in exact]
+    for i in sorted(range(len(parts)), key=lambda i: found[i] - exact[i])[: 100 - sum(found)]:
+        found[i] += 1
+    return found
+
+
 def lanes_text(record: Lanes) -> str:
     whole = sum(lane.seconds or 0 for lane in record.lanes)
     rows: list[tuple[str, ...]] = [("phase", "operations", "written", "time", "share", "")]
-    for lane in record.lanes:
+    for lane, percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         share = (lane.seconds or 0) / whole if whole else 0.0
-        time = (ms(lane.seconds), f"{share:.0%}", "#" * round(24 * share)) if lane.seconds is not None else ("-", "-", "")
+        time = (ms(lane.seconds), f"{percent}%", "#" * round(24 * share)) if lane.seconds is not None else ("-", "-", "")
         rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
     total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)), ms(whole) if whole else "-", "", "")
     lines = [clean(record.title), *table([*rows, ("step", *total)], (1, 2, 3, 4))]
-    if record.views:
-        are = "is a view of numbers" if record.views == 1 else "are views of numbers"
-        lines.append(f"{record.views:,} of the operations {are} that are there, and run{'s' * (record.views == 1)} without a call")
+    lines += [views_note(record)] if record.views else []
     if record.slowest:
-        slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line")]
-        slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), clean(x.where)) for x in record.slowest]
+        slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line, module")]
+        slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x)) for x in record.slowest]
         lines += ["", *table(slow, (2, 3))]
     return "\n".join(lines)
+
+
+def views_note(record: Lanes) -> str:
+    are = "is a view of numbers" if record.views == 1 else "are views of numbers"
+    return f"{record.views:,} of the operations {are} that are there, and run{'s' * (record.views == 1)} without a call"
+
+
+def place(x: Operation) -> str:
+    """`In[3]:12 in model.fc1`"""
+    return clean(x.where) + (f" in {cut(clean(x.module), 32)}" if x.module else "")
 
 
 def memory_text(record: MemoryMap) -> str:

@@ -14,6 +14,8 @@ from ..core import display as core_display
 from ..core.errors import DTypeError
 from .dot import dot_text
 from .fold import BOXES, LINES
+from .graph_html import report_html
+from .graph_text import Report
 from .html import module_html, picture_bundle
 from .images import ImagesRecord, images_html, images_png, images_record, images_text
 from .records import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, names_in, record_of
@@ -189,6 +191,9 @@ def render(x: Any) -> dict[str, str]:
     """
     if hasattr(x, "spec") and hasattr(x, "array"):
         html = tensor_html(tensor_record(x)) if x.array is None or x.spec.size > TINY else ""
+        return {"text/html": html} if html else {}
+    if isinstance(x, Report):
+        html = report_html(x.record)
         return {"text/html": html} if html else {}
     record = record_of(x)
     if record is None:

@@ -25,6 +25,14 @@ from ..module import Module
 from .key import PLAIN
 from .tree import leaves
 
+DOES = {  # pass -> what it is for
+    "trace": "the operations as they were written",
+    "dead_code": "removes what nobody reads",
+    "constant_folding": "computes once, now, what is always the same",
+    "common_subexpressions": "computes once what stood there twice",
+    "small_masks": "takes the gradient of relu after its pooling",
+    "memory": "reorders, so that less is kept at a time",
+}
 PHASES = ("forward", "backward", "recompute", "optimizer")
 
 
@@ -50,7 +58,7 @@ class Reports:
                 added = sum(1 for n in new if n.number is None) - sum(1 for n in old if n.number is None) if before else 0
                 name = stage.name if len(called(self).parts) == 1 else f"{part.name}: {stage.name}"
                 arena = Plan(stage.graph, len(part.plan.kept)).arena_bytes
-                rows.append(StageRow(name, len(new), gone, max(added, 0), arena, stage.seconds))
+                rows.append(StageRow(name, len(new), gone, max(added, 0), arena, stage.seconds, DOES.get(stage.name, "")))
                 before = stage.graph
         return Report(Stages(f"{self.name}: passes", tuple(rows)))
 
@@ -97,8 +105,8 @@ class Reports:
                 lane[1] += nbytes
                 if seconds is not None:
                     lane[2] = (lane[2] or 0.0) + seconds[i]
-                    where, spec = where_text(node.where), str(node.out_specs[0])
-                    slow.append(Operation(part.names[node], phases[node], where, spec, nbytes, seconds[i]))
+                    place = where_text(node.where)
+                    slow.append(Operation(part.names[node], phases[node], place, str(node.out_specs[0]), nbytes, seconds[i], node.scope))
         lanes = tuple([Lane(phase, *lane) for phase, lane in found.items() if lane[0]])
         slow.sort(key=lambda x: -x.seconds)
         several = called(self).steps
@@ -109,7 +117,8 @@ class Reports:
         """The arena: what lies where and when. part: 1 for the update of gradient accumulation."""
         compiled = called(self).parts[part]
         plan = compiled.plan
-        blocks = [Block(compiled.names[v.node], str(v.spec), *place) for v, place in plan.places.items()]
+        phases = phases_of(plan.graph.nodes)
+        blocks = [Block(compiled.names[v.node], str(v.spec), *place, phases.get(v.node, v.node.phase)) for v, place in plan.places.items()]
         states = sum(s.array.nbytes for s in plan.graph.states)
         title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(called(self).parts) > 1 else "")
         return Report(MemoryMap(title, plan.arena_bytes, least(plan.needs), sum(b.nbytes for b in blocks), len(plan.graph.nodes), states,

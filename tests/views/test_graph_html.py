@@ -1,0 +1,207 @@
+"""The reports of a graph in a notebook: tables whose bars agree with their numbers, the map of the memory, nothing injected."""
+
+import base64
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.passes import PASSES, name_of
+from minflow.views.graph_records import (
+    Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
+)  # fmt: skip
+from minflow.views.graph_text import Report, shares
+from minflow.views.memory_map import LOOKS, WIDTH, hatched, peak, round_step
+
+EVIL = "<img src=x onerror=alert(1)>\x1b"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(6, 40)
+        self.haed = nn.Linear(6, 4)
+        self.fc2 = nn.Linear(40, 4)
+
+    def forward(self, x):
+        return self.fc2(self.fc1(x).relu())
+
+
+class Step(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = Net()
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+@pytest.fixture(scope="module")
+def graph():
+    graph = Step()
+    for _ in range(2):
+        graph(flow.randn(8, 6))
+    return graph
+
+
+def html(record) -> str:
+    return Report(record)._repr_mimebundle_()["text/html"]
+
+
+class Cells(HTMLParser):
+    """The texts of the cells of all tables, row by row, and the names of all elements."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.rows, self.tags, self.inside = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag == "td":
+            self.rows[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag != "td"
+
+    def handle_data(self, data):
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def picture(text: str) -> ET.Element:
+    return ET.fromstring(base64.b64decode(re.search(r"base64,([A-Za-z0-9+/=]*)", text)[1]))
+
+
+def widths(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"width:(\d+)px;height:12px", text)]
+
+
+def test_shares_are_a_hundred_together():
+    assert shares([40.6, 57.5, 1.9]) == [41, 57, 2], "each rounded by itself they would be 101"
+    assert shares([58.4, 1.3, 40.3]) == [59, 1, 40], "and here 99"
+    assert shares([1, 1, 1]) == [34, 33, 33] and shares([0, 0]) == [0, 0] and shares([]) == [] and shares([2.0]) == [100]
+
+
+def test_lanes():
+    record = Lanes("t", (Lane("forward", 3, 10, 0.0405), Lane("backward", 4, 20, 0.0585), Lane("optimizer", 1, 5, 0.0010)),
+                   (Operation("model.fc-add-0", "forward", "In[1]:2", "float32[2]", 8, 0.03, "model.fc"),), 2)  # fmt: skip
+    rows = Cells(html(record)).rows
+    assert sum(int(row[4].split()[0]) for row in rows[1:4]) == 100
+    assert rows[4][:2] == ["step", "8"] and "100 %" in rows[4]
+    assert rows[6][:3] == ["model.fc-add-0", "model.fc", "forward"] and rows[6][-1] == "In[1]:2"
+    first, second, third = widths(html(record))[:3]
+    assert first == 81 and 115 <= second <= 119 and third == 2
+    assert "2 of the operations are views" in html(record)
+    assert "In[1]:2 in model.fc" in repr(Report(record))
+
+
+def test_lanes_before_a_timed_run():
+    rows = Cells(html(Lanes("t", (Lane("forward", 3, 10, None),), ()))).rows
+    assert rows[1][:5] == ["forward", "3", "10 B", "-", "-"]
+
+
+def test_stages_say_what_each_pass_is_for(graph):
+    record = graph.stages().record
+    assert all(row.does for row in record.rows), [row.name for row in record.rows if not row.does]
+    assert {name_of(step) for step in PASSES} <= {row.name for row in record.rows}
+    rows = Cells(html(record)).rows
+    assert ["dead_code", "removes what nobody reads"] in [row[:2] for row in rows]
+    assert "removes what nobody reads" in repr(Report(record))
+
+
+def test_bars_of_the_first_call_follow_each_other():
+    text = html(Timeline("t", (("trace", 0.010), ("plan", 0.010), ("first run", 0.020))))
+    assert [int(n) for n in re.findall(r"margin-left:(\d+)px;width", text)] == [0, 50, 100] and widths(text) == [50, 50, 100]
+
+
+def test_tree(graph):
+    text = html(graph.tree().record)
+    assert re.search(r"border:1px solid #b42318[^>]*>never ran<", text) and re.search(r">no gradient<", text)
+    rows = Cells(html(GraphTree("t", (TreeRow("m.block", 1, "Block", params=1_408, count=2), TreeRow("m.act", 1, "ReLU", count=3))))).rows
+    assert rows[1][:2] == ["block: Block x2 (each)", "1,408"] and rows[2][0] == "act: ReLU x3"
+
+
+MAP = MemoryMap("m", 1_200, 1_200, 2_000, 9, 50, 1, 7, (
+    Block("a-0", "float32[100]", 0, 400, 0, 3, "forward"), Block("b-0", "float32[200]", 400, 800, 2, 9, "backward"),
+    Block("over", "float32[100]", 0, 400, 3, 4, "forward"), Block("c-0", "float32[100]", 0, 400, 6, 8, "optimizer"),
+))  # fmt: skip
+
+
+def test_peak_counts_a_value_that_is_written_over_another_once():
+    assert peak(MAP) == (2, 1_200)
+    assert peak(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == (0, 0)
+
+
+def test_peak_of_a_real_plan_is_what_it_needs(graph):
+    record = graph.memory().record
+    assert 0.95 * record.least <= peak(record)[1] <= record.least <= record.arena, "but for where values are aligned"
+    assert {block.phase for block in record.blocks} <= set(LOOKS) and len({block.phase for block in record.blocks}) > 1
+
+
+def test_memory_is_drawn_to_scale():
+    root = picture(html(MAP))
+    rects = {r.get("fill"): r for r in root.findall(f"{SVG}rect") if r.get("stroke-width")}
+    a, b, c = (rects[LOOKS[phase][0]] for phase in ("forward", "backward", "optimizer"))
+    number = lambda rect, key: float(rect.get(key))  # noqa: E731
+    assert number(b, "height") == pytest.approx(2 * number(a, "height"), abs=0.2)
+    assert number(b, "y") < number(a, "y"), "addresses go upwards"
+    assert number(b, "width") / number(c, "width") == pytest.approx(8 / 3, abs=0.01)
+    words = [t.text for t in root.iter(f"{SVG}text")]
+    assert "b-0" in words and "peak: 1.2 kB at step 2" in words
+    assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
+    assert all(float(r.get("x")) + float(r.get("width")) <= WIDTH for r in rects.values())
+
+
+def test_hatching_differs_and_stays_inside():
+    signs = {phase: hatched(10, 20, 40, 30, phase) for phase in LOOKS}
+    assert len(set(signs.values())) == 4 and not signs["forward"], "phases differ without colours"
+    for text in filter(None, signs.values()):
+        for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
+            assert 10 <= float(x1) <= float(x2) <= 50 and 20 <= min(float(y1), float(y2)) and max(float(y1), float(y2)) <= 50
+
+
+def test_map_is_told(graph):
+    text = html(MAP)
+    assert 'alt="m: 4 values of 2.0 kB in all share 1.2 kB; most at a time: 1.2 kB, at step 2 of 9"' in text
+    assert "as text" in text and "the largest values" in text
+    assert "text/html" not in Report(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ()))._repr_mimebundle_()
+
+
+def test_ticks():
+    for whole in (0, 1, 8, 9, 62, 991, 123_456):
+        assert whole / round_step(whole) <= 8 and str(round_step(whole)).rstrip("0") in ("1", "2", "5")
+
+
+def test_the_text_stays(graph):
+    reports = [graph.tree(), graph.stages(), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why(), graph.changes(0)]
+    for report in reports:
+        bundle = report._repr_mimebundle_()
+        assert bundle["text/plain"] == repr(report) and "no picture" not in bundle["text/plain"]
+        assert ("text/html" in bundle) == (reports.index(report) < 5)
+
+
+def test_nothing_is_injected_and_nothing_raises():
+    block, stage = Block(EVIL, EVIL, 0, 400, 0, 3, EVIL), StageRow(EVIL, 1, 1, 1, 1, 1.0, EVIL)
+    records = [GraphTree(EVIL, (TreeRow(EVIL, 0, EVIL, EVIL, (EVIL,), (EVIL,), 1, 2, (EVIL,), 2),)), Stages(EVIL, (stage,)),
+               Lanes(EVIL, (Lane(EVIL, 1, 1, 1.0),), (Operation(EVIL, EVIL, EVIL, EVIL, 1, 1.0, EVIL),)),
+               MemoryMap(EVIL, 400, 400, 400, 3, 1, 1, 1, (block,)), Timeline(EVIL, ((EVIL, 1.0),))]  # fmt: skip
+    for record in records:
+        text = html(record)
+        assert "<img src=x" not in text and "\x1b" not in text
+        if isinstance(record, MemoryMap):
+            assert not [e for e in picture(text).iter() if not e.tag.startswith(SVG) or e.tag == f"{SVG}image"]
+        else:
+            assert "img" not in Cells(text).tags and "&lt;img src=x" in text
+    for record in (GraphTree("t", ()), Stages("t", ()), Lanes("t", (), ()), Timeline("t", ()), Frozen("t", (), ())):
+        assert "no picture" not in Report(record)._repr_mimebundle_()["text/plain"]

@@ -24,7 +24,7 @@ LOOKS = {
 }
 OTHER = ("#eceff2", "#4b5563", None)
 GRID = 8  # pixels from one line of a hatching to the next
-LETTER = 6.6  # pixels, about, of one letter
+LETTER = 6.3  # pixels, about, of one letter
 
 
 def peak(record: MemoryMap) -> tuple[int, int]:
@@ -87,7 +87,9 @@ def memory_svg(record: MemoryMap) -> str:
         parts.append(f'<text x="{x:.1f}" y="{TOP + TALL + 17}" text-anchor="middle" fill="{SOFT}">{t}</text>')
     axis = "step of the plan: the operations in the order in which they run"
     parts.append(f'<text x="{LEFT}" y="{TOP + TALL + 33}" fill="{SOFT}">{axis}</text>')
-    parts += [drawn(block, across, up) for block in sorted(record.blocks, key=lambda b: -b.nbytes)]
+    ends = ends_of(record.blocks)
+    order = sorted(range(len(ends)), key=lambda i: -record.blocks[i].nbytes)
+    parts += [drawn(record.blocks[i], ends[i], across, up) for i in order]
     parts += mark(across, step, most)
     parts += legend(phases, TOP + TALL + 46)
     height = TOP + TALL + 72
@@ -98,10 +100,20 @@ def memory_svg(record: MemoryMap) -> str:
     )
 
 
-def drawn(block: Block, across, up) -> str:
+def ends_of(blocks: tuple[Block, ...]) -> list[int]:
+    """The last step of each value; where another is written over it in that step, the one before, so that both can be seen."""
+    starts: dict[int, list[Block]] = {}
+    for block in blocks:
+        starts.setdefault(block.first, []).append(block)
+    meet = lambda x, b: x is not b and x.offset < b.offset + b.nbytes and b.offset < x.offset + x.nbytes  # noqa: E731
+    over = [any(meet(x, b) for x in starts.get(b.last, ())) for b in blocks]
+    return [b.last - 1 if taken and b.last > b.first else b.last for b, taken in zip(blocks, over)]
+
+
+def drawn(block: Block, last: int, across, up) -> str:
     """A value, with its name where that fits."""
     x, y = across(block.first), up(block.offset + block.nbytes)
-    wide, tall = max(across(block.last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
+    wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
     fill, edge, _ = LOOKS.get(block.phase, OTHER)
     place = f'x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
     rect = f'<rect {place} fill="{fill}" stroke="{edge}" stroke-width="{0.8 if tall > 3 else 0.3}"/>'
@@ -116,7 +128,7 @@ def drawn(block: Block, across, up) -> str:
     if on_end:
         middle, bottom = round(x + wide / 2 + 4, 1), round(y + tall - 4, 1)
         turn = f'transform="rotate(-90 {middle} {bottom})"'
-        return rect + f'<text x="{middle}" y="{bottom}" {turn} fill="{INK}" {halo}>{escape(cut(", ".join(lines), room))}</text>'
+        return rect + f'<text x="{middle}" y="{bottom}" {turn} fill="{INK}" {halo}>{escape(cut(lines[0], room))}</text>'
     top = y + tall / 2 + 4 - 7.5 * (len(lines) - 1)
     for i, line in enumerate(lines):
         rect += f'<text x="{x + 4:.1f}" y="{top + 15 * i:.1f}" fill="{INK}" {halo}>{escape(cut(line, room))}</text>'

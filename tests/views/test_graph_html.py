@@ -14,7 +14,7 @@ from minflow.views.graph_records import (
     Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
 )  # fmt: skip
 from minflow.views.graph_text import Report, shares
-from minflow.views.memory_map import LOOKS, WIDTH, hatched, peak, round_step
+from minflow.views.memory_map import LOOKS, WIDTH, ends_of, hatched, peak, round_step
 
 EVIL = "<img src=x onerror=alert(1)>\x1b"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -161,6 +161,19 @@ def test_memory_is_drawn_to_scale():
     assert "b-0" in words and "peak: 1.2 kB at step 2" in words
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
     assert all(float(r.get("x")) + float(r.get("width")) <= WIDTH for r in rects.values())
+
+
+def test_a_value_written_over_another_covers_none_of_it():
+    assert ends_of(MAP.blocks) == [2, 9, 4, 8], "of the first the last step is the next one's"
+
+
+def test_real_values_are_drawn_side_by_side(graph):
+    blocks = graph.memory().record.blocks
+    places = [(b, range(b.first, last + 1)) for b, last in zip(blocks, ends_of(blocks))]
+    for i, (a, steps) in enumerate(places):
+        for b, others in places[:i]:
+            apart = a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
+            assert apart or not set(steps) & set(others), (a, b)
 
 
 def test_hatching_differs_and_stays_inside():

@@ -7,6 +7,8 @@ Phases differ by colour and by hatching, and the large values say their names. K
 from __future__ import annotations
 
 import math
+from bisect import insort
+from functools import lru_cache
 from html import escape
 
 from .graph_records import Block, MemoryMap
@@ -27,6 +29,7 @@ GRID = 8  # pixels from one line of a hatching to the next
 LETTER = 6.3  # pixels, about, of one letter
 
 
+@lru_cache(maxsize=1)  # asked for by the picture and by the words beside it
 def peak(record: MemoryMap) -> tuple[int, int]:
     """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the one
     it was made of takes no more room than that."""
@@ -36,9 +39,11 @@ def peak(record: MemoryMap) -> tuple[int, int]:
     live: list[Block] = []
     found = (0, 0)
     for step in range(record.steps + 1):
-        live = [block for block in live if block.last >= step] + starts.get(step, [])
+        live = [block for block in live if block.last >= step]
+        for block in starts.get(step, ()):
+            insort(live, block, key=lambda b: b.offset)
         taken, top = 0, 0
-        for block in sorted(live, key=lambda b: b.offset):
+        for block in live:
             end = block.offset + block.nbytes
             taken += max(0, end - max(top, block.offset))
             top = max(top, end)

@@ -3,12 +3,15 @@
 import time
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import minflow as flow
 import minflow.nn as nn
 from minflow.nn.graph.exploration import Exploration
 from minflow.nn.graph.exploring import graph_subject
+from minflow.nn.graph.looking import histogram
+from minflow.nn.graph.summary import summary_of
 from minflow.views.explorer import StepTree
 from minflow.views.explorer_layout import Layout, view_of
 from minflow.views.explorer_svg import svg_of, text_of
@@ -244,11 +247,27 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
     phases = [step.phase for step in steps]
     assert {"forward", "backward", "optimizer"} == set(phases) and len(steps) == len(graph._last.parts[0].plan.nodes)
     told = [act(exploration, "step", to=k)[2] for k in range(len(steps))]
-    assert [t["title"] for t in told] == [s.name for s in steps] and all(t["row"] >= 0 and t["hists"] for t in told)
+    names = [f"update of {s.name.removesuffix('_optimizer')}" if s.phase == "optimizer" else s.name for s in steps]
+    assert [t["title"] for t in told] == names and all(t["row"] >= 0 and t["hists"] for t in told)
     back = act(exploration, "step", to=3)[2]
     assert back == told[3] and act(exploration, "step", to=10**9)[2]["at"] == len(steps) - 1
-    update = next(t for t in told if t["title"] == "model.fc1.weight_optimizer")
-    assert update["column"] == 2 and any("model.fc1.weight " in text for what, text in update["rows"] if what == "reads")
+    update = next(t for t in told if t["title"] == "update of model.fc1.weight")
+    reads = [text for what, text in update["rows"] if what == "reads"]
+    assert update["column"] == 2 and ["phase", "update"] in update["rows"] and reads[-1] == "learning rate, 0.1"
+    assert reads[0].startswith("parameter model.fc1.weight [8, 4], -0.") and reads[1].startswith("gradient model.fc1-")
+    gives = [text for what, text in update["rows"] if what == "gives"]
+    assert gives[0].startswith("new parameter model.fc1.weight [8, 4], ") and "optimizer state" in gives[1]
+
+
+def test_numbers_of_a_table_have_equally_many_decimals():
+    found = summary_of(np.array([[-0.0, 0.5, -12.25], [-1e-9, np.nan, 3]], "f4"))
+    assert found.corner == (("0", "0.50", "-12.25"), ("0.00", "nan", "3.00")) and found.power == 0 and "-0" not in found.corner[1]
+    small = summary_of(np.array([-1.304e-9, 2e-10, 0.0]))
+    assert small.corner == (("-1.304", "0.200", "0"),) and small.power == -9 and "to 2e-10" in small.text
+    assert summary_of(np.array([5e-324, 0.0])).power == -324 and summary_of(np.array(-0.0)).text == "0"
+    wide = summary_of(np.ones((3, 50, 32), "i4"))
+    assert len(wide.corner) == 6 and len(wide.corner[0]) == 10 and wide.corner[0][0] == "1"
+    assert histogram("values", wide)[6:] == [0, [3, 50, 32]]
 
 
 def test_details_of_an_operation_a_module_and_a_parameter():

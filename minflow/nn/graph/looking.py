@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...views.explorer import Item, StepRecord, StepTree
-from ...views.explorer_layout import Row, counted, shape_of, spec_of
+from ...views.explorer import Item, StepRecord, StepNode, StepTree
+from ...views.explorer_layout import Row, counted, spec_of
 from .exploring import Subject
 from .summary import Summary, number_text, summary_of
 
@@ -26,7 +26,7 @@ def bytes_text(n: float) -> str:
 
 
 def seconds_text(s: float) -> str:
-    return f"{s * 1e6:.3g} us" if s < 1e-3 else f"{s * 1e3:.3g} ms" if s < 1 else f"{s:.3g} s"
+    return f"{s * 1e6:.3g} µs" if s < 1e-3 else f"{s * 1e3:.3g} ms" if s < 1 else f"{s:.3g} s"
 
 
 def histogram(label: str, s: Summary) -> list:
@@ -122,6 +122,48 @@ def told_of(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
     return name, spec_of(tree.record, x)
 
 
+ROLES = {"lr": "learning rate"}  # of a number that an update reads
+
+
+def brackets(spec: str) -> str:
+    """ "[8, 3]", and the dtype before it where it is not float32; of one number nothing, or its dtype."""
+    dtype, _, rest = spec.partition("[")
+    shape = "" if rest == "]" else f"[{rest}"
+    return " ".join(x for x in ("" if dtype == "float32" or not shape else dtype, shape) if x)
+
+
+def read_words(subject: Subject, tree: StepTree, x: tuple[int, int] | None, values: bool) -> str:
+    """What an operation reads, and what it is for it: "parameter model.fc.bias [10], -0.16 to 0.16"."""
+    name, spec = told_of(tree, x)
+    if x is None:
+        return name
+    if x[0] < 0:
+        kind = tree.record.states[~x[0]].kind
+        role = ROLES.get(name, kind) if kind == "number" else kind
+    else:
+        role = "gradient" if tree.record.nodes[x[0]].column == 1 else "result of"
+    told = " ".join(t for t in ("" if role == name else role, "" if role in ROLES.values() or role == name else name, brackets(spec)) if t)
+    numbers = subject.reads(name.partition(", output ")[0], x) if values else None
+    return (told or name) + (f", {numbers.text}" if numbers else "")
+
+
+def title_of(node: StepNode | None, name: str) -> str:
+    return f"update of {name.removesuffix('_optimizer')}" if node is not None and node.phase == "optimizer" else name
+
+
+def result_words(tree: StepTree, node: StepNode | None, n: int) -> list[str]:
+    """What each result is: of an update, the states that it writes, in the order in which it reads them."""
+    states = [tree.record.states[~x[0]] for x in (node.inputs if node is not None else ()) if x is not None and x[0] < 0]
+    written = [s for s in states if s.kind in ("parameter", "optimizer state")]
+    if node is not None and node.phase == "optimizer" and len(written) == n:
+        return [f"new {s.kind} {s.name}" for s in written]
+    return [""] if n == 1 else [f"output {k}" for k in range(n)]
+
+
+def phase_word(phase: str) -> str:
+    return "update" if phase == "optimizer" else phase
+
+
 def time_row(subject: Subject, names: list[str]) -> list[str]:
     known = subject.seconds()
     if not known:
@@ -136,10 +178,8 @@ def time_row(subject: Subject, names: list[str]) -> list[str]:
 def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]:
     record = tree.record
     node = record.nodes[i]
-    rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op], ["phase", node.phase]]
-    for x in node.inputs:
-        name, spec = told_of(tree, x)
-        rows.append(["reads", f"{name}  {spec}".rstrip()])
+    rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op], ["phase", phase_word(node.phase)]]
+    rows += [["reads", read_words(subject, tree, x, False)] for x in node.inputs]
     rows += [["gives", spec] for spec in node.outs]
     rows.append(["line", node.where or "none: a pass added it"])
     rows += [["made by", f"the pass {node.by}"]] if node.by else []
@@ -153,7 +193,7 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
              for k in range(len(node.outs)) if (node.name, k) in numbers]  # fmt: skip
     leaf = tree.leaf_of[i]
     hists += gradients_of(subject, tree, leaf, [i]) if not node.column and leaf is not None else []
-    return {"title": node.name, "rows": rows, "hists": hists}
+    return {"title": title_of(node, node.name), "rows": rows, "hists": hists}
 
 
 def place_rows(subject: Subject, name: str) -> list[list[str]]:
@@ -280,16 +320,15 @@ def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, A
     """One instruction of the recorded step: what it read and gave, with values."""
     step = subject.instructions[at]
     i = next((i for i, n in enumerate(tree.record.nodes) if n.name == step.name), None)
-    rows = [["phase", step.phase], ["time", seconds_text(step.seconds)]]
-    hists: list[list] = []
     node = None if i is None else tree.record.nodes[i]
-    for x in node.inputs if node is not None else ():
-        name, spec = told_of(tree, x)
-        numbers = subject.reads(name.partition(", output ")[0], x)
-        rows.append(["reads", f"{name}  {shape_of(spec) if spec else ''}" + (f": {numbers.text}" if numbers else "")])
-    for k, out in enumerate(step.outs):
-        rows.append(["gives", f"{out.spec}: {out.text}"])
-        hists.append(histogram("values" if len(step.outs) == 1 else f"output {k}", out))
+    rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op]] if node is not None else []
+    rows += [["phase", phase_word(step.phase)], ["time", seconds_text(step.seconds)]]
+    hists: list[list] = []
+    rows += [["reads", read_words(subject, tree, x, True)] for x in (node.inputs if node is not None else ())]
+    gives = result_words(tree, node, len(step.outs))
+    for word, out in zip(gives, step.outs):
+        rows.append(["gives", " ".join(t for t in (word, brackets(out.spec)) if t) + f", {out.text}"])
+        hists.append(histogram(word or "values", out))
     if node is not None and node.where:
         rows.append(["line", node.where])
-    return {"title": step.name, "rows": rows, "hists": hists, "node": -1 if i is None else i}
+    return {"title": title_of(node, step.name), "rows": rows, "hists": hists, "node": -1 if i is None else i}

@@ -27,6 +27,7 @@ class Seen:
         self.calls = 0
         self.inputs: tuple[str, ...] = ()
         self.outputs: tuple[str, ...] = ()
+        self.earlier: tuple[tuple[str, ...], ...] = ()
         self.error = ""
 
 
@@ -72,6 +73,7 @@ def module_record(
         nbytes=sum(t.nbytes for t in held.values()),
         inputs=found.inputs,
         outputs=found.outputs,
+        earlier=found.earlier,
         calls=found.calls if seen is not None else None,
         error=found.error,
         shared=shared,
@@ -143,7 +145,9 @@ def watch(module: Module, seen: Seen) -> list:
         seen.inputs = specs(args)
 
     def after(m: Module, args: tuple, out: Any) -> None:
-        seen.outputs = specs(out)
+        seen.outputs, before = specs(out), seen.outputs
+        if before and before != seen.outputs:
+            seen.earlier += (before,)
 
     register: list[tuple[Callable, Callable]] = [(module.register_forward_pre_hook, before), (module.register_forward_hook, after)]
     return [method(hook) for method, hook in register]

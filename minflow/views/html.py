@@ -20,6 +20,11 @@ CARD = (
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
+NAMED = 3  # outputs of a layer between its first and its last call that are told
+OPEN = 2  # levels of a module tree that stand open at first
+WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8  # of a module tree that ran, of one that did not, of its columns; in em
+COLUMN = "display:inline-block;vertical-align:top"
+END = '<span style="display:block;clear:both"></span>'  # a row is as tall as its columns
 
 
 def picture_card(svg: str, alt: str, text: str = "") -> str:
@@ -40,7 +45,11 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
 
 
 def module_html(record: ModuleRecord) -> str:
-    """The module tree as nested `<details>`: open at the top, closed inside, opened by mouse or keyboard."""
+    """The module tree as nested `<details>` under a header: layer, output, parameters. Two levels of it are open.
+
+    The columns hang at the right edge, which all levels share: how wide a browser's triangle is moves nothing.
+    """
+    ran = record.calls is not None
     parts: list[str] = []
     stack: list = [(record, 0)]
     while stack:
@@ -49,16 +58,24 @@ def module_html(record: ModuleRecord) -> str:
             parts.append(entry)
             continue
         module, level = entry
-        line = module_line(module)
+        line = module_line(module, ran)
         if not module.children and not module.own:
             parts.append(f'<div style="padding-left:1.1em">{line}</div>')
             continue
-        opened = " open" if level == 0 or fails(module) else ""
+        opened = " open" if level == 0 or (level < OPEN and module.children) or fails(module) else ""
         parts.append(f'<details{opened}><summary style="cursor:pointer">{line}</summary><div style="padding-left:1.4em">')
         parts += [f'<div style="{FAINT};padding-left:1.1em">{escape(clean(name))} {escape(spec)}</div>' for name, spec in module.own]
         stack.append("</div></details>")
         stack += [(child, level + 1) for child in reversed(module.children)]
-    return f'<div {NO_MATH} style="{ROW}">{"".join(parts)}</div>'
+    head = f'<div style="border-bottom:1px solid #8c959f;font-weight:bold">{module_columns("output", "parameters", ran)}layer{END}</div>'
+    return f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}{"".join(parts)}</div>'
+
+
+def module_columns(output: str, parameters: str, ran: bool) -> str:
+    """The columns at the right of a row, of escaped text."""
+    first = f'<span style="{COLUMN};width:{OUTPUT}em">{output}</span>' if ran else ""
+    second = f'<span style="{COLUMN};width:{PARAMETERS}em;text-align:right">{parameters}</span>'
+    return f'<span style="float:right">{first}{second}</span>'
 
 
 def fails(module: ModuleRecord) -> bool:
@@ -72,20 +89,30 @@ def fails(module: ModuleRecord) -> bool:
     return False
 
 
-def module_line(module: ModuleRecord) -> str:
+def module_line(module: ModuleRecord, ran: bool) -> str:
     name = f"<b>{escape(clean(module.name))}</b>: " if module.name else ""
     extra = escape(clean(module.extra))
     text = f"{name}{escape(clean(module.kind))}({extra})" if extra else f"{name}{escape(clean(module.kind))}"
-    notes = [escape(clean(", ".join(module.outputs)))] if module.outputs else []
-    if module.params:
-        frozen = module.params - module.trainable
-        notes.append(f"{module.params:,} parameters" + (f", {frozen:,} frozen" if frozen else "") + (", shared" if module.shared else ""))
-    if module.calls == 0:
-        notes.append("not reached")
-    if (module.calls or 0) > 1:
-        notes.append(f"ran {module.calls} times")
-    if notes:
-        text += f' <span style="{FAINT}">{" · ".join(notes)}</span>'
+    frozen = module.params - module.trainable
+    parameters = "shared" if module.shared else f"{module.params:,}" if module.params else "-"
+    parameters += f"<br>{frozen:,} frozen" if frozen and not module.shared else ""
+    output = "<br>".join(escape(clean(part)) for part in module_output(module))
+    line = f"{module_columns(output, parameters, ran)}{text}{END}"
     if module.error:
-        text += f'<pre style="color:#b42318;background:#fff;margin:0;padding:2px 6px;white-space:pre-wrap">{escape(module.error)}</pre>'
-    return text
+        line += f'<pre style="color:#b42318;background:#fff;margin:0;padding:2px 6px;white-space:pre-wrap">{escape(module.error)}</pre>'
+    return line
+
+
+def module_output(module: ModuleRecord) -> list[str]:
+    """`→ float32[50, 10]`; of a layer that ran several times how often, and each other shape that it gave, in lines."""
+    if not module.calls:
+        return ["not reached"]
+    if not module.outputs:
+        return ["did not finish"]
+    shapes = [", ".join(outputs) or "no tensor" for outputs in (*module.earlier, module.outputs)]
+    lines = [f"→ {shapes[0]}"]
+    if len(shapes) > 1:
+        lines += [f"then {shape}" for shape in shapes[1:-1][:NAMED]]
+        lines += [f"and {len(shapes) - 2 - NAMED} more"] if len(shapes) - 2 > NAMED else []
+        lines += [f"last: {shapes[-1]}"]
+    return [*lines, f"ran {module.calls} times"] if module.calls > 1 else lines

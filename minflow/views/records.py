@@ -103,7 +103,8 @@ class PartsRecord:
 class ModuleRecord:
     """A module and those inside it. params, trainable, nbytes: of the module and all inside it, each tensor once.
 
-    own: names and specs of its own parameters and buffers.  calls: how often it ran (None: nobody looked).
+    own: names and specs of its own parameters and buffers.  outputs: of its last call.  earlier: those of calls before it,
+    where the next call gave others.  calls: how often it ran (None: nobody looked).
     error: what went wrong in it, at the layer where it did.
     """
 
@@ -116,6 +117,7 @@ class ModuleRecord:
     nbytes: int = 0
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    earlier: tuple[tuple[str, ...], ...] = ()
     calls: int | None = None
     error: str = ""
     shared: bool = False

@@ -70,6 +70,23 @@ def test_the_module_table(golden):
     golden("module_tree", picture(model).text)
 
 
+def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.act, self.unused = nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.Linear(3, 2))), nn.ReLU(), nn.Dropout()
+
+        def forward(self, x):
+            return self.act(self.body(self.act(self.act(x))))
+
+    html = flow.summary(Net(), (6, 4))._repr_mimebundle_()["text/html"]
+    assert html.index(">output<") < html.index(">parameters<") < html.index("layer") and "<table" not in html and " id=" not in html
+    assert html.count("<details open>") == 2 and html.count("<details>") == 3  # the net and its body; what they hold is shut
+    act = html[html.index("</details>") :]
+    assert "→ float32[6, 4]<br>last: float32[6, 2]<br>ran 3 times" in act and "not reached" in act
+    assert ">output<" not in picture(Net()).bundle()["text/html"]
+
+
 def test_summary_changes_nothing_and_shows_the_failing_layer():
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Dropout(), nn.Linear(5, 2))
     before = {k: v.numpy().copy() for k, v in model.state_dict().items()}

@@ -101,6 +101,29 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
     assert pictures == 1 and not lost
 
 
+def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
+    """In a laptop's window: the selected box, and beside it what is told of it; only the triangle and a double click shut."""
+    view = """(() => {
+      const at = (node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+      return ['.mfx .scroll', '.mfx h4', '.mfx rect[stroke-width="3"]'].map((css) => at(document.querySelector(css)));
+    })()"""
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-laptop"), [
+        ["size", 1280, 720], *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", ROWS],
+        ["click", box("conv1")], ["wait", 600], ["eval", ROWS], ["eval", TOLD], ["eval", view],
+        ["double", box("conv1")], ["until", f"{ROWS} < 20"], ["double", box("conv1")], ["wait", 800], ["eval", ROWS],
+        *[["click", step("on")]] * 20, ["wait", 600], ["eval", view], ["shot", "step"],
+        ["size", 900, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "narrow"],
+    ])  # fmt: skip
+    opened, still, told, clicked, again, stepped, narrow = report["values"]
+    assert opened == still == again > 20 and told.startswith("conv1") and "values of the result" in told
+    for (left, top, right, bottom), name, chosen in (clicked, stepped, narrow):
+        assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is in sight in the picture"
+        assert 90 <= name[1] and bottom < 700, "and both are in the window"
+    assert clicked[1][0] > clicked[0][2] and stepped[1][0] > stepped[0][2], "at the right"
+    assert narrow[1][3] < narrow[0][1], "above"
+
+
 def test_keys_alone_do_it_all(lab, tmp_path):  # noqa: F811
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-keys"), [
@@ -152,7 +175,7 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
         ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
-    assert report["values"] == ["rgb(255, 255, 255)", "rgb(36, 41, 47)", 1, False]
+    assert report["values"] == ["rgb(30, 34, 39)", "rgb(230, 230, 230)", 1, False]
 
 
 def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):  # noqa: F811

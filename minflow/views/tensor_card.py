@@ -80,7 +80,7 @@ def about(tensor: Any) -> str:
     label = f" ({clean(tensor.label)})" if getattr(tensor, "label", "") else ""
     if value is None:
         result = getattr(tensor, "result_of", "")
-        return "symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result else "requires no grad"
+        return "symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result else ""
     node = value.node
     if isinstance(node, Source):
         kind = f"{node.op} {clean(node.name)}".strip() if symbolic else "leaf, requires grad"

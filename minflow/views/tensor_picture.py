@@ -24,6 +24,7 @@ DOWN = ((43, 95, 168), (247, 247, 247), (181, 71, 11))  # below zero, zero, abov
 UP = ((247, 251, 255), (107, 163, 214), (8, 48, 107))  # from the least to the greatest
 GROUND, SIGN = (255, 236, 153), (122, 31, 21)  # of a cell that is no number, and the sign on it
 LONGEST = 2600  # characters of the numbers below a card; all of them stand in text/plain
+ACROSS, DOWNWARD = 12, 16  # columns and rows of a matrix, up to which each number is written into its cell
 TEXT_CELL = (58, 20)  # a cell with its number written in it, in pixels
 LEFT, TOP, GAP = 34, 58, 14
 
@@ -83,11 +84,11 @@ def label(x: float, y: float, content: str, more: str = "", color: str = INK) ->
     return f'<text x="{x:g}" y="{y:g}" fill="{color}"{more}>{escape(content)}</text>'
 
 
-def tensor_svg(record: TensorRecord) -> str:
-    """The picture of a record."""
+def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
+    """The picture of a record. asked: for its numbers, so that it says why they are not written where they do not fit."""
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
-    with_numbers = len(cells) == 1 and cells[0].shape[1] <= 8 and cells[0].shape[0] <= 12 and not shown_line(record)
+    with_numbers = len(cells) == 1 and cells[0].shape[1] <= ACROSS and cells[0].shape[0] <= DOWNWARD and not shown_line(record)
     if not cells:
         parts, width, height = [], 0, 0
     elif with_numbers:
@@ -97,9 +98,11 @@ def tensor_svg(record: TensorRecord) -> str:
     side = scale_and_histogram(record, low, high, diverging, LEFT + width + 22)
     height = max(TOP + height + 22, TOP + 112)
     width = max(LEFT + width + 22 + 190, 460)
-    head = clean(f"{record.spec}  ·  {record.about}")
+    head = clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec)
     parts += [label(8, 20, head if len(head) < 90 else head[:87] + "...", ' font-weight="bold"'), label(8, 38, numbers_line(record))]
     notes = [shown_line(record)] if shown_line(record) else []
+    if asked and cells and not with_numbers:
+        notes.append(f"colours only: numbers are written into one matrix of at most {DOWNWARD} rows and {ACROSS} columns")
     if not with_numbers and (record.nan or record.plus or record.minus):
         signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
@@ -115,7 +118,8 @@ def tensor_svg(record: TensorRecord) -> str:
 
 def alt_text(record: TensorRecord) -> str:
     """The picture in words."""
-    return clean(f"Tensor {record.spec}, {record.about}; {numbers_line(record)}")
+    about = f", {record.about}" if record.about else ""
+    return clean(f"Tensor {record.spec}{about}; {numbers_line(record)}")
 
 
 def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, diverging: bool):
@@ -201,7 +205,8 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
     for i, n in enumerate(counts):
         tall = max(n / most * 50, 1.0)
         bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
-    parts = [label(x, TOP + 4, "how often", color=FAINT), f'<path d="{"".join(bars)}" fill="{BAR}"/>']
+    share = f"how often; tallest bar: {most / sum(counts):.0%}"
+    parts = [label(x, TOP + 4, share, color=FAINT), f'<path d="{"".join(bars)}" fill="{BAR}"/>']
     under = base + 4
     parts.append(f'<image x="{x:g}" y="{under}" width="{wide}" height="10" preserveAspectRatio="none" href="{strip}"/>')
     parts.append(f'<rect x="{x:g}" y="{under}" width="{wide}" height="10" fill="none" stroke="{BAR}" stroke-opacity=".5"/>')
@@ -221,6 +226,6 @@ def tensor_html(record: TensorRecord, always: bool = False) -> str:
     if not record.tiles or (record.size <= TINY and not always):
         return ""
     text = record.text if len(record.text) <= LONGEST else record.text[:LONGEST] + "\n... (print it to see all)"
-    return picture_card(tensor_svg(record), alt_text(record), text + (f"\ngrad: {record.grad}" if record.grad else ""))
+    return picture_card(tensor_svg(record, always), alt_text(record), text + (f"\ngrad: {record.grad}" if record.grad else ""))
 
 

@@ -60,7 +60,7 @@ def test_tensors_are_drawn_and_kept(lab, tmp_path, theme):  # noqa: F811
     end = report["atEnd"]
     assert end["good"] == 3 + 1 + 2 + 4 and not end["broken"] and end["unnamed"] == 0 and report["again"]["good"] == end["good"]
     names = " | ".join(end["names"])
-    assert "Tensor float32[40, 40], requires no grad; 1,600 numbers: min" in names and "4 NaN, 1 inf" in names
+    assert "Tensor float32[40, 40]; 1,600 numbers: min" in names and "4 NaN, 1 inf" in names
     assert "24 images of 8 x 8" in names and "keeps" in names and "bytes for backward" in names
 
 

@@ -123,6 +123,13 @@ def test_one_far_number_does_not_hide_the_others():
     assert "≥" in tensor_svg(array_record(x, "float64[40, 40]"))
 
 
+def test_numbers_are_written_up_to_what_fits_or_it_is_said_why_not():
+    fits, wide = (picture(flow.randn(*shape), numbers=True).bundle()["text/html"] for shape in ((16, 12), (20, 20)))
+    assert svg_of(fits).count("<text") > 16 * 12 and "colours only" not in svg_of(fits) and len(json.dumps(fits)) < LIMIT + 10_000
+    assert "colours only: numbers are written into one matrix of at most 16 rows and 12 columns" in svg_of(wide)
+    assert "colours only" not in svg_of(html_of(flow.randn(20, 20))) and "how often; tallest bar: " in svg_of(wide)
+
+
 def test_integers_have_a_bin_each():
     counts, low, high = array_record(np.array([0, 1, 1, 3] * 5), "").histogram
     assert counts == (5, 10, 0, 5) and (low, high) == (0.0, 3.0)
@@ -135,7 +142,7 @@ def test_where_a_tensor_comes_from():
     assert re.search(r"result of tanh at test_tensor_card\.py:\d+", html_of(y))
     y.sum().backward()
     assert "grad: " in html_of(x) and "grad    " in tensor_text(tensor_record(x))
-    assert "leaf, requires grad (weight)" in html_of(nn.Linear(5, 6).weight) and "requires no grad" in html_of(x.detach())
+    assert "leaf, requires grad (weight)" in html_of(nn.Linear(5, 6).weight) and "requires" not in html_of(x.detach())
 
 
 def test_a_symbolic_tensor_says_what_it_is():

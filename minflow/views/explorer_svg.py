@@ -68,7 +68,7 @@ def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold
     for below, words in ((29, second), (42, third)):
         out += f'<text x="{x + 8:g}" y="{y + below:g}">{escape(words)}</text>' if words else ""
     if mark:
-        out += f'<text x="{x + w - 6:g}" y="{line:g}" text-anchor="end" font-weight="bold" fill="#8250df">{escape(mark)}</text>'
+        out += f'<text x="{x + w - 6:g}" y="{line:g}" text-anchor="end" font-weight="bold" fill="#7a45d6">{escape(mark)}</text>'
     return out
 
 

@@ -1,8 +1,11 @@
 """explore(): what a notebook, a terminal and a page get. In a real browser: tests/browser/test_explorer_lab.py."""
 
+import gc
 import json
+import re
 import sys
 import types
+import weakref
 from pathlib import Path
 
 import IPython.display
@@ -231,3 +234,71 @@ def test_job():
     assert any(what == "gradient norm" for what, _ in exploration.detail()["rows"])
     assert len(exploration.subject.instructions) > 15 and "▸ fc1" in explore(train_job).text
     flow.clear_default_session()
+
+
+def test_old_explorers_let_their_graphs_go(notebook, monkeypatch):
+    monkeypatch.setattr(module, "SHOWN", module.SHOWN.__class__())
+    closed = []
+    close = module.close
+    monkeypatch.setattr(module, "close", lambda widget: (closed.append(widget), close(widget)))
+    held, graphs = [], []  # `held`: what Out[n] of a notebook does
+    for i in range(30):
+        graph = Train(nn.Sequential(nn.Linear(4, 4)))
+        explorer = explore(graph, flow.ones(2, 4), flow.tensor([0, 1]))
+        explorer._ipython_display_()
+        held.append(explorer)
+        graphs.append(weakref.ref(graph))
+        if not i:
+            first = graph, explorer.text
+    del graph, explorer
+    gc.collect()
+    alive = [i for i, graph in enumerate(graphs) if graph() is not None]
+    assert alive == [0, *range(22, 30)] and len(closed) == 22 == len(notebook.updates)
+    assert all(widget.comm is None for widget in closed)
+    assert set(notebook.updates[0]) == {"text/html", "image/svg+xml", "text/plain"}
+    # One whose graph is still held can be used again; of the others the picture is left, and says so.
+    assert repr(held[0]) == first[1] and "matmul" in held[0].open("model.0").text
+    assert "Linear" in repr(held[1]) and "Linear" in held[1]._repr_mimebundle_()["text/plain"]
+    with pytest.raises(GraphError, match="8 newer ones were shown, and the graph is gone"):
+        held[1].open("model.0")
+    held[1].asked({"new": '{"do": "first"}'})
+    before = len(notebook.shown)
+    held[1]._ipython_display_(), held[0]._ipython_display_()
+    assert "text/html" in notebook.shown[before] and "minflow-live" not in notebook.shown[before]["text/html"]
+    assert "minflow-live" in notebook.shown[-1]["text/html"] and len(module.SHOWN) == 8
+
+
+DEEP = "[" * 100_000, '{"do":' * 100_000
+
+
+@pytest.mark.parametrize("new", [*DEEP, "null", '"do"', "{", '{"do": {"a": []}}', "1e999"], ids=lambda text: text[:9])
+def test_nothing_that_a_page_sends_raises(graph, notebook, new):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    before = explorer.text
+    explorer.asked({"new": new})
+    assert explorer.text == before
+
+
+def test_light_and_dark_colours_can_be_read():
+    css = Path(module.__file__).with_name("explorer.css").read_text(encoding="utf-8")
+    themes = [dict(re.findall(r"--(\w+):(#\w+)", rule)) for rule in re.findall(r"\{(--page[^}]*)\}", css)]
+    assert len(themes) == 2 and all(len(theme) == 16 for theme in themes) and "data-jp-theme-light=false" in css
+
+    def light(color):
+        color = color[1:] if len(color) == 7 else "".join(2 * c for c in color[1:])
+        parts = [int(color[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        parts = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return sum(x * weight for x, weight in zip(parts, (0.2126, 0.7152, 0.0722)))
+
+    def contrast(one, two):
+        low, high = sorted((light(one), light(two)))
+        return (high + 0.05) / (low + 0.05)
+
+    for theme in themes:
+        backs = [theme[name] for name in ("page", "soft", "f", "b", "u")]
+        assert min(contrast(theme[text], back) for text in ("ink", "faint", "mark") for back in backs) >= 4.5
+        assert min(contrast(theme[line], theme[back]) for line in ("fs", "bs", "us", "ks") for back in ("page", "soft")) >= 4.5
+        assert contrast(theme["line"], theme["page"]) >= 3  # the rim of a field
+    for name in ("explorer.js", "numbers.js"):  # what has no variable is the same in both
+        assert "'#" not in Path(module.__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,41 +1,42 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
 // is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css; before it: numbers.js.
-const FILL = ['#eaf2fb', '#fdf1e7', '#eaf6ee'], STROKE = ['#1f5fa8', '#b5470b', '#1d7a46'];
-const LINE = { f: ['#1f5fa8', ''], b: ['#b5470b', '6 3'], u: ['#1d7a46', ''], k: ['#6e5494', '2 3'] };
+// Colours are variables of explorer.css, which has them for light and dark pages.
+const FILL = ['var(--f)', 'var(--b)', 'var(--u)'], STROKE = ['var(--fs)', 'var(--bs)', 'var(--us)'], INK = 'var(--ink)';
+const LINE = { f: ['var(--fs)', ''], b: ['var(--bs)', '6 3'], u: ['var(--us)', ''], k: ['var(--ks)', '2 3'] };
 const COLUMN = ['forward', 'backward', 'update'];
 
 function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark, third]) {
   const box = svgNode('g', { 'data-column': column });
   if (kind !== 'open') {
     const end = kind === 'input' || kind === 'output', pill = (end || kind === 'state') && h < 30;
-    const fill = end ? '#f6f8fa' : kind === 'state' ? FILL[2] : FILL[column];
-    const stroke = end ? '#57606a' : kind === 'state' ? STROKE[2] : STROKE[column];
+    const fill = end ? 'var(--soft)' : kind === 'state' ? FILL[2] : FILL[column];
+    const stroke = end ? 'var(--faint)' : kind === 'state' ? STROKE[2] : STROKE[column];
     const rect = svgNode('rect', { x, y, width: w, height: h, rx: pill ? h / 2 : 4, fill, stroke });
     if (column === 1 || mark === 'gone') rect.setAttribute('stroke-dasharray', '6 3');
     box.append(rect);
   } else box.append(svgNode('rect', { x, y, width: w, height: h, fill: 'transparent' }));
   const line = y + (h > 30 ? 15 : h / 2 + 4);
-  const text = svgNode('text', { x: x + 8, y: line, 'xml:space': 'preserve', fill: '#24292f' });
+  const text = svgNode('text', { x: x + 8, y: line, 'xml:space': 'preserve', fill: INK });
   text.append(svgNode('tspan', { 'font-weight': 'bold' }, bold));
-  if (faint) text.append(svgNode('tspan', { dx: 8, fill: '#57606a' }, faint));
+  if (faint) text.append(svgNode('tspan', { dx: 8, fill: 'var(--faint)' }, faint));
   box.append(text);
-  if (second) box.append(svgNode('text', { x: x + 8, y: y + 29, fill: '#24292f' }, second));
-  if (third) box.append(svgNode('text', { x: x + 8, y: y + 42, fill: '#24292f' }, third));
-  if (mark) box.append(svgNode('text', { x: x + w - 6, y: line, 'text-anchor': 'end', 'font-weight': 'bold', fill: '#8250df' }, mark));
+  if (second) box.append(svgNode('text', { x: x + 8, y: y + 29, fill: INK }, second));
+  if (third) box.append(svgNode('text', { x: x + 8, y: y + 42, fill: INK }, third));
+  if (mark) box.append(svgNode('text', { x: x + w - 6, y: line, 'text-anchor': 'end', 'font-weight': 'bold', fill: 'var(--mark)' }, mark));
   group.append(box);
 }
 
 function drawPicture(view) {
   const svg = svgNode('svg', { width: view.w, height: view.h, viewBox: `0 0 ${view.w} ${view.h}`, role: 'tree', 'aria-label': `${view.title}, ${view.pass}` });
   for (const [x, y, width, height, level] of view.frames) {
-    svg.append(svgNode('rect', { x, y, width, height, rx: 6, fill: level % 2 ? '#ffffff' : '#f6f8fa', stroke: '#b6bfca' }));
+    svg.append(svgNode('rect', { x, y, width, height, rx: 6, fill: level % 2 ? 'var(--page)' : 'var(--soft)', stroke: 'var(--edge)' }));
   }
   for (const [kind, d] of view.paths) {
     const path = svgNode('path', { d, fill: 'none', stroke: LINE[kind][0] });
     if (LINE[kind][1]) path.setAttribute('stroke-dasharray', LINE[kind][1]);
     svg.append(path);
   }
-  for (const [x, words] of view.heads) svg.append(svgNode('text', { x, y: 17, 'font-weight': 'bold', fill: '#24292f' }, words));
+  for (const [x, words] of view.heads) svg.append(svgNode('text', { x, y: 17, 'font-weight': 'bold', fill: INK }, words));
   for (const [id, kind, y, h, level, open, words, boxes] of view.rows) {
     const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, 'data-lm-suppress-shortcuts': 'true', role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
     if (open >= 0) row.setAttribute('aria-expanded', open === 1);
@@ -53,13 +54,16 @@ export default placed({
   render({ model, el }) {
     const root = html('div', { class: 'mfx', 'data-lm-suppress-shortcuts': 'true' });
     const bar = html('div', { class: 'bar' }), title = html('b', { class: 'title' });
-    const search = html('input', { type: 'search', placeholder: 'search', 'aria-label': 'search' });
-    const range = (name) => {
-      const label = html('label', {}, name), input = html('input', { type: 'range', min: 0, 'aria-label': name }), said = html('span');
+    const search = html('input', { type: 'search', placeholder: 'module, operation', 'aria-label': 'search' });
+    const finder = html('label', {}, 'search');
+    finder.append(search);
+    const range = (name, words) => {
+      const label = html('label', {}, words), input = html('input', { type: 'range', min: 0, 'aria-label': name }), said = html('span');
       label.append(input);
       return { label, input, said };
     };
-    const passes = range('passes'), steps = range('instructions');
+    const passes = range('passes', 'passes: from as written'), steps = range('instructions', 'step through');
+    passes.label.append('to as it runs');
     const button = (text, label, act) => {
       const node = html('button', { type: 'button', 'aria-label': label, title: label }, text);
       node.addEventListener('click', act);
@@ -68,7 +72,7 @@ export default placed({
     const back = button('◀', 'one instruction back', () => step(-1)), forth = button('▶', 'one instruction on', () => step(1));
     const keep = button('keep as picture', 'put a still picture here, which a saved notebook keeps', () => ask({ do: 'keep' }));
     const first = button('close all', 'show what was open at first', () => ask({ do: 'first' }));
-    bar.append(title, search, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
+    bar.append(title, finder, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
     const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told' }), name = html('h4', { 'aria-live': 'polite' });
     main.append(scroll, told);
@@ -97,7 +101,7 @@ export default placed({
         for (const box of row.querySelectorAll('g[data-column]')) {
           const on = here && Number(box.dataset.column) === column, rect = box.querySelector('rect');
           rect.setAttribute('stroke-width', on ? 3 : 1);
-          if (rect.getAttribute('fill') === 'transparent' || rect.dataset.head) { rect.dataset.head = 1; rect.setAttribute('stroke', on ? '#1f5fa8' : 'none'); }
+          if (rect.getAttribute('fill') === 'transparent' || rect.dataset.head) { rect.dataset.head = 1; rect.setAttribute('stroke', on ? STROKE[0] : 'none'); }
         }
         if (here) chosen = row;
       }
@@ -128,7 +132,7 @@ export default placed({
         lost = scroll.contains(root.getRootNode().activeElement);       // the row with the focus is drawn anew
         scroll.replaceChildren(drawPicture(view));
         title.textContent = view.title; key.textContent = view.key;
-        passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = view.pass;
+        passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = `shown: ${view.pass}`;
         passes.input.setAttribute('aria-valuetext', view.pass);
         found.replaceChildren(...view.found.map(([id, name, path]) => {
           const item = html('li');
@@ -141,7 +145,7 @@ export default placed({
       const none = !view.steps;
       steps.input.max = Math.max(0, view.steps - 1); steps.input.disabled = back.disabled = forth.disabled = none;
       steps.input.value = Math.max(0, detail.at);
-      steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : detail.at < 0 ? `${view.steps} recorded` : `${detail.at + 1} of ${view.steps}`;
+      steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : `instruction ${detail.at + 1} of ${view.steps}${view.views && ` (${view.views})`}`;
       told.replaceChildren(name);
       const heading = name.textContent;
       name.textContent = (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + (detail.title ?? '');

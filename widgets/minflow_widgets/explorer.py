@@ -10,6 +10,8 @@ import functools
 import json
 import os
 import uuid
+import weakref
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from minflow.nn.graph.exploring import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
 from minflow.views.html import NO_MATH, picture_card
 
-from .frontends import answering, in_notebook, one_page
+from .frontends import answering, close, in_notebook, one_page
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
+MOST = 8  # explorers that are live at once
+SHOWN: deque = deque()  # those that are live, the oldest first
 
 
 @functools.cache
@@ -53,13 +57,31 @@ class Explorer:
     when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and ends the live one.
     Elsewhere it prints as text. `text`, `svg`: the present picture.
 
+    At most MOST are live: the oldest is then kept as it is, and lets go of its graph, which may be the last thing that
+    holds it. While the graph lives it can be used again, without what was recorded.
+
     exploration: the state: what is open, which pass, which instruction.
     """
 
     def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
-        self.target = target
-        self.exploration = Exploration(subject_of(target, args, kwargs or {}))
+        self.name = type(target).__name__
+        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) else None  # subject_of says what is wrong with others
+        self.target: Any = target
+        self.exploration: Exploration = Exploration(subject_of(target, args, kwargs or {}))
         self.shown: list[tuple[Any, Any]] = []  # (widget, display handle), one for each time that it is shown
+        self.still: dict[str, str] | None = None  # what is left of one that has let go
+
+    def __getattr__(self, name: str) -> Any:
+        """An explorer that has let go takes its graph up again where it is used, if that is still there."""
+        if name not in ("target", "exploration"):
+            raise AttributeError(f"an explorer has no {name!r}")
+        target = self.refer() if self.refer is not None else None
+        if target is None:
+            fail(GraphError, f"this explorer of a {self.name} is a still picture: {MOST} newer ones were shown, and the graph is gone",
+                 "explore(graph, x, y) once more, with a graph that is still held")  # fmt: skip
+        self.exploration = Exploration(subject_of(target, (), {}))
+        self.target, self.still = target, None
+        return self.__dict__[name]
 
     @property
     def text(self) -> str:
@@ -102,7 +124,15 @@ class Explorer:
         shown, self.shown = self.shown, []
         for widget, handle in shown:
             handle.update(self._repr_mimebundle_(), raw=True)
-            widget.close()
+            close(widget)
+        if self in SHOWN:
+            SHOWN.remove(self)
+
+    def let_go(self) -> None:
+        """Keep the present picture, and hold the graph no longer."""
+        self.keep()
+        self.still = self._repr_mimebundle_()
+        del self.target, self.exploration
 
     # ---- the live picture ------------------------------------------------------------------------------------------------------
 
@@ -118,9 +148,9 @@ class Explorer:
         """The reader wants something. Nothing that a page sends can raise here."""
         try:
             ask = json.loads(change["new"])
-        except ValueError:
+        except (ValueError, RecursionError):
             return
-        if not isinstance(ask, dict):
+        if not isinstance(ask, dict) or self.still is not None:
             return
         if ask.get("do") == "keep":
             self.keep()
@@ -146,14 +176,20 @@ class Explorer:
         if not in_notebook():
             print(self.text)
             return
+        if self.still is not None and self.refer is not None and self.refer() is not None:
+            _ = self.exploration
         bundle = self._repr_mimebundle_()
         try:
-            if os.environ.get("MINFLOW_LIVE", "1") == "0":
+            if self.still is not None or os.environ.get("MINFLOW_LIVE", "1") == "0":
                 raise ImportError
             widget = self.live()
         except ImportError:
             display(bundle, raw=True)
             return
+        if self not in SHOWN:
+            SHOWN.append(self)
+        while len(SHOWN) > MOST:
+            SHOWN[0].let_go()
         if one_page() and "text/html" in bundle:
             live = f'<minflow-live {NO_MATH} data-name="{widget.name}">{bundle["text/html"]}</minflow-live>'
             self.shown.append((widget, display({"text/html": live, "text/plain": bundle["text/plain"]}, raw=True, display_id=True)))
@@ -165,6 +201,8 @@ class Explorer:
     # ---- what stays ----------------------------------------------------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        if self.still is not None:
+            return self.still
         text = self.text
         try:
             svg = self.svg
@@ -173,7 +211,7 @@ class Explorer:
             return {"text/plain": f"{text}\n(no picture: {type(error).__name__}: {error})"}
 
     def __repr__(self) -> str:
-        return self.text
+        return self.still["text/plain"] if self.still is not None else self.text
 
 
 def compact(data: dict) -> str:

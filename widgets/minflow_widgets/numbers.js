@@ -29,10 +29,10 @@ function drawNumbers([label, text, low, high, counts, corner, power, shape], wid
     const svg = svgNode('svg', { width: w, height: h + 14, role: 'img', 'aria-label': `histogram of ${label}: ${text}` });
     counts.forEach((n, i) => {
       const tall = n ? Math.max(1, (h * n) / most) : 0;
-      svg.append(svgNode('rect', { x: (i * w) / counts.length, y: h - tall, width: w / counts.length - 1, height: tall, fill: '#1f5fa8' }));
+      svg.append(svgNode('rect', { x: (i * w) / counts.length, y: h - tall, width: w / counts.length - 1, height: tall, fill: 'var(--fs)' }));
     });
-    svg.append(svgNode('path', { d: `M0 ${h}H${w}`, stroke: '#57606a' }), svgNode('text', { x: 0, y: h + 12, fill: '#24292f' }, low),
-      svgNode('text', { x: w, y: h + 12, 'text-anchor': 'end', fill: '#24292f' }, high));
+    svg.append(svgNode('path', { d: `M0 ${h}H${w}`, stroke: 'var(--faint)' }), svgNode('text', { x: 0, y: h + 12, fill: 'var(--ink)' }, low),
+      svgNode('text', { x: w, y: h + 12, 'text-anchor': 'end', fill: 'var(--ink)' }, high));
     part.append(svg);
   }
   if (corner.length * (corner[0] || []).length > 1) {

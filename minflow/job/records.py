@@ -23,7 +23,9 @@ class Record:
     "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its work starts and
     ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the caller waited for room.
     caller: a number for the thread that submitted it.  since: when that thread had submitted the step before (None: there was
-    none, or it was in an earlier cell).  waits: the seconds (from, to) in which it waited for results since then.
+    none, or it was in an earlier cell).  waits: the seconds (from, to) in which it waited for results since then.  got: when
+    that thread had waited for this step, and with that had its result.  others: seconds that other jobs of the loop took
+    between the step before and this one, of loading and of work; the timeline fills it in.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Record:
     caller: int = 0
     since: float | None = None
     waits: tuple[tuple[float, float], ...] = ()
+    got: float | None = None
+    others: tuple[float, float] = (0.0, 0.0)
 
 
 class Callers(threading.local):
@@ -53,6 +57,11 @@ class Callers(threading.local):
     def waited(self, start: float) -> None:
         """It has waited from `start` until now."""
         self.waits.append((start, clock()))
+
+    def got(self, record: Record) -> None:
+        """It has waited for the end of this step."""
+        if record.caller == self.number and record.got is None:
+            record.got = clock()
 
     def submits(self, record: Record, start: float, now: float) -> None:
         """It asked at `start` to submit the step, and there is room `now`. Waits for room are told by `blocked`."""

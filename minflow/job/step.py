@@ -109,6 +109,7 @@ class Step(Handle):
         self.stream.refuse_inside(f"waiting for a step of {self.name}")
         if not self.stream.waiting(self.computed, timeout):
             raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
+        self.stream.callers.got(self.record)
         if self.error is not None:
             if self.error_claim.take():
                 self.stream.forget(self)

@@ -105,7 +105,7 @@ class Stream:
     def sync(self, timeout: float | None = None) -> None:
         """Wait until every step and callback has ended, then raise what is left to be told."""
         self.refuse_inside("waiting for the queue")
-        start = clock()
+        start, steps = clock(), [entry for entry in tuple(self.queue) if isinstance(entry, Step)]
         try:
             ended = self.idle(timeout)
         except KeyboardInterrupt:
@@ -117,6 +117,8 @@ class Stream:
         if not ended:
             raise JobError("the queue did not end in time", values={"seconds": timeout, "in flight": self.list() or "callbacks"},
                            where=self.where_threads_stand(), hint="does a callback wait for a lock that the caller holds?")  # fmt: skip
+        for step in steps:
+            self.callers.got(step.record)
         self.tell()
 
     def settle(self) -> None:

@@ -64,7 +64,7 @@ class Timeline(Shown):
     compute = property(lambda self: self.record.compute, doc="Seconds that the worker computes a step.")
     callback = property(lambda self: self.record.callback, doc="Seconds of a callback; it runs on the worker too.")
     step = property(lambda self: self.record.step, doc="Seconds from the end of a step to the end of the next.")
-    best = property(lambda self: self.record.best, doc="(load + comp) / max(load, comp), where comp is compute and callback.")
+    best = property(lambda self: self.record.best, doc="(load + work) / max(load, work), where work is compute and callback.")
     overlap = property(lambda self: self.record.overlap, doc="Seconds of loading and computing in one second.")
 
     def __len__(self) -> int:
@@ -124,16 +124,17 @@ def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record
     """The records of a job, a run, or the job whose step ran last.
 
     Where a loop calls several jobs, each remembers the waits since the one before: those between two steps of the same job
-    go with the second of them, as that is when its loop waited.
+    go with the second of them, as that is when its loop waited. So does what the other jobs took meanwhile.
     """
     name = name_of(job) if job is not None else records[-1].name if records else ""
-    found, waited = [], {}  # waited: of each thread, since it last submitted a step that is asked for
+    found, between, now = [], {}, clock()  # between: waits and others of each thread, since its last step that is asked for
     for r in records:
-        before = waited.pop(r.caller, ()) if r.since is not None else ()
+        waits, others = between.pop(r.caller, ((), (0.0, 0.0))) if r.since is not None else ((), (0.0, 0.0))
         if r.name != name or (isinstance(job, Run) and r.caller != job.caller):
-            waited[r.caller] = (*before, *r.waits)[-WAITS:]
+            step = times(r, 0.0, now)
+            between[r.caller] = ((*waits, *step.waits)[-WAITS:], (others[0] + step.load, others[1] + step.work))
         else:
-            found.append(replace(r, waits=(*before, *r.waits)) if before else r)
+            found.append(replace(r, waits=(*waits, *r.waits), others=others) if waits or any(others) else r)
     return found
 
 
@@ -172,7 +173,7 @@ def times(r: Record, since: float, now: float) -> StepTimes:
     working = (r.started, r.ended if r.ended is not None else now) if r.started is not None else None
     calling = (r.called, r.finished if r.finished is not None else now) if r.called is not None else None
     return StepTimes(r.number, tuple([x for x in loads if x[1] > x[0]]), tuple(waits), (r.submitted, r.started or now), working,
-                     calling, r.state == "failed")  # fmt: skip
+                     calling, r.state == "failed", r.got, r.others)  # fmt: skip
 
 
 def cores() -> int:

@@ -15,6 +15,7 @@ from .text import clean
 LANES = ("loader", "queue", "compute", "callback")
 SHOWN = 12  # steps of a picture if nobody asks for more
 MOST = 33  # steps of a picture, at most: six bars each
+SEEN = 0.004  # of a picture: shorter waits are not drawn
 COLUMNS = 84  # of the lanes as text
 
 Span = tuple[float, float]  # seconds of one clock, from and to
@@ -22,7 +23,11 @@ Span = tuple[float, float]  # seconds of one clock, from and to
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so far."""
+    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so far.
+
+    got: when the caller had waited for it, None if it never did.  others: seconds that other jobs of the same loop took
+    since the step before, of loading and of work on the worker.
+    """
 
     number: int
     loads: tuple[Span, ...] = ()
@@ -31,6 +36,8 @@ class StepTimes:
     compute: Span | None = None
     callback: Span | None = None
     failed: bool = False
+    got: float | None = None
+    others: Span = (0.0, 0.0)
 
     @property
     def load(self) -> float:
@@ -100,30 +107,45 @@ class TimelineRecord:
         return self.compute + self.callback
 
     @cached_property
+    def others(self) -> Span:
+        """Seconds between two steps that other jobs of the loop take, of loading and of work: neither is of this job."""
+        a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
+        return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
+
+    @cached_property
+    def in_turn(self) -> float:
+        """Seconds of a step if nothing runs at the same time."""
+        return self.load + self.work + sum(self.others)
+
+    @cached_property
+    def at_best(self) -> float:
+        """Seconds of a step if loop and worker never wait for each other: those of the busier one."""
+        return max(self.load + self.others[0], self.work + self.others[1])
+
+    @cached_property
     def step(self) -> float:
         """Seconds from the end of a step to the end of the next."""
         ends = [s.end for s in self.ended]
         if len(ends) > 1:
             return (ends[-1] - ends[0]) / (len(ends) - 1)
-        return max(self.load + self.work, 0.0)
+        return max(self.in_turn, 0.0)
 
     @cached_property
     def best(self) -> float:
-        """(load + comp) / max(load, comp): how many times as fast as sync async can be, with one loader."""
-        return (self.load + self.work) / max(self.load, self.work, 1e-12)
+        """How many times as fast as sync async can be, with one loader; see `formula`."""
+        return self.in_turn / max(self.at_best, 1e-12)
 
     @cached_property
     def overlap(self) -> float:
         """Seconds of loading and computing in a second: 1 where they take turns, 2 where both are always busy."""
-        return (self.load + self.work) / max(self.step, 1e-12)
+        return self.in_turn / max(self.step, 1e-12)
 
     @cached_property
     def mode(self) -> str:
-        """"sync" where the caller mostly waits for a step before it goes on, else "async"; "" for a single step."""
-        waited = [
-            any([a < before.compute[1] <= b for a, b in s.waits])
-            for before, s in zip(self.steps, self.steps[1:]) if before.compute is not None
-        ]  # fmt: skip
+        """"sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a single
+        step. To wait for room in the queue is async."""
+        waited = [before.got is not None and s.queued is not None and before.got <= s.queued[0]
+                  for before, s in zip(self.steps, self.steps[1:])]  # fmt: skip
         return "" if not waited else "sync" if 2 * sum(waited) > len(waited) else "async"
 
     @cached_property
@@ -190,6 +212,11 @@ def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
     return found + [bar._replace(rows=len(free)) for bar in queued]
 
 
+def numbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
+    """Counted from 1, as a reader counts the bars; `which` says what their numbers are."""
+    return tuple([replace(s, number=i) for i, s in enumerate(steps, 1)])
+
+
 def extent(drawn: list[Bar]) -> Span:
     """The first and the last second of a picture."""
     return (min([b.start for b in drawn]), max([b.stop for b in drawn])) if drawn else (0.0, 1.0)
@@ -208,17 +235,44 @@ def ms(seconds: float) -> str:
     return f"{seconds:.1f} s" if x >= 10_000 else f"{x:.0f} ms" if x >= 20 else f"{x:.1f} ms" if x >= 0.1 else f"{x:.2f} ms"
 
 
+Term = tuple[str, float]  # what takes time, and its seconds
+
+
+def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
+    """Of what a step of the loop's thread and one of the worker are made; what is hardly seen is left out."""
+    loop, worker = [("load", record.load)], [("compute", record.compute), ("callback", record.callback)]
+    if record.callback < 0.02 * record.compute or not record.callback:
+        worker = [("compute", record.work)]
+    loading, working = record.others
+    loop += [("load others", loading)] if loading >= 0.02 * record.in_turn and loading else []
+    worker += [("other jobs", working)] if working else []
+    return loop, worker
+
+
 def formula(record: TimelineRecord) -> str:
-    """`(load + comp) / max(load, comp) = (4.0 + 4.1) / 4.1 = 1.97`"""
-    load, work = record.load * 1e3, record.work * 1e3
-    digits = 2 if max(load, work) < 1 else 1
-    return (f"(load + comp) / max(load, comp) = ({load:.{digits}f} + {work:.{digits}f}) / {max(load, work):.{digits}f} = {record.best:.2f}")
+    """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`; callback and other jobs where there are some."""
+    loop, worker = terms(record)
+    digits = 2 if record.at_best < 1e-3 else 1
+    side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
+    numbers = " + ".join([f"{seconds * 1e3:.{digits}f}" for _, seconds in loop + worker])
+    return f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {record.at_best * 1e3:.{digits}f} = {record.best:.2f}"
 
 
 def parts(record: TimelineRecord) -> str:
     """`load 4.0 ms, compute 4.1 ms, callback 0.1 ms; a step every 4.5 ms`"""
-    callback = f", callback {ms(record.callback)}" if record.callback >= 0.02 * record.compute and record.callback > 0 else ""
-    return f"load {ms(record.load)}, compute {ms(record.compute)}{callback}; a step every {ms(record.step)}"
+    loop, worker = terms(record)
+    return ", ".join([f"{name} {ms(seconds)}" for name, seconds in loop + worker]) + f"; a step every {ms(record.step)}"
+
+
+def besides(record: TimelineRecord) -> str:
+    """That there is time in a step which is not of this job, in words, if there is."""
+    took = sum(record.others)
+    return f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job." if took else ""
+
+
+def dashed(steps: tuple[StepTimes, ...], seconds: float) -> str:
+    """The legend of the waits in a picture of so many seconds, if one is long enough to be seen."""
+    return "; dashed: the loop waits" if any([b - a > SEEN * seconds for s in steps for a, b in s.waits]) else ""
 
 
 def share(gain: float, best: float) -> str:
@@ -234,18 +288,42 @@ def verdict(record: TimelineRecord) -> str:
     if not record.ended:
         return "no step has ended yet"
     if record.mode == "sync":
-        return f"The loop waits for every step. Async could be {record.best:.2f} times as fast at best."
+        if record.best >= 1.15 and record.step < 1.1 * record.at_best:
+            return "The loop asks for the result of every step, but does its loading meanwhile: this is as fast as async can be."
+        all_ = ", with all jobs of the loop async" if any(record.others) else ""
+        return f"The loop waits for every step. Async could be {record.best:.2f} times as fast at best{all_}."
     if record.mode == "async":
+        if slowest(record) == "callback":
+            return ("The callback is the slowest: it sets the pace, as it runs on the worker's thread, after the computing. "
+                    "A shorter callback makes the step shorter.")  # fmt: skip
         if little(record):
             return little(record)
+        if slowest(record) in PACE:
+            return PACE[slowest(record)]
         much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
         return f"{much} What was won over sync? Compare with a sync loop: bars get longer where two share a core or the GIL."
     return "One step alone does not show who waits for whom."
 
 
+PACE = {
+    "load": "Loading is the slowest: it sets the pace, and computing is hidden behind it.",
+    "compute": "Computing is the slowest: it sets the pace, and loading is hidden behind it.",
+    "other jobs": "The other jobs of the loop are the slowest: they set the pace.",
+}  # fmt: skip
+
+
+def slowest(record: TimelineRecord) -> str:
+    """What takes the longest on the busier of loop and worker, where that one is hardly ever idle; else ""."""
+    if record.step > 1.15 * record.at_best:
+        return ""
+    loop, worker = terms(record)
+    busier = max(loop, worker, key=lambda of: sum([seconds for _, seconds in of]))
+    return max(busier, key=lambda term: term[1])[0]
+
+
 def little(record: TimelineRecord) -> str:
     """Why there is little to win, or nothing."""
-    if record.best >= 1.15:
+    if record.best >= 1.15 or any(record.others):
         return ""
     if record.load < record.work:
         percent = 100 * record.load / max(record.load + record.work, 1e-12)
@@ -307,6 +385,8 @@ def pair_verdict(record: TimelinePair) -> str:
             return (f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as alone: they share something. "
                     f"A loader of Python's own lines holds the GIL; or none of the {b.cores} cores is free.")  # fmt: skip
         return "Bars are as long as in sync, yet there are gaps: batches that take unequally long, or a machine that does something else."
+    if slowest(b) == "callback":
+        return "The callback is the slowest: it sets the pace. The callback runs on the worker too: a shorter one makes the step shorter."
     if b.callback > 0.5 * b.compute:
         return "Loading is hidden, but the callback runs on the worker too: a short one makes the step shorter."
     hidden, pace = ("Loading", "computing") if a.load <= a.work else ("Computing", "loading")
@@ -317,8 +397,8 @@ def pair_verdict(record: TimelinePair) -> str:
 
 
 def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
-    """A line for each lane; a digit is the last one of the step's number, a dot: the loop waits."""
-    drawn = bars(steps)
+    """A line for each lane; a digit is the last one of the step's number in the picture, a dot: the loop waits."""
+    drawn = bars(numbered(steps))
     start = extent(drawn)[0]
     lines = [[" "] * columns for _ in LANES]
     for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # what is busy is written over what waits
@@ -331,16 +411,17 @@ def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLU
     return [line for line, cells in zip(named, lines) if "".join(cells).strip() or line.strip() != "callback"]
 
 
-LEGEND = "  (digits: the step's number, .: the loop waits)"
+LEGEND = "  (digits: the steps drawn here, counted from 1; .: the loop waits)"
 
 
 def timeline_text(record: TimelineRecord) -> str:
     """What a terminal and a screen reader read."""
     shown = record.shown
     a, b = extent(bars(shown))
-    lines = [f"{record.title}: {many(len(shown))} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
+    lines = [f"{record.title}: {which(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
     lines += [f"  {record.left_out}"] if record.left_out else []
     lines += [parts(record), f"at best async is {formula(record)} times as fast as sync", verdict(record)]
+    lines += [besides(record)] if besides(record) else []
     return "\n".join(lines)
 
 
@@ -350,9 +431,10 @@ def pair_text(record: TimelinePair) -> str:
     seconds = max([b - a for a, b in spans])
     lines = []
     for one, steps, (a, b) in zip((record.first, record.second), record.shown, spans):
-        lines += [f"{one.title}: {many(len(steps))} in {ms(b - a)}; {parts(one)}", *lanes_text(steps, seconds)]
+        lines += [f"{one.title}: {which(steps)} in {ms(b - a)}; {parts(one)}", *lanes_text(steps, seconds)]
     lines += [LEGEND] + ([f"  {record.left_out}"] if record.left_out else [])
     lines += [f"at best: {formula(record.first)} times as fast", f"measured: {measured(record)}", pair_verdict(record)]
+    lines += [besides(record.first)] if besides(record.first) else []
     return "\n".join(lines)
 
 
@@ -364,3 +446,14 @@ def measured(record: TimelinePair) -> str:
 
 def many(n: int) -> str:
     return f"{n:,} step{'s' * (n != 1)}"
+
+
+def which(steps: tuple[StepTimes, ...]) -> str:
+    """`8 steps` from the first one on, else `steps 47 to 54`."""
+    n = len(steps)
+    if not n or [s.number for s in steps] == list(range(1, n + 1)):
+        return many(n)
+    first, last = steps[0].number, steps[-1].number
+    if n == 1:
+        return f"step {first:,}"
+    return f"steps {first:,} to {last:,}" if last - first == n - 1 else f"{many(n)}, number {first:,} to {last:,},"

@@ -9,13 +9,15 @@ import math
 from html import escape
 
 from .timeline import (
-    LANES, Bar, StepTimes, TimelinePair, TimelineRecord, bars, extent, formula, many, measured, ms, pair_verdict, parts, verdict,
+    LANES, SEEN, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula, measured, ms, numbered,
+    pair_verdict, parts, terms, verdict, which,
 )  # fmt: skip
 
 WIDTH, LEFT, RIGHT = 760, 104, 22
 LANE, TALL = 25, 18  # pixels from lane to lane, and of a bar
-INK, SOFT, FAINT, RED = "#24292f", "#57606a", "#d0d7de", "#b42318"
+INK, SOFT, BACK, RED = "#24292f", "#57606a", "#f3f4f6", "#b42318"
 COLORS = {"loader": "#1f5fa8", "queue": "#4b5563", "compute": "#a8420a", "callback": "#1d7a46"}
+OF = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}  # of the terms; others are grey
 WHO = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
 LINE = 17
 
@@ -62,7 +64,7 @@ class Card:
 
     def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = "") -> None:
         """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room` seconds."""
-        drawn = bars(steps)
+        drawn = bars(numbered(steps))
         start, stop = extent(drawn)
         self.y += LINE
         self.parts.append(f'<text x="12" y="{self.y - 4:g}" fill="{INK}"><tspan font-weight="bold">{escape(title)}</tspan>'
@@ -72,7 +74,7 @@ class Card:
         across = lambda t: LEFT + (t - start) / seconds * (WIDTH - LEFT - RIGHT)  # noqa: E731
         for i, name in enumerate(lanes):
             y = top + i * LANE
-            self.parts.append(f'<rect x="{LEFT}" y="{y + 1:g}" width="{WIDTH - LEFT - RIGHT}" height="{LANE - 2}" fill="#f3f4f6"/>')
+            self.parts.append(f'<rect x="{LEFT}" y="{y + 1:g}" width="{WIDTH - LEFT - RIGHT}" height="{LANE - 2}" fill="{BACK}"/>')
             self.parts.append(words(12, y + 11, name, COLORS[name], 'font-weight="bold"'))
             self.parts.append(words(12, y + 22, WHO[name], SOFT, 'font-size="11"'))
         for bar in sorted(drawn, key=lambda b: b.kind != "wait"):
@@ -95,9 +97,11 @@ class Card:
         y = top + bar.lane * LANE + (LANE - TALL) / 2 + bar.row * tall
         tall = tall - (1 if bar.rows > 1 else 0)
         if bar.kind == "wait":
-            return (f'<rect x="{x:.1f}" y="{y + 4:g}" width="{wide:.1f}" height="{TALL - 8}" fill="none" stroke="{SOFT}" '
-                    'stroke-dasharray="2 2"/>' + (words(x + wide / 2, y + 13, "waits", SOFT, 'text-anchor="middle" font-size="11"')
-                    if wide > 40 else ""))  # fmt: skip
+            if wide <= SEEN * (WIDTH - LEFT - RIGHT):
+                return ""
+            box = f'<rect x="{x:.1f}" y="{y + 1:g}" width="{wide:.1f}" height="{TALL - 2}" fill="{BACK}" stroke="{SOFT}"'
+            mark = words(round(x + wide / 2, 1), y + 13, "waits", SOFT, 'text-anchor="middle" font-size="11"')
+            return f'{box} stroke-dasharray="2 2"/>' + (mark if wide > 40 else "")
         color = RED if bar.kind == "failed" else COLORS[LANES[bar.lane]]
         deep = "" if bar.number % 2 else ' fill-opacity=".88"'
         label = f"{bar.number}" + (" failed" if bar.kind == "failed" else "")
@@ -118,29 +122,30 @@ class Card:
         self.y += 8
 
     def sums(self, a: TimelineRecord, rows: list[tuple[str, float]]) -> None:
-        """The formula as bars: load and compute one behind the other, one above the other, and what was measured."""
-        load, work = a.load, a.work
-        longest = max([load + work, 1e-9, *[seconds for _, seconds in rows]])
+        """The formula as bars: loop and worker one behind the other, one above the other, and what was measured."""
+        loop, worker = terms(a)
+        longest = max([a.in_turn, 1e-9, *[seconds for _, seconds in rows]])
         left, wide = 190, WIDTH - 190 - 110
         across = lambda t: left + t / longest * wide  # noqa: E731
-        blue, red = COLORS["loader"], COLORS["compute"]
-        worker = "compute" if a.callback < 0.02 * a.compute else "compute + callback"
 
-        def piece(x: float, y: float, w: float, h: float, color: str, label: str) -> None:
-            self.parts.append(f'<rect x="{x:.1f}" y="{y:g}" width="{max(w, 1):.1f}" height="{h:g}" rx="1.5" fill="{color}"/>')
-            if w > 6.5 * len(label) and h > 12:
-                self.parts.append(words(round(x + w / 2, 1), y + h / 2 + 4, label, "#ffffff", 'text-anchor="middle" font-size="11"'))
+        def row(y: float, h: float, found: list[Term]) -> None:
+            at = 0.0
+            for name, seconds in found:
+                x, w, label = across(at), max(across(seconds) - left, 1.0), f"{name} {ms(seconds)}"
+                at += seconds
+                self.parts.append(f'<rect x="{x:.1f}" y="{y:g}" width="{w:.1f}" height="{h:g}" rx="1.5" fill="{OF.get(name, SOFT)}"/>')
+                if w > 6.5 * len(label):
+                    self.parts.append(words(round(x + w / 2, 1), y + h / 2 + 4, label, "#ffffff", 'text-anchor="middle" font-size="11"'))
 
         self.y += 10
         self.parts.append(words(12, self.y + 13, "one after the other"))
-        piece(left, self.y, across(load) - left, TALL, blue, f"load {ms(load)}")
-        piece(across(load), self.y, across(work) - left, TALL, red, f"{worker} {ms(work)}")
-        self.parts.append(words(across(load + work) + 6, self.y + 13, f"{ms(load + work)} a step"))
+        row(self.y, TALL, loop + worker)
+        self.parts.append(words(across(a.in_turn) + 6, self.y + 13, f"{ms(a.in_turn)} a step"))
         self.y += TALL + 5
         self.parts.append(words(12, self.y + 18, "at the same time, at best"))
-        piece(left, self.y, across(load) - left, 13, blue, f"load {ms(load)}")
-        piece(left, self.y + 14, across(work) - left, 13, red, f"{worker} {ms(work)}")
-        self.parts.append(words(across(max(load, work)) + 6, self.y + 18, f"{ms(max(load, work))} a step"))
+        row(self.y, 13, loop)
+        row(self.y + 14, 13, worker)
+        self.parts.append(words(across(a.at_best) + 6, self.y + 18, f"{ms(a.at_best)} a step"))
         self.y += 32
         for name, seconds in rows:
             self.parts.append(words(12, self.y + 13, name))
@@ -156,11 +161,13 @@ def timeline_svg(record: TimelineRecord) -> str:
     shown, card = record.shown, Card()
     a, b = extent(bars(shown))
     seconds = max(b - a, 1e-9)
-    card.lanes(record.title, f"{many(len(shown))} in {ms(seconds)}; dashed: the loop waits", shown, seconds)
+    card.lanes(record.title, f"{which(shown)} in {ms(seconds)}{dashed(shown, seconds)}", shown, seconds)
     card.axis(seconds)
     card.sums(record, [(f"measured{', ' + record.mode if record.mode else ''}", record.step)])
     card.text(f"At best async is {formula(record)} times as fast as sync.")
     card.text(verdict(record), more='font-weight="bold"')
+    if besides(record):
+        card.text(besides(record))
     if record.left_out:
         card.text(record.left_out, SOFT)
     return card.done(f"Timeline of {record.title}: {parts(record)}; {verdict(record)}")
@@ -174,7 +181,7 @@ def pair_svg(record: TimelinePair) -> str:
     seconds, gain = max(lengths), record.gain
     for i, (one, steps) in enumerate(zip((record.first, record.second), record.shown)):
         won = f"{ms(lengths[0] - lengths[1])} less" if i and lengths[1] < lengths[0] else ""
-        note = f"{many(len(steps))} in {ms(lengths[i])}" + ("" if i else "; dashed: the loop waits")
+        note = f"{which(steps)} in {ms(lengths[i])}{dashed(steps, seconds)}"
         card.lanes(one.title, note, steps, seconds, lengths[0] if i else 0.0, won)
         card.y += 4
     card.axis(seconds)
@@ -184,6 +191,8 @@ def pair_svg(record: TimelinePair) -> str:
     card.text(f"At best {formula(record.first)} times as fast.")
     card.text(f"Measured {measured(record)}.", more='font-weight="bold"')
     card.text(pair_verdict(record), more='font-weight="bold"')
+    if besides(record.first):
+        card.text(besides(record.first))
     if record.left_out:
         card.text(record.left_out, SOFT)
     return card.done(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, measured {gain:.2f}; "

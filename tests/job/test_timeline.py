@@ -74,6 +74,50 @@ def test_what_the_loop_does_is_the_loader():
     assert "loader sets the pace" in t.verdict or t.best > 1.15
 
 
+def test_a_slow_callback_makes_the_loop_wait_for_room_not_for_results():
+    job = counting(size=4)
+    job(ONES).get()
+    for _ in range(12):
+        time.sleep(0.01)
+        job(ONES)(lambda result: time.sleep(0.02))
+    flow.sync_default_session()
+    t = flow.timeline(job, steps=12)
+    assert max(b - a for s in t.record.steps for a, b in s.waits) > 0.005  # it did wait
+    assert t.mode == "async" and t.text.startswith("train_job, async: steps 2 to 13 in")
+    assert t.verdict.startswith("The callback is the slowest"), t.text
+    assert "max(load, compute + callback)" in t.text and "waits for every step" not in t.text
+
+
+def test_a_wait_for_the_whole_queue_after_each_step_is_sync():
+    job = counting()
+    for _ in range(6):
+        job(ONES)(lambda result: time.sleep(0.002))
+        flow.sync_default_session()
+    assert flow.timeline(job).mode == "sync"
+    handles = []
+    for _ in range(8):  # the result of a step is asked for when the next one is in the queue
+        handles.append(job(ONES))
+        if len(handles) > 1:
+            handles[-2].get()
+    assert flow.timeline(job, steps=8).mode == "async"
+
+
+def test_the_time_of_another_job_of_the_loop_is_not_lost():
+    train, test = counting("train", result=tp.Numpy), counting("test")
+    for _ in range(8):
+        time.sleep(0.004)
+        train(ONES)
+        time.sleep(0.003)  # for the batch of the other
+        test(ONES)(lambda result: time.sleep(0.01))
+        flow.sync_default_session()
+    t = flow.timeline("train")
+    loading, working = t.record.others
+    assert 0.003 <= loading < 0.02 and 0.01 <= working < 0.05
+    assert t.record.in_turn == pytest.approx(t.step, rel=0.4) and t.load + t.compute < 0.7 * t.step
+    assert t.mode == "sync" and "Other jobs of the same loop take" in t.text and "other jobs" in t.svg
+    assert flow.timeline("test").mode == "sync"
+
+
 def test_a_loop_that_waits_for_two_jobs_is_sync():
     train, test = [counting(name, result=tp.Numpy) for name in ("train", "test")]
     for _ in range(6):
@@ -179,7 +223,7 @@ def test_compare_and_how_it_shows_itself(tmp_path):
         assert bundle["text/html"].count("<img") == 1 and "base64" in bundle["text/html"] and bundle["image/svg+xml"] == shown.svg
         shown.save(tmp_path / "a.svg"), shown.save(tmp_path / "a.txt")
         assert (tmp_path / "a.svg").read_text() == shown.svg and (tmp_path / "a.txt").read_text() == shown.text + "\n"
-    assert "measured:" in both.text and "max(load, comp)" in both.text
+    assert "measured:" in both.text and "max(load, compute)" in both.text
     with pytest.raises(JobError, match="a.png"):
         a.save(tmp_path / "a.png")
 

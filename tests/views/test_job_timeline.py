@@ -2,12 +2,13 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from minflow.views.timeline import (
     LANES, MOST, SHOWN, StepTimes, TimelineRecord, bars, extent, formula, ms, pair, pair_text, pair_verdict, share, timeline_text,
-    trimmed, verdict,
+    trimmed, verdict, which,
 )  # fmt: skip
 from minflow.views.timeline_svg import pair_svg, timeline_svg
 
@@ -18,7 +19,7 @@ def sync(n=20, load=0.004, comp=0.004, name="train_job", cores=4, **more):
     for i in range(1, n + 1):
         waits = ((t - comp, t),) if i > 1 else ()
         asked = t + load
-        steps.append(StepTimes(i, ((t, asked),), waits, (asked, asked), (asked, asked + comp)))
+        steps.append(StepTimes(i, ((t, asked),), waits, (asked, asked), (asked, asked + comp), got=asked + comp))
         t = asked + comp
     return TimelineRecord(name, tuple(steps), cores, **more)
 
@@ -52,7 +53,7 @@ def test_the_formula_and_what_is_measured(load, comp, best):
     assert a.overlap == pytest.approx(1) and b.overlap == pytest.approx(best)
     both = pair(a, b)
     assert both.gain == pytest.approx(best)
-    assert f"= {best:.2f}" in formula(a) and "max(load, comp)" in formula(a)
+    assert f"= {best:.2f}" in formula(a) and "max(load, compute)" in formula(a)
 
 
 def test_a_callback_is_work_of_the_worker():
@@ -60,6 +61,71 @@ def test_a_callback_is_work_of_the_worker():
     assert a.work == pytest.approx(0.006) and a.step == pytest.approx(0.006) and a.best == pytest.approx(8 / 6)
     assert "callback 3.0 ms" in timeline_text(a)
     assert "callback runs on the worker" in pair_verdict(pair(sync(load=0.002, comp=0.006), a))
+
+
+def late_by(record, seconds):
+    """A loop that hears of the room in the queue only when a short next step has been computed too."""
+    steps = [replace(s, waits=tuple([(a, b + seconds) for a, b in s.waits])) for s in record.steps]
+    return replace(record, steps=tuple(steps))
+
+
+def test_to_wait_for_room_is_async_and_the_callback_sets_the_pace():
+    a = late_by(hidden(load=0.02, comp=0.0005, callback=0.03), 0.001)
+    assert a.mode == "async" and a.step == pytest.approx(a.at_best, rel=0.01)
+    assert verdict(a).startswith("The callback is the slowest: it sets the pace")
+    assert formula(a) == "(load + compute + callback) / max(load, compute + callback) = (20.0 + 0.5 + 30.0) / 30.5 = 1.66"
+    for shown in (timeline_text(a), "".join(ET.fromstring(timeline_svg(a)).itertext())):
+        assert "job, async" in shown and "waits for every step" not in shown and "The callback is the slowest" in shown
+    nothing = hidden(load=0.0, comp=0.0005, callback=0.03)
+    assert nothing.mode == "async" and verdict(nothing).startswith("The callback is the slowest")
+    assert verdict(hidden(load=0.002, comp=0.004)).startswith("Computing is the slowest: it sets the pace")
+    assert verdict(hidden(load=0.004, comp=0.002)).startswith("Loading is the slowest: it sets the pace")
+    assert "waits for every step. Async could be 2.00 times" in verdict(sync())
+
+
+def test_who_loads_before_asking_for_the_result_has_it_all():
+    a = hidden(load=0.003, comp=0.004)
+    asks = [replace(s, got=after.queued[0]) for s, after in zip(a.steps, a.steps[1:])]
+    a = replace(a, steps=(*asks, a.steps[-1]))
+    assert a.mode == "sync" and verdict(a).endswith("this is as fast as async can be.")
+
+
+def test_what_other_jobs_take_is_neither_loading_nor_computing():
+    steps, t = [], 100.0
+    for i in range(1, 9):  # load 4 ms, train 4 ms, test 5 ms, for whose batch 1 ms
+        steps.append(StepTimes(i, ((t, t + 0.004),), (), (t + 0.004,) * 2, (t + 0.004, t + 0.008), None, False, t + 0.008, (0.001, 0.005)))
+        t += 0.014
+    a = TimelineRecord("train", tuple(steps))
+    assert a.mode == "sync" and a.load == pytest.approx(0.004) and a.compute == pytest.approx(0.004)
+    assert a.in_turn == pytest.approx(a.step) == pytest.approx(0.014) and a.best == pytest.approx(14 / 9)
+    assert formula(a) == ("(load + load others + compute + other jobs) / max(load + load others, compute + other jobs) "
+                          "= (4.0 + 1.0 + 4.0 + 5.0) / 9.0 = 1.56")  # fmt: skip
+    for shown in (timeline_text(a), "".join(ET.fromstring(timeline_svg(a)).itertext())):
+        assert "Other jobs of the same loop take 6.0 ms between two steps" in shown and "with all jobs of the loop async" in shown
+    assert "14.0 ms a step" in "".join(ET.fromstring(timeline_svg(a)).itertext()).split("one after the other")[1]
+    assert "ther jobs" not in timeline_text(sync()) + timeline_svg(sync())
+
+
+def test_the_bars_are_counted_from_one_and_the_heading_has_the_numbers():
+    a = replace(sync(54), steps=sync(54).steps[46:])
+    assert timeline_text(a).splitlines()[0].startswith("train_job, sync: steps 47 to 54 in 6")
+    assert re.fullmatch(r"1+\.+2+\.+3+\.+4+\.+5+\.+6+\.+7+\.+8+", timeline_text(a).splitlines()[1][11:])
+    texts = [e.text for e in elements(timeline_svg(a), "text")]
+    assert "8" in texts and "54" not in texts and "steps 47 to 54 in" in timeline_svg(a)
+    assert [s.number for s in a.steps] == list(range(47, 55))
+    assert which(a.steps[:1]) == "step 47" and which(a.steps[::2]) == "4 steps, number 47 to 53," and which(sync(8).steps) == "8 steps"
+    assert "steps 47 to 54 in" in pair_svg(pair(a, hidden(8))) and "steps 47 to 54 in" in pair_text(pair(a, hidden(8)))
+
+
+def test_the_dashes_are_not_over_the_word_waits():
+    root = list(ET.fromstring(timeline_svg(sync(3))).iter())
+    found = [(box, word) for box, word in zip(root, root[1:]) if word.text == "waits"]
+    assert found
+    for box, word in found:
+        top, base = float(box.get("y")), float(word.get("y"))
+        assert top + 2 < base - 9 and base + 2 < top + float(box.get("height"))  # 11 pixels high, of which 9 are above the line
+        assert float(box.get("width")) > 40 and box.get("fill") != "none"
+    assert "dashed" in timeline_svg(sync(3)) and "dashed" not in timeline_svg(hidden(3, load=0.004, comp=0.001, depth=9))
 
 
 def test_sync_stands_above_async_whoever_is_first():
@@ -137,7 +203,7 @@ def test_the_picture_is_one_light_card_with_words():
     words = "".join(ET.fromstring(svg).itertext())
     for lane in LANES:
         assert lane in words
-    assert "(load + comp) / max(load, comp)" in words and "of the possible gain" in words and "less" in words
+    assert "(load + compute) / max(load, compute)" in words and "of the possible gain" in words and "less" in words
     card = elements(svg, "rect")[0]
     assert card.get("fill") == "#ffffff" and card.get("width") == "760"
     assert all(float(e.get("font-size", 12)) >= 11 for e in elements(svg, "text"))

@@ -70,7 +70,7 @@ def test_many_steps_few_small_updates_and_a_picture(front):
     seconds = time.perf_counter() - start
     assert 3 <= len(front.sent) <= 10 * seconds + 2 and max(map(len, front.sent)) < 6000
     head, bars = decoded(front.sent[-1])
-    assert head["lanes"] == ["loader", "queue", "compute", "callback"] and "max(load, comp)" in head["formula"]
+    assert head["lanes"] == ["loader", "queue", "compute", "callback"] and "max(load, compute)" in head["formula"]
     assert (bars[:, 3] >= 0).all() and (bars[:, 4] <= head["seconds"] * 1.0001).all() and len(bars) <= 200
     assert len(front.left) == 1 and "<img" in front.left[0]["text/html"] and "a step every" in front.left[0]["text/plain"]
     assert isinstance(live.timeline, Timeline) and len(live.timeline) > 100

@@ -40,7 +40,9 @@ function draw(c, head, width, seconds, theme) {
     const x = across(b.start), wide = Math.max(across(b.stop) - x, 1);
     const tall = TALL / b.rows, y = TOP + b.lane * LANE + (LANE - TALL) / 2 + b.row * tall;
     if (b.kind === 1) {
-      c.strokeStyle = theme.soft; c.setLineDash([2, 2]); c.strokeRect(x, y + 4, wide, TALL - 8); c.setLineDash([]);
+      if (wide < 2.5) continue;
+      c.fillStyle = theme.lane; c.fillRect(x, y + 1, wide, TALL - 2);
+      c.strokeStyle = theme.soft; c.setLineDash([2, 2]); c.strokeRect(x, y + 1, wide, TALL - 2); c.setLineDash([]);
       if (wide > 40) text("waits", x + wide / 2, y + 13, theme.soft, "center");
       continue;
     }
@@ -83,7 +85,7 @@ function render({ model, el }) {
     seconds = Math.max(head.seconds, seconds < 2 * head.seconds ? seconds * 0.97 : 0);  // a calm scale
     box.style.color = theme.ink;
     name.textContent = head.title;
-    status.textContent = head.status + (head.bars.length ? " · dashed: the loop waits" : "");
+    status.textContent = head.status + (head.bars.some((b) => b.kind === 1) ? " · dashed: the loop waits" : "");
     foot.textContent = head.formula;
     draw(c, head, width, seconds || 1, theme);
     canvas.setAttribute("aria-label", `Timeline of ${head.title}${head.status}; ${head.formula}`);

@@ -281,8 +281,8 @@ def view_of(layout: Layout) -> dict:
     """The picture as plain data.
 
     rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
-    [[column, x, width, bold text, faint text, second line, mark, third line], ...]].  paths: [kind, d].  frames: [x, y, width, height].
-    heads: [x, text].
+    [[column, x, width, bold text, faint text, second line, mark, third line], ...]].  paths: [kind, d], with "h" behind the kind for the heads of broken lines.
+    frames: [x, y, width, height].  heads: [x, text].
     """
     record, rows = layout.record, layout.rows
     has_backward = any(n.column == 1 for n in record.nodes)
@@ -342,6 +342,7 @@ def view_of(layout: Layout) -> dict:
         if r in layout.links["update"].get(r, ()) and 1 in boxes and 2 in boxes:
             (x0, w0), (x1, _) = boxes[1], boxes[2]
             paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
+    paths = [part for kind, d in paths for part in apart(kind, d)]
     return {"w": round(end + EDGE), "h": round(layout.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
 
 
@@ -436,6 +437,14 @@ def head(x: float, y: float, dx: int, dy: int) -> str:
     a = f"{number(x - 5 * dx - 3.5 * dy)} {number(y - 5 * dy - 3.5 * dx)}"
     b = f"{number(x - 5 * dx + 3.5 * dy)} {number(y - 5 * dy + 3.5 * dx)}"
     return f"M{a}L{number(x)} {number(y)}L{b}"
+
+
+def apart(kind: str, d: str) -> list[list[str]]:
+    """A broken line and its heads, which are not broken: [[kind, d], [kind + "h", d of the heads]]."""
+    heads = re.findall(r"M[^M]*L[^M]*", d) if kind in ("b", "k") else []
+    for part in heads:
+        d = d.replace(part, "", 1)
+    return [[kind, d], [kind + "h", "".join(heads)]] if heads else [[kind, d]]
 
 
 def turn(places: Places, rows: list[Row], s: int, t: int) -> str:

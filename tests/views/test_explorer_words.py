@@ -100,6 +100,7 @@ def test_lines_do_not_run_over_each_other(net):
     for x, low, high, path in verticals:
         for x2, low2, high2, other in verticals:
             assert path >= other or x != x2 or high < low2 or high2 < low, "two lines in one place"
+    assert all("L" not in d for kind, d in view_of(exploration.layout)["paths"] if kind in ("b", "k")), "a head is not broken"
     ups = [d for kind, d in view_of(exploration.layout)["paths"] if kind == "b" and "H" in d]
     assert len(ups) == 5, "of ten gradients four skip a row, one comes from the loss"
 
@@ -144,6 +145,8 @@ def test_job_without_idle_reshapes_and_with_a_name_for_the_rest(job):
     assert "cast of the learning rate" in job.text()
     nodes = job.tree.record.nodes
     assert sum(node.op == "reshape" and not node.column for node in nodes) == 3  # they are in the numbers all the same
+    job.act({"do": "select", "id": rows_of(job)["for all parameters"].item.id, "column": 2})
+    assert job.detail()["title"] == "for all parameters"
     job.act({"do": "select", "id": rows_of(job)["softmax_cross_entropy"].item.id, "column": 0})
     told = job.detail()["rows"]
     assert [text for what, text in told if what == "with it"] == [f"reshape-{k}, which keeps the shape" for k in (1, 2)]

@@ -2,7 +2,7 @@
 // is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css; before it: numbers.js.
 // Colours are variables of explorer.css, which has them for light and dark pages.
 const FILL = ['var(--f)', 'var(--b)', 'var(--u)'], STROKE = ['var(--fs)', 'var(--bs)', 'var(--us)'], INK = 'var(--ink)';
-const LINE = { f: ['var(--fs)', ''], b: ['var(--bs)', '6 3'], u: ['var(--us)', ''], k: ['var(--ks)', '2 3'] };
+const LINE = { f: ['var(--fs)', ''], b: ['var(--bs)', '6 3'], u: ['var(--us)', ''], k: ['var(--ks)', '2 3'], bh: ['var(--bs)', ''], kh: ['var(--ks)', ''] };
 const COLUMN = ['forward', 'backward', 'update'];
 
 function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark, third]) {

@@ -303,7 +303,7 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
             array = subject.state_array(s.name)
             if s.kind == "optimizer state" and array is not None:
                 hists.append(histogram(s.short + " now", summary_of(array)))
-    return {"title": item.name + ": parameters" if item.kind != "state" else item.name, "rows": rows, "hists": hists}
+    return {"title": item.name + ": parameters" if item.kind not in ("state", "rest") else item.name, "rows": rows, "hists": hists}
 
 
 def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary | None:

@@ -1,12 +1,15 @@
 """watch_timeline without a browser: what it sends, how often, and what it leaves behind."""
 
+import gc
 import json
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
+from IPython.core.formatters import IPythonDisplayFormatter
 
 import minflow as flow
 import minflow.typing as tp
@@ -139,6 +142,77 @@ def test_a_run_is_followed_to_its_end_without_a_block(front):
     while not front.left and time.perf_counter() < end:
         time.sleep(0.01)
     assert len(front.left) == 1 and len(live.timeline) == 2 and live not in module.HELD
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """What a notebook would show: a front end that counts where it stands."""
+
+    class Page(Front):
+        shown = 0
+
+        def show(self, timeline):
+            self.shown += 1
+
+    front, cell = Page(), ["cell 1", "run 1"]
+    monkeypatch.setattr(module, "choose", lambda timeline: (front.show(timeline), front)[1])
+    monkeypatch.setattr(module.frontends, "in_notebook", lambda: True)
+    monkeypatch.setattr(module.previous, "running_cell", lambda: tuple(cell))
+    front.cell = cell
+    return front
+
+
+def until(true):
+    end = time.perf_counter() + 30
+    while not true() and time.perf_counter() < end:
+        time.sleep(0.01)
+    return true()
+
+
+def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(page):
+    live, job = watch_timeline(), adding()
+    assert page.shown == 0
+    display = IPythonDisplayFormatter()
+    assert display(live) and page.shown == 1  # the last line of a cell: IPython shows nothing else
+    assert display(live) and page.shown == 1  # it stands in this cell already
+    page.cell[1] = "run 2"
+    for _ in range(3):
+        job(ONES)
+    assert until(lambda: page.sent and len(decoded(page.sent[-1])[1]) > 3)
+    display(live)
+    assert page.shown == 2
+    live.stop()
+    live.stop()
+    assert len(live.timeline) == 3 and len(page.left) == 1 and "3 steps in" in page.left[0]["text/plain"]
+    assert not display(live) and page.shown == 2 and "<img" in live._repr_mimebundle_()["text/html"]
+
+
+def test_shown_without_a_block_where_there_are_no_widgets(page, monkeypatch):
+    monkeypatch.setattr(module, "choose", lambda timeline: module.frontends.Still())
+    live = watch_timeline()
+    assert not IPythonDisplayFormatter()(live) and live.pump is not None
+    assert live._repr_mimebundle_() == {"text/plain": "no step has run so far: call a job"}
+    adding()(ONES).get()
+    assert "<img" in live._repr_mimebundle_()["text/html"]
+
+
+def test_what_is_shown_without_a_block_is_held_by_nobody(page):
+    live = watch_timeline()
+    live._ipython_display_()
+    pump, ref = live.pump, weakref.ref(live)
+    del live
+    pump.thread.join(30)
+    gc.collect()
+    assert ref() is None and not pump.thread.is_alive()
+
+
+def test_before_it_watches_it_says_what_is_missing(page):
+    live = watch_timeline()
+    for words in (repr(live), live.bundle()["text/plain"]):
+        assert "with watch_timeline():" in words and ".start()" in words and "no step has run" not in words
+    live.start()
+    assert repr(live) == "no step has run so far: call a job" and "call a job" in decoded(live.encode())[0]["status"]
+    live.stop()
 
 
 def test_after_an_error_the_picture_says_so(front):

@@ -3,6 +3,7 @@
     with watch_timeline():          # all jobs in the block; a sync and an async loop end side by side
         for x, y in loader: job(x, y)
     watch_timeline(run)             # what flow.start gave: the cell returns, the picture comes with the end
+    live = watch_timeline(); live   # shown, it follows all jobs of all cells until live.stop()
 
 It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
 Read next: `../../minflow/job/timeline.py`; `frontends.py`, the places where it can be shown.
@@ -29,11 +30,13 @@ from minflow.views.html import picture_bundle
 from minflow.views.text import clean
 from minflow.views.timeline import LANES, bars, extent, formula, ms, pair
 
-from . import frontends
+from . import frontends, previous
 
 PERIOD = 0.1  # seconds between two updates
 RECENT = 60  # steps that the live numbers are of
 LOOKED = 600  # steps of all jobs, among which they are looked for
+NOT_YET = ("not watching yet: `with watch_timeline(): ...` follows the jobs of a block; `live = watch_timeline(); live.start()` "
+           "those from then on, until `live.stop()`")  # fmt: skip
 KINDS = ("busy", "wait", "failed")
 HELD: set[LiveTimeline] = set()  # timelines of runs, which nobody else needs to hold
 
@@ -46,7 +49,7 @@ class LiveTimeline:
             raise JobError("watch_timeline takes a job function, its name or a run", values={"got": type(job).__name__},
                            hint="with watch_timeline(): ... watches every job in the block")  # fmt: skip
         self.job, self.begun, self.seen = job, time.perf_counter(), None
-        self.front, self.pump, self.note = None, None, ""
+        self.front, self.pump, self.note, self.cell = None, None, "", ("", "")
         self.finishing, self.finished = threading.Lock(), False
         if isinstance(job, Run):
             self.begun = job.started
@@ -54,9 +57,21 @@ class LiveTimeline:
             self.start()
 
     def start(self) -> None:
+        """Show it and follow the jobs from now on; a block, a run, or showing it in a notebook do so by themselves."""
         if self.front is None:
+            self.cell = previous.running_cell()
             self.front = choose(self)
             self.pump = Pump(self)
+
+    def stop(self) -> None:
+        """Wait for the steps in flight, then leave the picture. A run goes on."""
+        if not self.finished:
+            self.settle()
+            self.finish()
+
+    def settle(self) -> None:
+        if not isinstance(self.job, Run) and threading.current_thread() is not STREAM.thread:
+            STREAM.idle(60.0)
 
     def __enter__(self) -> LiveTimeline:
         if not isinstance(self.job, Run):
@@ -68,8 +83,8 @@ class LiveTimeline:
         """Waits for the steps in flight, so that they are in the picture; after an error it does not."""
         if kind is None and isinstance(self.job, Run):
             self.job.over.wait()
-        elif kind is None and threading.current_thread() is not STREAM.thread:
-            STREAM.idle(60.0)
+        elif kind is None:
+            self.settle()
         self.finish("" if kind is None else f"stopped by {kind.__name__}")
 
     def finish(self, note: str = "") -> None:
@@ -128,7 +143,8 @@ class LiveTimeline:
 
     def text(self) -> str:
         timeline = self.timeline
-        return "\n".join(["no step has run" if timeline is None else timeline.text, *([self.note] if self.note else [])])
+        none = NOT_YET if self.front is None else "no step has run" + ("" if self.finished else " so far: call a job")
+        return "\n".join([none if timeline is None else timeline.text, *([self.note] if self.note else [])])
 
     def __repr__(self) -> str:
         return self.text()
@@ -140,6 +156,17 @@ class LiveTimeline:
             return {"text/plain": self.text()}
         alt = f"{timeline.text.splitlines()[0]}; {timeline.verdict}" + (f" ({self.note})" if self.note else "")
         return picture_bundle(timeline.svg, alt, self.text(), fold_text=True)
+
+    def _ipython_display_(self) -> None:
+        """Shown in a notebook, it starts. What stands above in the same cell is not shown twice."""
+        if self.finished or not frontends.in_notebook():
+            raise NotImplementedError  # so IPython asks for the picture or the text
+        new = self.front is None
+        self.start()
+        if isinstance(self.front, frontends.Still):  # no widgets here: the picture as it is now
+            raise NotImplementedError
+        if not new and not (self.cell[1] and self.cell == previous.running_cell()):
+            self.front.show(self)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
@@ -156,7 +183,7 @@ class LiveTimeline:
         pace = f" · step {record.steps[-1].number:,} · a step every {ms(record.step)}" if busy else ""
         header = {
             "title": record.title if record else "waiting for the first step",
-            "status": pace,
+            "status": pace if record else " · call a job, here or in another cell: its steps are drawn here",
             "formula": f"async at best: {formula(record)} times as fast as sync" if busy else "",
             "lanes": LANES,
             "seconds": stop - start,
@@ -172,6 +199,8 @@ def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
 
     job: a job function or its name; default: every job in the block. With the run of `flow.start` no block is needed: it
     starts at once and ends with the run. When the block ends, it waits for the steps in flight and leaves a picture.
+    Without either: shown as the last line of a cell, it starts, and follows the jobs of every cell until `stop()`, or until
+    nothing holds it any more. Elsewhere `start()` and `stop()` say from when to when.
     """
     return LiveTimeline(job)
 
@@ -257,12 +286,20 @@ class Widget:
         from IPython.display import display
 
         self.widget = widget_class()(data=timeline.encode())
-        self.handle = display(self.widget, display_id=True)
+        self.handles = [display(self.widget, display_id=True)]
+
+    def show(self, timeline: LiveTimeline) -> None:
+        """In this cell too."""
+        from IPython.display import display
+
+        self.handles.append(display(self.widget, display_id=True))
 
     def update(self, timeline: LiveTimeline) -> None:
         self.widget.data = timeline.encode()
 
     def finish(self, timeline: LiveTimeline) -> None:
         self.widget.data = timeline.encode()
-        self.handle.update(timeline._repr_mimebundle_(), raw=True)
+        bundle = timeline._repr_mimebundle_()
+        for handle in self.handles:
+            handle.update(bundle, raw=True)
         frontends.retire(self.widget)

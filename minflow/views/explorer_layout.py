@@ -281,8 +281,8 @@ def view_of(layout: Layout) -> dict:
     """The picture as plain data.
 
     rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
-    [[column, x, width, bold text, faint text, second line, mark, third line], ...]].  paths: [kind, d], with "h" behind the kind for the heads of broken lines.
-    frames: [x, y, width, height].  heads: [x, text].
+    [[column, x, width, bold text, faint text, second line, mark, third line], ...]].
+    paths: [kind, d], with "h" behind the kind for the heads of broken lines.  frames: [x, y, width, height].  heads: [x, text].
     """
     record, rows = layout.record, layout.rows
     has_backward = any(n.column == 1 for n in record.nodes)

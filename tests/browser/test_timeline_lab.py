@@ -51,6 +51,14 @@ RUN = """
 run = flow.start(fresh(tp.Callback[tp.Numpy]), [(x, y)] * 400)
 live = watch_timeline(run)
 """
+SHOWN = """
+free = watch_timeline()
+free
+"""
+FREE = """
+loop(fresh(tp.Callback[tp.Numpy]), 60)
+assert free.timeline.mode == "async" and len(free.timeline) == 60
+"""
 WAIT = "run.result(); time.sleep(0.5); flow.timeline(run, steps=30)"
 
 
@@ -60,11 +68,11 @@ def test_lanes_move_and_stay(lab, tmp_path, theme):  # noqa: F811
         place = tmp_path / "home/settings/@jupyterlab/apputils-extension"
         place.mkdir(parents=True, exist_ok=True)
         (place / "themes.jupyterlab-settings").write_text(json.dumps({"theme": "JupyterLab Dark"}))
-    write(lab[1], JOBS, BOTH, CHECK, RUN, WAIT)
+    write(lab[1], JOBS, BOTH, CHECK, SHOWN, FREE, "free.stop()", RUN, WAIT)
     report = drive(lab, "small.ipynb", shots_folder(tmp_path, f"timeline_{theme}"))
     assert report["errors"] == [] and report["outside"] == []
     assert report["live"] >= 1 and report["liveFrames"] >= 5, "the lanes were not seen moving"
-    assert report["atEnd"]["good"] == 4 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
-    assert report["again"]["good"] == 4 and not report["again"]["lost"] and not report["again"]["broken"]
+    assert report["atEnd"]["good"] == 5 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
+    assert report["again"]["good"] == 5 and not report["again"]["lost"] and not report["again"]["broken"]
     names = report["atEnd"]["names"]
     assert "train_job, sync" in names[0] and all("train_job, async" in name for name in names[1:])

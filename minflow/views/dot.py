@@ -21,6 +21,7 @@ STYLES = {  # kind -> attributes of its boxes
     "state": 'shape=ellipse style=filled fillcolor="#e2efff" color="#1f5fa8"',
     "folded": 'shape=box style="rounded,filled" peripheries=2 fillcolor="#f3f5f8" color="#5b6775"',
     "constant": 'shape=box style="rounded,dashed" color="#6b7280" fontcolor="#57606a"',
+    "ghost": 'shape=box style="rounded,dashed" color="#8a6100" fontcolor="#8a6100"',
 }
 MARKS = {  # mark -> (sign before the name, attributes that replace those of the kind)
     "failed": ("\u2717 ", 'fillcolor="#fff0ee" color="#b42318" fontcolor="#8f1d14" penwidth=3'),
@@ -28,6 +29,8 @@ MARKS = {  # mark -> (sign before the name, attributes that replace those of the
     "equal": ("\u2713 ", 'fillcolor="#e6f5ea" color="#1d7a46"'),
     "only": ("? ", 'fillcolor="#fff8e5" color="#8a6100"'),
 }
+# Of these the order of the inputs says nothing, so a and b are not written at their arrows.
+SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split())
 LONGEST = 34  # characters of a line in a box
 NOTE_LINES = 4  # of a note in a box
 
@@ -53,7 +56,7 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
     record = fold(record, limit)
     lines = [
         "digraph minflow {",
-        '  graph [rankdir=TB bgcolor="#ffffff" fontname="Helvetica" fontsize=11 nodesep=0.25 ranksep=0.35 margin=0.1]',
+        '  graph [rankdir=TB bgcolor="#ffffff" fontname="Helvetica" fontsize=11 nodesep=0.3 ranksep=0.4 margin=0.1]',
         '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.06" height=0.3]',
         '  edge [fontname="Helvetica" fontsize=10 color="#5b6775" fontcolor="#57606a" arrowsize=0.7]',
     ]
@@ -71,7 +74,7 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
             reads = counted(x.ref for x in node.inputs if x.ref)
             lines += [edge(ref, node, n, phases[ref]) for ref, n in reads.items() if node.id not in back or (ref, node.id) not in updates]
             continue
-        named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1
+        named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1 and not either_way(node)
         for i, x in enumerate(node.inputs):
             label = x.name if named else ""
             if len(outs.get(x.ref, ())) > 1 and x.ref not in boxes:
@@ -89,6 +92,20 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
         label = quoted(f"{n} updates" if n > 1 else "update")
         lines.append(f"  {quoted(id)} -> {quoted(state)} [label={label} style=dotted constraint=false]")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def either_way(node: NodeRecord) -> bool:
+    """Whether its inputs could be exchanged; one that failed is told with their names."""
+    names = [x.name for x in node.inputs]
+    return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC and node.mark != "failed"
+
+
+def short_name(node: NodeRecord) -> str:
+    """A parameter inside the frame of its module, by the module and its own name, as errors call it: "fc1.weight"."""
+    modules = node.scope.partition("/")[0]
+    if node.kind in ("leaf", "state") and modules and node.label.startswith(f"{modules}."):
+        return f"{modules.rpartition('.')[2]}{node.label[len(modules) :]}"
+    return node.label
 
 
 def counted(items) -> dict:
@@ -127,7 +144,7 @@ def frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> list[str]:
         pad = "  " * (level + 1)
         if name is not None:
             lines.append(f'{pad[2:]}subgraph "cluster_{number}" {{')
-            lines.append(f'{pad}graph [label={quoted(cut(name))} labeljust=l color="#b6bfca" style=rounded fontcolor="#57606a"]')
+            lines.append(f'{pad}graph [label={quoted(cut(name))} labeljust=l margin=12 color="#b6bfca" style=rounded fontcolor="#57606a"]')
             number += 1
             stack.append(f"{pad[2:]}}}")
         lines += [f"{pad}{box_text(n, n.id in results)}" for n in place[""]]
@@ -139,10 +156,10 @@ def frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> list[str]:
 def box_text(node: NodeRecord, result: bool) -> str:
     """One node statement."""
     numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
-    title = node.label if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
+    title = short_name(node) if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
     sign, look = MARKS.get(node.mark, ("", ""))
     parts = [cut(sign + title)]
-    if node.attrs and node.kind in ("op", "folded"):
+    if node.attrs and node.kind in ("op", "folded", "ghost"):
         parts += map(cut, node.attrs.split("\n"))
     made = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
     parts += [cut(spec) for spec in made[:3]] + (["..."] if len(made) > 3 else [])

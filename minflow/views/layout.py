@@ -14,7 +14,9 @@ from .drawing import Box, Drawing, Edge, read_dot
 
 SIZE, LINE = 11, 14  # of text, in pixels
 PAD_X, PAD_Y, GAP_X, GAP_Y, MARGIN = 10, 6, 18, 34, 12
+FRAME, HEAD = 8, 16  # between a frame and what is in it; for its name
 SWEEPS = 12
+HALO = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'  # of a text that a line may pass behind
 FONT = "Helvetica, Arial, sans-serif"
 
 
@@ -31,10 +33,11 @@ def text_width(text: str) -> float:
 class Place:
     """A box, or a dummy on a long edge: its size, rank, centre."""
 
-    __slots__ = ("box", "width", "height", "rank", "x", "y")
+    __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
 
-    def __init__(self, box: Box | None, rank: int = 0):
+    def __init__(self, box: Box | None, rank: int = 0, frames: tuple[str, ...] = ()):
         self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0
+        self.frames = box.frames if box else frames
         self.width = max(map(text_width, box.lines), default=0) + 2 * PAD_X if box else 2.0
         self.height = len(box.lines) * LINE + 2 * PAD_Y if box else 0.0
         if box and box.attrs.get("shape") == "ellipse":
@@ -50,7 +53,7 @@ def draw(drawing: Drawing) -> str:
         step = 1 if b.rank >= a.rank else -1
         keys = [(k, r) for r in range(a.rank + step, b.rank, step)]
         for key in keys:
-            places[key] = Place(None, key[1])
+            places[key] = Place(None, key[1], shared(a.frames, b.frames))
         chains.append((edge, [edge.source, *keys, edge.target]))
     rows: list[list] = [[] for _ in range(max((p.rank for p in places.values()), default=-1) + 1)]
     for key, place in places.items():
@@ -58,13 +61,68 @@ def draw(drawing: Drawing) -> str:
     above, below = neighbours(places, chains)
     order(rows, above, below)
     across(rows, places, above, below)
+    sides = separated(drawing, list(places.values()), len(rows))
+    inner = depths(drawing)
+    ends = {id: [p.rank for p in places.values() if id in p.frames] for id in inner}
     y = float(MARGIN)
-    for row in rows:
+    for r, row in enumerate(rows):
         tall = max((places[k].height for k in row), default=0)
         for k in row:
             places[k].y = y + tall / 2
-        y += tall + GAP_Y
-    return picture(drawing, places, chains, y - GAP_Y + MARGIN)
+        closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
+        opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
+        y += tall + max(GAP_Y, closing + opening + FRAME)
+    return picture(drawing, places, chains, frames(drawing, list(places.values()), sides, inner))
+
+
+def shared(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+    """The frames around both."""
+    return a[: sum(a[: i + 1] == b[: i + 1] for i in range(min(len(a), len(b))))]
+
+
+def depths(drawing: Drawing) -> dict[str, int]:
+    """How many frames stand in each other at most, from each frame on inward, itself too; of those that hold a box."""
+    found: dict[str, int] = {}
+    for box in drawing.boxes.values():
+        for i, id in enumerate(box.frames):
+            found[id] = max(found.get(id, 0), len(box.frames) - i)
+    return found
+
+
+def apart(a: Place, b: Place) -> float:
+    """The least distance between the sides of two neighbours of a row: the frames that one has and the other has not lie there."""
+    return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(shared(a.frames, b.frames)))
+
+
+def separated(drawing: Drawing, places: list[Place], rows: int) -> dict[tuple[str, ...], list[float]]:
+    """Move what stands in other frames apart, so that a frame holds its own alone: (left, right) of each, the frames around it first.
+
+    From the innermost on: a frame whose inside is done moves in one piece. What overlaps in height goes to the right of what is left of it.
+    """
+    members: dict[tuple[str, ...], list[Place]] = {}
+    for place in places:
+        for depth in range(len(place.frames) + 1):
+            members.setdefault(place.frames[:depth], []).append(place)
+    sides: dict[tuple[str, ...], list[float]] = {}
+    for path in sorted(members, key=lambda path: -len(path)) if len(members) > 1 else ():
+        items = [(p.x - p.width / 2, p.x + p.width / 2, [p], ()) for p in members[path] if p.frames == path]
+        items += [(*sides[inside], members[inside], inside) for inside in sides if inside[:-1] == path]
+        free = [-float("inf")] * rows  # where the next may begin
+        ends = []
+        for left, right, held, inside in sorted(items, key=lambda item: item[0] + item[1]):
+            ranks = range(min(p.rank for p in held), max(p.rank for p in held) + 1)
+            shift = max(0.0, max(free[r] for r in ranks) - left)
+            for p in held if shift else ():
+                p.x += shift
+            for other in [other for other in sides if inside and other[: len(inside)] == inside] if shift else ():
+                sides[other] = [side + shift for side in sides[other]]
+            for r in ranks:
+                free[r] = right + shift + GAP_X
+            ends.append((left + shift, right + shift))
+        if path:
+            left, right = min(end[0] for end in ends) - FRAME, max(end[1] for end in ends) + FRAME
+            sides[path] = [left, max(right, left + text_width(drawing.frames[path[-1]]) + 2 * FRAME)]
+    return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
 def ranked(drawing: Drawing) -> dict[str, int]:
@@ -161,9 +219,9 @@ def across(rows: list[list], places, above, below) -> None:
     """x of every place: near the mean of its neighbours, in order, boxes apart."""
     for row in rows:
         x = 0.0
-        for k in row:
+        for k, after in zip(row, [*row[1:], None]):
             places[k].x = x + places[k].width / 2
-            x += places[k].width + GAP_X
+            x += places[k].width + (apart(places[k], places[after]) if after is not None else 0)
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else rows[::-1]:
@@ -183,7 +241,7 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
     offset, offsets = 0.0, []
     for i, k in enumerate(row):
         if i:
-            offset += (places[row[i - 1]].width + places[k].width) / 2 + GAP_X
+            offset += (places[row[i - 1]].width + places[k].width) / 2 + apart(places[row[i - 1]], places[k])
         offsets.append(offset)
     pools: list[list[float]] = []  # sum of what its members want, how many they are
     for x, shift in zip(wanted, offsets, strict=True):
@@ -199,39 +257,36 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
 # ---- drawing -------------------------------------------------------------------------------------------------------
 
 
-def picture(drawing: Drawing, places, chains, height: float) -> str:
-    parts = frames(drawing, places)
+def picture(drawing: Drawing, places, chains, around: list[tuple[str, float, float, float, float]]) -> str:
+    """around: the frames, (name, left, top, right, bottom) of each."""
+    parts = [
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" rx="6" fill="none" stroke="#b6bfca"/>'
+        f'<text x="{left + 7:.1f}" y="{top + 14:.1f}" fill="#57606a">{escape(name)}</text>'
+        for name, left, top, right, bottom in around
+    ]
     for edge, chain in chains:
         parts.append(edge_path(edge, [places[k] for k in chain]))
     parts += [box_shape(places[id]) for id in drawing.boxes]
-    width = max([p.x + p.width / 2 for p in places.values()] + [40]) + MARGIN
+    corners = [corner[1:] for corner in around]
+    corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places.values()]
+    left, top = (min((c[i] for c in corners), default=0) - MARGIN for i in (0, 1))
+    right, bottom = (max((c[i] for c in corners), default=40) + MARGIN for i in (2, 3))
+    size = f'width="{right - left:.0f}" height="{max(bottom - top, 40):.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{max(height, 40):.0f}" '
-        f'viewBox="0 0 {width:.0f} {max(height, 40):.0f}" font-family="{FONT}" font-size="{SIZE}">'
-        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{left:.0f} {top:.0f} {right - left:.0f} {max(bottom - top, 40):.0f}" '
+        f'font-family="{FONT}" font-size="{SIZE}"><rect x="{left:.0f}" y="{top:.0f}" {size} fill="#ffffff"/>{"".join(parts)}</svg>'
     )
 
 
-def frames(drawing: Drawing, places) -> list[str]:
-    """A frame around each module, where nothing foreign would lie inside it."""
-    parts = []
-    for id, label in drawing.frames.items():
-        members = [p for p in places.values() if p.box and id in p.box.frames]
-        if not members:
-            continue
-        left, right = min(p.x - p.width / 2 for p in members) - 6, max(p.x + p.width / 2 for p in members) + 6
-        top, bottom = min(p.y - p.height / 2 for p in members) - 17, max(p.y + p.height / 2 for p in members) + 6
-        right = max(right, left + text_width(label) + 12)
-        foreign = [
-            p for p in places.values() if p.box and id not in p.box.frames
-            and left < p.x + p.width / 2 and p.x - p.width / 2 < right and top < p.y + p.height / 2 and p.y - p.height / 2 < bottom
-        ]  # fmt: skip
-        if not foreign:
-            parts.append(
-                f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" rx="6" fill="none" '
-                f'stroke="#b6bfca"/><text x="{left + 5:.1f}" y="{top + 12:.1f}" fill="#57606a">{escape(label)}</text>'
-            )
-    return parts
+def frames(drawing: Drawing, places: list[Place], sides, inner: dict[str, int]) -> list[tuple[str, float, float, float, float]]:
+    """The frame of each module, those around it first; its name stands in its upper left corner."""
+    found = []
+    for path, (left, right) in sides.items():
+        members = [p for p in places if p.frames[: len(path)] == path]
+        top = min(p.y - p.height / 2 for p in members) - (FRAME + HEAD) * inner[path[-1]]
+        bottom = max(p.y + p.height / 2 for p in members) + FRAME * inner[path[-1]]
+        found.append((drawing.frames[path[-1]], left, top, right, bottom))
+    return found
 
 
 def edge_path(edge: Edge, way: list[Place]) -> str:
@@ -251,7 +306,8 @@ def edge_path(edge: Edge, way: list[Place]) -> str:
     label = ""
     if edge.label:
         (x0, y0), (x1, y1) = points[0], points[1]
-        label = f'<text x="{(x0 + x1) / 2 + 4:.1f}" y="{(y0 + y1) / 2 + 4:.1f}" fill="#57606a" font-size="10">{escape(edge.label)}</text>'
+        at = f'x="{(x0 + x1) / 2 + 4:.1f}" y="{(y0 + y1) / 2 + 4:.1f}"'
+        label = f'<text {at} fill="#57606a" font-size="10" {HALO}>{escape(edge.label)}</text>'
     return f'<path d="{d}" fill="none" stroke="{color}"{dash}/><path d="{head}" fill="{color}"/>{label}'
 
 

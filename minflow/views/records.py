@@ -15,6 +15,14 @@ from ..core.ir import Freed, Graph, Node, Source, Value, where_text
 from ..core.spec import DType
 
 SHOWN = 8  # elements, up to which a tensor's numbers are written out
+# What an attribute of an op is where nobody asked for anything: not told.
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
+    **dict.fromkeys(("axis", "divisor_override"), None),
+    "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100, "reduction": "mean",
+    "weight_decay": 0.0, "dampening": 0.0,
+}  # fmt: skip
+WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
 @dataclass(frozen=True)
@@ -248,12 +256,21 @@ def op_record(node: Node, ids: Mapping[Node, str]) -> NodeRecord:
             else Input(input_name(node, i), text=str(x))
             for i, x in enumerate(node.inputs)
         ),
-        attrs=", ".join(f"{name}={short(x)}" for name, x in node.attrs.items()),
+        attrs=attrs_text(node.attrs),
         scope=node.scope,
         where=where_text(node.where) if node.where else "",
         needs=bool(node.needs),
         phase="" if node.origin is None else node.phase,
     )
+
+
+def attrs_text(attrs: Mapping[str, Any]) -> str:
+    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`."""
+    told = []
+    for name, x in attrs.items():
+        if name not in DEFAULTS or type(x) is not type(DEFAULTS[name]) or x != DEFAULTS[name]:
+            told.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x)}")
+    return ", ".join(told)
 
 
 def input_name(node: Node, i: int) -> str:

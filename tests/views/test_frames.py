@@ -1,0 +1,95 @@
+"""Frames of modules in pictures: what is inside stands off the frame, what is not stands outside; and what boxes say."""
+
+import re
+import shutil
+
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.views.dot import dot_text
+from minflow.views.layout import layout_svg
+from minflow.views.records import attrs_text, graph_record, tape_record
+from minflow.views.svg import render_svg
+
+
+class Nested(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 8))
+        self.skip, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.blocks(x) + self.skip(x))
+
+
+def dot():
+    model = Nested()
+    return dot_text(tape_record(model(flow.ones(3, 4, requires_grad=True))), 60)
+
+
+def test_frames_of_our_own_layout_hold_their_own_alone():
+    svg = layout_svg(dot())
+    number = r'="(-?[\d.]+)"'
+    frames = [tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="6"', svg)]
+    boxes = [tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="5"', svg)]
+    boxes += [(x - rx, y - ry, 2 * rx, 2 * ry) for x, y, rx, ry in
+              (map(float, m) for m in re.findall(rf"<ellipse cx{number} cy{number} rx{number} ry{number}", svg))]  # fmt: skip
+    assert len(frames) == 8 and len(boxes) == 19  # Nested, blocks, 0, its 0 and 1, 1, skip, head
+    for i, (x, y, w, h) in enumerate(frames):
+        held = 0
+        for a, b, c, d in (*boxes, *frames[i + 1 :]):
+            inside = a >= x + 5 and b >= y + 5 and a + c <= x + w - 5 and b + d <= y + h - 5
+            outside = a >= x + w or b >= y + h or a + c <= x or b + d <= y
+            around = a <= x and b <= y and a + c >= x + w and b + d >= y + h
+            assert inside or outside or around, ((x, y, w, h), (a, b, c, d))
+            held += inside
+        assert held
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="no program dot")
+def test_frames_of_graphviz_stand_apart():
+    svg, engine = render_svg(dot(), ("dot",))
+    frames = re.findall(r'<path(?=[^>]* stroke="#b6bfca")[^>]* d="([^"]+)"', svg)
+    sides = [(min(xs), max(xs), min(ys), max(ys)) for xs, ys in
+             ((lambda n: (n[::2], n[1::2]))([float(v) for v in re.findall(r"-?[\d.]+", d)]) for d in frames)]  # fmt: skip
+    assert engine == "dot" and len(sides) == 8
+    for k in range(4):  # no two frames share the line of a side
+        lines = sorted((side[k], side) for side in sides)
+        for (one, a), (other, b) in zip(lines, lines[1:]):  # noqa: RUF007
+            nested = (a[0] <= b[0] and b[1] <= a[1] and a[2] <= b[2] and b[3] <= a[3]) or (
+                b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3])  # fmt: skip
+            assert abs(one - other) >= 8 or not nested
+    assert 'paint-order="stroke"' in svg  # of the labels at edges, which a frame may cross
+
+
+def test_names_at_arrows_only_where_the_order_of_inputs_matters():
+    a, b = flow.ones(2, 2, requires_grad=True), flow.ones(2, 2, requires_grad=True)
+    for both in (a + b, a * b, flow.maximum(a, b)):
+        assert 'label="a"' not in dot_text(tape_record(both))
+    for both in (a - b, a / b, a @ b, a**b):
+        assert '[label="a"]' in dot_text(tape_record(both)) and '[label="b"]' in dot_text(tape_record(both))
+
+
+def test_attributes_that_say_the_default_are_left_out():
+    assert attrs_text({"ta": False, "tb": True}) == "b transposed"
+    assert attrs_text({"axis": None, "keepdims": False}) == "" and attrs_text({"axis": (1,), "keepdims": True}) == "axis=(1,), keepdims"
+    assert attrs_text({"axis": 0, "value": False, "count_include_pad": False}) == "axis=0, value=False, count_include_pad=False"
+    assert attrs_text({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}) == "stride=(2, 2)"
+    assert attrs_text({"groups": True, "padding": 0}) == "groups=True, padding=0"
+
+
+def test_parameters_are_called_by_their_module_and_name():
+    class Whole(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = Nested()
+
+        def build(self, x):
+            return self.model(x)
+
+    graph, x = Whole(), flow.ones(3, 4)
+    ir = graph.compiled_for((x,), {}).parts[0].stages[0].graph
+    for text in (dot_text(graph_record(ir), 60), dot()):
+        labels = {m.partition("\\n")[0] for m in re.findall(r'\[label="([^"]+)" shape=ellipse', text)}
+        assert {"0.weight", "1.bias", "skip.weight", "head.bias"} <= labels and not any("blocks." in label for label in labels)

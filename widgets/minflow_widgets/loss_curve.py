@@ -23,7 +23,7 @@ from . import frontends, previous
 from .series import Series, drawn, encode, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
-SHARE = 0.008  # of a processor that showing may take: where an update costs more than 0.8 ms, there are fewer of them
+SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
 RECENT = 5.0  # seconds over which the rate is taken
 MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
 AXES = ("step", "time")

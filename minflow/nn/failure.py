@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import linecache
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -16,13 +17,13 @@ from typing import Any, NamedTuple
 from ..compiler.executor import run
 from ..core.autograd import backprop
 from ..core.errors import MinflowError
-from ..core.ir import Graph, Node, Source, Value, file_name
+from ..core.ir import Graph, Node, Source, Value, Where, file_name, where_text
 from ..core.op import MODULE_CALL, OURS, Op, apply, infer
 from ..core.tensor import Tensor
 from ..views.card import CardRecord
-from ..views.records import GraphRecord, Input, NodeRecord, TapeRecord, first_users, graph_record, leaf_record, op_record, walk
+from ..views.records import GraphRecord, Input, NodeRecord, TapeRecord, attrs_text, first_users, graph_record, leaf_record, op_record, walk
 from .expected import expected_of_layer, expected_of_op
-from .graph.failing import library, source_of
+from .graph.failing import library, line_number
 
 CHAIN = 20  # errors behind an error that are looked at
 SHOWN = 4  # tensors that are told as "got"
@@ -62,7 +63,9 @@ class Failure:
     attrs: str = ""
     got: list[tuple[str, Tensor]] = field(default_factory=list)
     near: list[Tensor] = field(default_factory=list)  # that the failing line could see
-    line: str = ""
+    place: str = ""  # of the innermost line of the learner's
+    code: str = ""
+    made: tuple[str, ...] = ()  # place and line that made the module, where the module itself is not the learner's
     recorded: Recorded | None = None
     node: Node | None = None  # a node that was there already, and failed as it ran or in backward
     plan: Any = None
@@ -142,11 +145,24 @@ def entered(found: Failure, frame: FrameType) -> None:
     """A call of a module: its scope, and what it was given under the names of its forward."""
     own = frame.f_locals
     found.module, found.scope = own.get("self"), own.get("scope", "")
-    found.label, found.attrs, found.node, found.near = "", "", None, []
+    found.label, found.attrs, found.node, found.near, found.made = "", "", None, [], made_at(found.module)
     args, kwargs = own.get("args", ()), own.get("kwargs", {})
     names = list(inspect.signature(type(found.module).forward).parameters)[1:]
     names += [f"input {i}" for i in range(len(names), len(args))]
     found.got = tensors_in({**dict(zip(names, args)), **kwargs})
+
+
+def made_at(module: Any) -> tuple[str, ...]:
+    """("In[5]:5", the line) of the learner's that made a module; empty where none is known."""
+    made = getattr(module, "__dict__", {}).get("_made")
+    if not made or library(made[0].co_filename):
+        return ()
+    return where_text(made), *filter(None, [code_of(made)])
+
+
+def code_of(where: Where) -> str:
+    """The line of code at a place that a node or a module remembers."""
+    return linecache.getline(where[0].co_filename, line_number(where)).strip()
 
 
 def called(found: Failure, frame: FrameType) -> None:
@@ -157,8 +173,8 @@ def called(found: Failure, frame: FrameType) -> None:
         return
     names = [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else list(op.inputs)
     found.label, found.node = op.name, None
-    attrs = {k: v for k, v in own.get("attrs", {}).items() if isinstance(v, int | float | str | tuple) and v is not False}
-    found.attrs = ", ".join(f"{name}={value!r}" for name, value in attrs.items())[:80]
+    attrs = {k: v for k, v in own.get("attrs", {}).items() if isinstance(v, int | float | str | tuple)}
+    found.attrs = attrs_text(attrs)[:80]
     found.got = [(name_in(found, x, name), x) for name, x in zip(names, inputs) if isinstance(x, Tensor)]
     place = expected_of_op(op, inputs, own.get("attrs", {})) if isinstance(found.error, MinflowError) else None
     if place is not None:
@@ -172,7 +188,9 @@ def ran(found: Failure, frame: FrameType) -> None:
     plan = own.get("plan")
     node = own.get("node") if plan is None else plan.failed
     if isinstance(node, Node) and not isinstance(node, Source):
-        found.node, found.plan = node, plan
+        found.node, found.plan, found.made = node, plan, ()
+        if plan is not None:
+            found.code = code_of(node.where) if node.where else ""
         found.label, found.scope, found.attrs = str(node.op) if plan is not None else f"gradient of {node.op}", node.scope, ""
         found.got, found.expected = [], ""
 
@@ -180,7 +198,7 @@ def ran(found: Failure, frame: FrameType) -> None:
 def learner(found: Failure, frame: FrameType, number: int) -> None:
     """A line of the learner's own."""
     name = frame.f_code.co_filename
-    found.line = f"{file_name(name)}:{number} {source_of(name, number)}".rstrip()
+    found.place, found.code, found.made = f"{file_name(name)}:{number}", linecache.getline(name, number).strip(), ()
     found.label, found.attrs, found.expected = "", "", ""
     found.near = [x for _, x in tensors_in({k: v for k, v in frame.f_locals.items() if not k.startswith("_")})] \
         if frame.f_code.co_name != "<module>" else []  # fmt: skip
@@ -229,8 +247,8 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
         found.expected = expected_in_module(found)
     values = tuple(error.values.items()) if ours else ()
     where = error.where if ours and error.where else ""
-    if found.line and found.plan is None and found.line.partition(" ")[0] not in where:
-        where = ", ".join(filter(None, [where or (f"in {found.scope}" if found.scope else ""), f"at {found.line}"]))
+    if found.place and found.plan is None and found.place not in where:
+        where = ", ".join(filter(None, [where or (f"in {found.scope}" if found.scope else ""), f"at {found.place}"]))
     told = "" if raised is error else f"{type(raised).__name__}: {said(raised).partition(f' raised {type(error).__name__}')[0]}"
     card = CardRecord(
         title=f"{type(error).__name__} in {scope}" if scope else type(error).__name__,
@@ -239,6 +257,8 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
         got=got,
         expected=found.expected,
         where=where,
+        code=found.code,
+        made=found.made,
         hint=error.hint if ours else "",
         told=told.partition("\n")[0][:200],
     )

@@ -20,6 +20,7 @@ from ..core.tensor import Tensor
 from ..views.text import clean
 from . import mistakes
 from .hooks import Handle, Hooks
+from .made import Made
 from .parameter import Parameter
 from .state import Incompatible, load_into, state_of
 
@@ -39,12 +40,12 @@ class Module(Display):
     def __new__(cls, *args, **kwargs):
         if args and isinstance(args[0], Tensor):
             mistakes.check_made_before_called(cls, args)
-        return super().__new__(cls)
+        module = super().__new__(cls)
+        module.__dict__["_made"] = Made(caller() or ())  # half a microsecond; for the card of an error
+        return module
 
     def __init__(self) -> None:
-        self.__dict__.update(
-            training=True, _parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name=""
-        )
+        self.__dict__.update(training=True, _parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
 
     # ---- the call ---------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ class CardRecord:
     """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error tells.  got: (name,
     spec) that went into what failed.  expected: what would have gone in, empty where nobody knows.  where, hint: the
     other parts.  told: how the error reached the user, if not by itself.  graph: what was recorded up to there.
+    code: the line of code where it was called.  made: the place that made the layer, and the line of code there.
     """
 
     title: str
@@ -40,17 +41,20 @@ class CardRecord:
     hint: str = ""
     told: str = ""
     graph: GraphRecord | TapeRecord | None = None
+    code: str = ""
+    made: tuple[str, ...] = ()
 
 
 def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
-    """(what a row is called, its lines): got, expected, where, try; and what else the error tells by name."""
+    """(what a row is called, its lines): got, expected, where, made at, try; and what else the error tells by name."""
     names = {name for name, _ in record.got}
     others = [pair for pair in record.values if pair[0] not in names]
     found = [
         ("got", [f"{name}  {value}".strip() for name, value in record.got]),
         ("with" if record.got else "values", [f"{name}  {value}".strip() for name, value in others]),
         ("expected", [record.expected]),
-        ("where", [record.where]),
+        ("where", [record.where, *([f"    {record.code}"] if record.code else [])]),
+        ("made at", [record.made[0], *(f"    {line}" for line in record.made[1:])] if record.made else []),
         ("try", record.hint.split("\n")),
         ("told by", [record.told]),
     ]

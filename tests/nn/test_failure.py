@@ -1,5 +1,7 @@
 """What is read from the traceback of an error: the failing node, what it got, what would have fit, and the graph up to it."""
 
+import copy
+import pickle
 import subprocess
 import sys
 import types
@@ -90,6 +92,22 @@ def test_eager_model_shows_its_tape_up_to_the_layer():
     assert "CNN.pool (2)" in {n.scope for n in others}
 
 
+def test_code_of_the_call_and_of_the_making_is_shown():
+    for work in (lambda: CNN()(IMAGES), lambda: copy.deepcopy(CNN())(IMAGES), lambda: Predict(CNN())(IMAGES)):
+        found = card(work)
+        assert found.code == "return self.fc(x.flatten(1))"
+        assert found.made[1:] == ("self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)",)
+        assert "test_failure.py:" in found.where and found.made[0].startswith("test_failure.py:") and found.made[0] not in found.where
+        text = card_bundle(found)["text/plain"].splitlines()
+        at = next(i for i, line in enumerate(text) if line.split()[:2] == ["made", "at"])
+        assert text[at].split()[2] == found.made[0] and text[at + 1].strip() == found.made[1] and text[at - 1].strip() == found.code
+
+
+def test_model_from_a_pickle_does_not_say_where_it_was_made():
+    found = card(lambda: pickle.loads(pickle.dumps(CNN()))(IMAGES))
+    assert found.made == () and "made at" not in card_bundle(found)["text/plain"] and found.code
+
+
 def test_without_a_tape_what_went_in_is_shown():
     with flow.no_grad():
         found = card(lambda: CNN()(IMAGES))
@@ -113,7 +131,7 @@ def test_error_of_pythons_own_is_the_module():
         found = card(work, AttributeError)
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
-        assert "return h.no_such_thing()" in found.where
+        assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.made == ()
         assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last result that the line could see"
 
 

@@ -88,7 +88,7 @@ def test_tape_ends_at_the_failing_node():
 def test_hostile_names_are_text(evil):
     node = NodeRecord("f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,))
     graph = GraphRecord((NodeRecord("n0", "input", evil, ("float32[2]",)), node), (), (), evil)
-    card = card_html(CardRecord(evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph))
+    card = card_html(CardRecord(evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph, evil, (evil, evil)))
     row = PartingRow(evil, evil, evil, "differs", evil, float("nan"))
     part = parting_html(Parting(evil, (row,), False, 0, ((evil, evil),), None, (evil,), 1e-5, graph))
     tree = debug_html(evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")])

@@ -95,9 +95,13 @@ def source_of(file: str, number: int | None) -> str:
 
 def line_of(where: Where) -> str:
     """`net.py:12 in forward < return x @ w >` of a place that a node remembers."""
-    code, instruction = where
-    number = next((n for first, end, n in code.co_lines() if first <= instruction < end), None) or code.co_firstlineno
+    code, number = where[0], line_number(where)
     return f"{file_name(code.co_filename)}:{number} in {code.co_name} {source_of(code.co_filename, number)}".rstrip()
+
+
+def line_number(where: Where) -> int:
+    code, instruction = where
+    return next((n for first, end, n in code.co_lines() if first <= instruction < end), None) or code.co_firstlineno
 
 
 # ---- the tree --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ...compiler.passes.common_subexpressions import exactly
 from ...core.tensor import Tensor
 
 PLAIN = (bool, int, float, str, bytes, type(None))
-HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name")
+HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", "_made")
 
 
 class Fingerprint:

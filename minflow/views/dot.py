@@ -21,12 +21,12 @@ STYLES = {  # kind -> attributes of its boxes
     "state": 'shape=ellipse style=filled fillcolor="#e2efff" color="#1f5fa8"',
     "folded": 'shape=box style="rounded,filled" peripheries=2 fillcolor="#f3f5f8" color="#5b6775"',
     "constant": 'shape=box style="rounded,dashed" color="#6b7280" fontcolor="#57606a"',
-    "ghost": 'shape=box style="rounded,dashed" color="#8a6100" fontcolor="#8a6100"',
 }
 MARKS = {  # mark -> (sign before the name, attributes that replace those of the kind)
     "failed": ("\u2717 ", 'fillcolor="#fff0ee" color="#b42318" fontcolor="#8f1d14" penwidth=3'),
     "differs": ("\u2717 ", 'fillcolor="#fff0ee" color="#b42318" fontcolor="#8f1d14" penwidth=3'),
     "equal": ("\u2713 ", 'fillcolor="#e6f5ea" color="#1d7a46"'),
+    "ghost": ("", 'style="rounded,dashed" color="#8a6100" fontcolor="#7a5600"'),
     "only": ("? ", 'fillcolor="#fff8e5" color="#8a6100"'),
 }
 # Of these the order of the inputs says nothing, so a and b are not written at their arrows.
@@ -63,6 +63,7 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
     outs = {n.id: n.outs for n in record.nodes}
     boxes = {n.id for n in record.nodes if n.kind == "folded"}
     phases = {n.id: n.phase for n in record.nodes}
+    ghosts = {n.id for n in record.nodes if n.mark == "ghost"}
     updates = counted((state, id) for state, id, _ in record.updates)
     # A folded optimizer writes what nearly every other box holds: said in its box, a line to each would hide the rest.
     back = {id for id in boxes if phases[id] == "optimizer"}
@@ -79,7 +80,8 @@ def dot_text(record: TapeRecord | GraphRecord, limit: int = BOXES) -> str:
             label = x.name if named else ""
             if len(outs.get(x.ref, ())) > 1 and x.ref not in boxes:
                 label = f"{label} (output {x.index})".strip()
-            attrs = ([f"label={quoted(label)}"] if label else []) + ([] if x.ref and node.needs else ["style=dashed"])
+            solid = x.ref and node.needs and x.ref not in ghosts
+            attrs = ([f"label={quoted(label)}"] if label else []) + ([] if solid else ["style=dashed"])
             if not x.ref and "[" not in x.text:
                 continue  # a Python number stands in the box itself
             source = x.ref or f"{node.id}_{i}"
@@ -159,7 +161,7 @@ def box_text(node: NodeRecord, result: bool) -> str:
     title = short_name(node) if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
     sign, look = MARKS.get(node.mark, ("", ""))
     parts = [cut(sign + title)]
-    if node.attrs and node.kind in ("op", "folded", "ghost"):
+    if node.attrs and node.kind in ("op", "folded"):
         parts += map(cut, node.attrs.split("\n"))
     made = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
     parts += [cut(spec) for spec in made[:3]] + (["..."] if len(made) > 3 else [])

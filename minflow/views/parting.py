@@ -38,7 +38,7 @@ class Parting:
     """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first that parts, or None.
 
     why: (name, sentence) of that operation.  output: the largest difference of what the two gave; None if the shapes differ.
-    extra: operations that only the reference has.  graph: the picture, up to the first that parts.
+    extra: operations that only the reference has.  graph: the picture, up to the first that parts.  reference: its name.
     """
 
     title: str
@@ -50,6 +50,7 @@ class Parting:
     extra: tuple[str, ...]
     tolerance: float
     graph: GraphRecord
+    reference: str = "the reference"
 
     @property
     def first(self) -> PartingRow | None:
@@ -86,21 +87,18 @@ def parting_text(record: Parting) -> str:
         note = "" if row.state == "only" else f"  differs by {number(row.difference)}" if row.state == "differs" else ""
         lines.append(f"{sign} {clean(row.name):<{width}}  {clean(row.spec)}{note}  {clean(row.where)}".rstrip())
     lines += [clean(f"      {name}: {text}") for name, text in record.why]
-    return "\n".join([*lines, *(clean(line) for line in ending(record))])
+    return "\n".join([*lines, *(clean(f"{name}: {text}") for name, text in ending(record))])
 
 
-def ending(record: Parting) -> list[str]:
-    """What both gave, and what only the reference has."""
+def ending(record: Parting) -> list[tuple[str, str]]:
+    """(name, sentence): what both gave, and what only one of them has, where `why` has not told it."""
     if record.output is None:
-        lines = ["the outputs have other shapes"]
+        told = [("outputs", "have different shapes")]
     else:
-        lines = [f"the outputs differ by at most {number(record.output)}" if record.output else "the outputs are equal bit for bit"]
-    only = [row.name for row in record.rows if row.state == "only"]
-    if only:
-        lines.append(f"only here: {few(only)}")
-    if record.extra:
-        lines.append(f"only in the reference: {few(list(record.extra))}")
-    return lines
+        told = [("outputs", f"differ by at most {number(record.output)}" if record.output else "are equal bit for bit")]
+    ours = [row.name for i, row in enumerate(record.rows) if row.state == "only" and i != record.at]
+    theirs = [name for name in record.extra if name not in {text for _, text in record.why}]
+    return told + [(name, few(names)) for name, names in (("only here", ours), (f"only in {record.reference}", theirs)) if names]
 
 
 def few(names: list[str]) -> str:
@@ -110,10 +108,11 @@ def few(names: list[str]) -> str:
 def parting_html(record: Parting) -> str:
     """A card like that of an error."""
     colour, sign = (GREEN, "\u2713") if record.equal else (RED, SIGN)
-    rows = [*record.why, *(("then" if i else "outputs", line) for i, line in enumerate(ending(record)))]
+    rows = [*record.why, *ending(record)]
+    colours = {"differs": RED, "here": RED, f"in {record.reference}": GREEN}
     cells = [
         f'<tr style="background:#ffffff"><td style="{NAME}">{escape(clean(name))}</td>'
-        f'<td style="{CELL};color:{RED if name == "differs" else INK}">{escape(clean(text))}</td></tr>'
+        f'<td style="{CELL};color:{colours.get(name, INK)}">{escape(clean(text))}</td></tr>'
         for name, text in rows
     ]
     head = f'<div style="color:{colour};font-size:14px;font-weight:600;margin-bottom:4px">{sign} {escape(clean(record.title))}</div>'

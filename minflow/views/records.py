@@ -44,7 +44,7 @@ class NodeRecord:
     phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
     held: of a folded box, how many of its last `outs` are leaves or states that stand in it.
     mark: "failed" or "differs" for the one node that a picture is about, "equal" for what was checked before it, "only"
-    for what the other side does not have. notes: lines of a marked node: got, expected, try.
+    for what the other side does not have, "ghost" for what only the other side has. notes: lines of a marked node: got, expected, try.
     """
 
     id: str

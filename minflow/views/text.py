@@ -11,7 +11,7 @@ from .records import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
 NAME = 52  # columns of the first column of a module table, at most
-SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? "}  # before a node that is marked
+SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}  # before a node that is marked
 VALUES = 6  # that a box of many operations names; of more only how many
 
 

@@ -150,7 +150,7 @@ def test_comparisons_and_debug_trees(lab, tmp_path, theme):  # noqa: F811
     assert kinds[2] == kinds[3] == ["execute_result text/html text/plain"] or kinds[2] == ["execute_result text/plain text/html"]
     assert [kind.split()[0] for kind in kinds[4]] == ["display_data"] * 3, "one display for each build, and no wall of text"
     assert report["atEnd"]["good"] == report["again"]["good"] == 2 and not report["atEnd"]["broken"]
-    assert any("parts from Net at operation" in name and "missing: Net: relu" in name for name in report["atEnd"]["names"])
+    assert any("parts from Net at operation" in name and "only in Net: relu" in name for name in report["atEnd"]["names"])
     notebook = nbformat.read(lab[1] / "small.ipynb", 4)
     for output in notebook.cells[4].outputs:
         assert output.data["text/html"].count("<details") > 5 and "was built in" in output.data["text/html"]

@@ -22,12 +22,15 @@ from ...core.op import EPOCH, MODE, OPS, caller, fail, using
 from ...core.random import default_generator
 from ...core.tensor import Tensor
 from ...views.parting import Parting, PartingRow
-from ...views.records import GraphRecord, graph_record, walk
+from ...views.fold import common_scope
+from ...views.records import GraphRecord, Input, NodeRecord, graph_record, walk
 from ..failure import calls_apart
 from ..module import Module
 from .compare import distance, first_part, gaps_of, rows_of
 from .tree import leaves
 
+GHOSTS = 3  # operations of the reference that are drawn, at most
+FIRST = 4  # numbers of an array that are told
 
 @dataclass(eq=False)
 class Step:
@@ -217,16 +220,34 @@ def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], th
     inside = len(kept) == len(ir.nodes) and any(row.state == "differs" for row in rows)  # a gradient, with equal outputs
     at = None if same and not inside else first_of(rows, ours)
     used = set(pairs.values())
-    extra = tuple([f"{s.name} ({s.where})" for j, s in enumerate(theirs) if j not in used])
-    why = () if at is None else tuple(reasons(at, rows, ours, theirs, pairs, tolerance))
+    extra = tuple([at_place(s, called) for j, s in enumerate(theirs) if j not in used])
+    lacking = [] if at is None else lacked(at, rows, theirs, pairs)
+    why = () if at is None else tuple(reasons(at, rows, ours, theirs, pairs, lacking, called, tolerance))
     if at is None:
         title = f"{name} and {called} agree" if same else f"{name} and {called} give other outputs, from equal operations"
     else:
         title = f"{name} parts from {called} at operation {at + 1} of {len(rows)}: {rows[at].name}"
     shapes = [x.shape for x in outputs] == [x.shape for x in others]
     marks = dict(zip(nodes, rows)) if at is None else dict(zip(nodes[: at + 1], rows))
-    graph = marked(ir, marks, None if at is None else nodes[at], why, title)
-    return Parting(title, tuple(rows), same and at is None, at, why, output if shapes else None, extra, tolerance, graph)
+    graph = marked(ir, marks, None if at is None else nodes[at], title)
+    if at is not None:
+        ids = {node: f"n{i}" for i, node in enumerate((*ir.inputs, *ir.states, *ir.nodes))}  # as graph_record calls them
+        known = [(ids[node], step) for node, step, row in zip(nodes[:at], ours, rows) if row.state == "equal"]
+        aim = theirs[pairs[at]] if at in pairs else None
+        graph = with_ghosts(graph, ours[at], known, lacking[:GHOSTS], aim, called, tolerance)
+    return Parting(title, tuple(rows), same and at is None, at, why, output if shapes else None, extra, tolerance, graph, called)
+
+
+def at_place(step: Step, called: str) -> str:
+    """ "relu at net.py:3" of the reference, whose own name stands beside it."""
+    return f"{step.name.removeprefix(f'{called}: ')} at {step.where}"
+
+
+def lacked(at: int, rows: list[PartingRow], theirs: list[Step], pairs: dict[int, int]) -> list[Step]:
+    """What only the reference has, between what was equal and where they part; or in the place of what only the graph has."""
+    before, used = max([j for i, j in pairs.items() if i < at], default=-1), set(pairs.values())
+    after = pairs[at] if at in pairs else next((pairs[i] for i in range(at, len(rows)) if i in pairs), len(theirs))
+    return [step for k, step in enumerate(theirs[before + 1 : after], before + 1) if k not in used]
 
 
 def spec_text(step: Step) -> str:
@@ -245,32 +266,37 @@ def first_of(rows: list[PartingRow], steps: list[Step]) -> int | None:
     return next(iter(real), last) if start < len(rows) else None
 
 
-def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step], pairs: dict[int, int], tolerance: float):
-    """(name, sentence): how it differs, what the reference has instead, which of its inputs is another one already."""
+def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step], pairs: dict[int, int], lacking: list[Step],
+            called: str, tolerance: float):  # fmt: skip
+    """(name, sentence): how it differs, what only the reference has before it, which of its inputs differs already, both numbers."""
     row = rows[at]
-    before = max([j for i, j in pairs.items() if i < at], default=-1)
-    used = set(pairs.values())
     if row.state == "only":
-        yield "differs", "the reference has no such operation here"
-        after = next((pairs[i] for i in range(at, len(rows)) if i in pairs), len(theirs))
-        others = [s for k, s in enumerate(theirs[before + 1 : after], before + 1) if k not in used]
-        yield from [("instead", f"{step.name} at {step.where}") for step in others[:3]]
+        yield "differs", f"{called} has no such operation here"
+        yield from [(f"only in {called}", at_place(step, called)) for step in lacking[:3]]
         return
-    j = pairs[at]
-    gaps = gaps_of(ours[at].arrays[0], theirs[j].arrays[0])
-    wrong = int(np.sum(~(gaps <= limit_of(theirs[j].arrays[0], tolerance))))
-    yield "differs", f"by {row.difference:.3g} at most; {wrong} of {gaps.size} numbers are others"
-    missing = [s for k, s in enumerate(theirs[before + 1 : j], before + 1) if k not in used]
-    yield from [("missing", f"{step.name} at {step.where}, which only the reference has") for step in missing[:3]]
-    for k, (x, y) in enumerate(zip(ours[at].inputs, theirs[j].inputs)):
+    there = theirs[pairs[at]]
+    gaps = gaps_of(ours[at].arrays[0], there.arrays[0])
+    wrong = int(np.sum(~(gaps <= limit_of(there.arrays[0], tolerance))))
+    yield "differs", f"by at most {row.difference:.3g}; {wrong} of {gaps.size} numbers differ"
+    yield from [(f"only in {called}", at_place(step, called)) for step in lacking[:3]]
+    for k, (x, y) in enumerate(zip(ours[at].inputs, there.inputs)):
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
             equal, gap = alike([x], [y], tolerance)
             if not equal:
-                by = f", by {gap:.3g}" if gap == gap else ""
-                yield "input", f"{input_name(ours[at], k)}, {x.dtype}{list(x.shape)}, is another one already{by}"
+                by = f", by at most {gap:.3g}" if gap == gap else ""
+                yield "input", f"{input_name(ours[at], k)}, {x.dtype}{list(x.shape)}, differs already{by}"
         elif not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray) and x != y:
-            yield "input", f"{input_name(ours[at], k)} is {x!r}, there {y!r}"
-    yield "there", f"{theirs[j].name} at {theirs[j].where}"
+            yield "input", f"{input_name(ours[at], k)} is {x!r}, in {called} {y!r}"
+    yield "here", numbers(ours[at].arrays[0])
+    yield f"in {called}", f"{numbers(there.arrays[0])}  {at_place(there, called)}"
+
+
+def numbers(x: np.ndarray) -> str:
+    """The first numbers and the mean of all."""
+    flat = np.ravel(x)
+    first = ", ".join([f"{v:.4g}" for v in flat[:FIRST].tolist()])
+    with np.errstate(all="ignore"):
+        return first if flat.size <= FIRST else f"{first}, ... mean {flat.astype('float64').mean():.4g}"
 
 
 def input_name(step: Step, number: int) -> str:
@@ -281,14 +307,51 @@ def input_name(step: Step, number: int) -> str:
     return names[number] if number < len(names) and not names[number].startswith("*") else f"input {number + 1}"
 
 
-def marked(ir: IR, rows: dict[Node, PartingRow], at: Node | None, why: tuple, title: str) -> GraphRecord:
+def marked(ir: IR, rows: dict[Node, PartingRow], at: Node | None, title: str) -> GraphRecord:
     """The trace up to where they part, with marks."""
     record = graph_record(ir, title)
     sources = len(ir.inputs) + len(ir.states)
-    notes = tuple(f"{name}: {text}" if name != "differs" else f"differs {text}" for name, text in why[:3])
     kept = list(record.nodes[:sources])
     for node, shown in zip(ir.nodes, record.nodes[sources:]):
         if node in rows:
-            kept.append(replace(shown, mark="differs" if node is at else rows[node].state, notes=notes if node is at else ()))
+            row = rows[node]
+            note = "only here" if row.state == "only" else f"differs by {row.difference:.3g}"
+            kept.append(replace(shown, mark="differs" if node is at else row.state, notes=(note,) if node is at else ()))
     used = {x.ref for n in kept for x in n.inputs}
     return replace(record, nodes=calls_apart(tuple([n for n in kept if n.kind == "op" or n.id in used])), outputs=(), updates=())
+
+
+def with_ghosts(graph: GraphRecord, step: Step, known: list[tuple[str, Step]], lacking: list[Step], aim: Step | None, called: str,
+                tolerance: float) -> GraphRecord:  # fmt: skip
+    """The graph with what only the reference has, drawn where its numbers come from and, before the last node, where they go.
+
+    step: the last node's.  known: (id, step) of nodes that are equal.  aim: what the reference has for the last node.
+    """
+    *others, last = graph.nodes
+    scopes = {n.id: n.scope for n in graph.nodes}
+    given = [(ref, 0, x) for ref, x in zip([x.ref for x in last.inputs], step.inputs) if ref]
+    given += [(id, k, x) for id, made in known if id in scopes for k, x in enumerate(made.arrays)]
+    ghosts = []
+    for number, ghost in enumerate(lacking):
+        names = OPS[ghost.op].inputs if ghost.op in OPS else ()
+        found = []
+        for k, x in enumerate(ghost.inputs):
+            ref, index = source_of(x, given, tolerance)
+            if ref:
+                found.append(Input(names[k] if k < len(names) and names[k][0] != "*" else "", ref, index))
+        scope = common_scope([last.scope, *[scopes[x.ref] for x in found if scopes[x.ref]]])
+        ghosts.append(NodeRecord(f"ghost{number}", "op", ghost.op, (spec_text(ghost),), tuple(found), scope=scope, where=ghost.where,
+                                 needs=False, mark="ghost", notes=(f"only in {called}",)))  # fmt: skip
+        scopes[ghosts[-1].id] = scope
+        given += [(ghosts[-1].id, k, x) for k, x in enumerate(ghost.arrays)]
+    into = []
+    for k, x in enumerate(aim.inputs if aim is not None else ()):
+        ref, index = source_of(x, [source for source in given if source[0].startswith("ghost")], tolerance)
+        into += [Input(last.inputs[k].name if k < len(last.inputs) else "", ref, index)] if ref else []
+    return replace(graph, nodes=(*others, *ghosts, replace(last, inputs=(*last.inputs, *into))))
+
+
+def source_of(x: Any, given: list[tuple[str, int, Any]], tolerance: float) -> tuple[str, int]:
+    """(id, output) of the last that gave these numbers; ("", 0) if none did."""
+    found = [(id, k) for id, k, y in given if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and alike([x], [y], tolerance)[0]]
+    return found[-1] if found else ("", 0)

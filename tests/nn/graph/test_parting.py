@@ -7,6 +7,7 @@ import minflow as flow
 from minflow import nn
 from minflow.nn.graph.exploring import graph_subject
 from minflow.views.card import BOXES
+from minflow.views.dot import dot_text
 
 
 class Net(nn.Module):
@@ -71,20 +72,20 @@ def test_the_same_program_agrees_bit_for_bit(reference):
 def test_missing_operation_is_named(reference):
     found = student(reference, middle=False).compare(reference, X)
     assert not found.equal and found.first.name == "model.fc3-matmul-2" and found.first.state == "differs"
-    assert "Net: relu" in why(found)["missing"] and "is another one already" in why(found)["input"]
+    assert why(found)["only in Net"].startswith("relu at ") and "differs already, by at most" in why(found)["input"]
     assert [row.state for row in found.rows[: found.at]] == ["equal"] * found.at and found.first.difference > 0.01
     assert np.isclose(found.output, np.abs((student(reference, middle=False)(X) - reference(X)).numpy()).max())
     text = repr(found)
-    assert ">>> model.fc3-matmul-2" in text and "only in the reference: Net: relu" in text
+    assert ">>> model.fc3-matmul-2" in text and text.count("only in Net: relu") == 1
     html = found._repr_mimebundle_()["text/html"]
-    assert "parts from Net" in html and "<img alt=" in html and "missing: Net: relu" in html
+    assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_parting") == 3  # table, alt, text below
 
 
 def test_added_operation_is_the_first(reference):
     for other in (reference, Predict(reference)):
         found = student(reference, scale=2.0).compare(other, X)
         assert found.first.name == "model-mul-0" and found.first.state == "only"
-        assert why(found)["differs"] == "the reference has no such operation here"
+        assert why(found)["differs"] == f"{found.reference} has no such operation here"
 
 
 def test_other_weights_are_named(reference):
@@ -98,8 +99,51 @@ def test_other_weights_are_named(reference):
 def test_picture_ends_red_where_they_part(reference):
     found = student(reference, middle=False).compare(reference, X)
     marks = [n.mark for n in found.graph.nodes if n.kind == "op"]
-    assert marks[-1] == "differs" and set(marks[:-1]) == {"equal"} and len(marks) == found.at + 1 <= BOXES
-    assert "differs by" in found.graph.nodes[-1].notes[0]
+    assert marks[-2:] == ["ghost", "differs"] and set(marks[:-2]) == {"equal"} and len(marks) == found.at + 2 <= BOXES
+    assert found.graph.nodes[-1].notes == (f"differs by {found.first.difference:.3g}",)
+
+
+def test_missing_operation_stands_dashed_at_its_place(reference):
+    by_id = {}
+    for other in (reference, Predict(reference)):
+        found = student(reference, middle=False).compare(other, X)
+        by_id = {n.id: n for n in found.graph.nodes}
+        *_, ghost, last = found.graph.nodes
+        assert ghost.label == "relu" and ghost.notes == (f"only in {found.reference}",) and ghost.outs == ("float32[5, 16]",)
+        source = by_id[ghost.inputs[0].ref]
+        assert source.label == "add" and source.id == last.inputs[0].ref and last.inputs[-1].ref == ghost.id
+        assert ghost.scope == "model"
+        text = dot_text(found.graph)
+        assert f'"{ghost.id}" -> "{last.id}" [label="a" style=dashed]' in text and f'"{source.id}" -> "{last.id}" [label="a"]' in text
+
+
+def test_another_operation_in_its_place_stands_beside_it(reference):
+    class Other(Net):
+        def forward(self, x):
+            return super().forward(x).exp()
+
+    class Mine(Net):
+        def forward(self, x):
+            return super().forward(x).tanh()
+
+    right, wrong = Other(), Mine()
+    wrong.load_state_dict(right.state_dict())
+    found = Predict(wrong).compare(right, X)
+    *_, ghost, last = found.graph.nodes
+    assert (ghost.label, last.label) == ("exp", "tanh") and last.notes == ("only here",)
+    assert ghost.inputs[0].ref == last.inputs[0].ref and ghost.id not in {x.ref for x in last.inputs}
+    assert why(found)["only in Other"].startswith("exp at")
+
+
+def test_numbers_of_both_are_told(reference):
+    found = student(reference, middle=False).compare(reference, X)
+    h = reference.fc1(X).relu()
+    mine, theirs = (np.ravel((x @ reference.fc3.weight.T).numpy()) for x in (reference.fc2(h), reference.fc2(h).relu()))
+    for name, numbers in (("here", mine), ("in Net", theirs)):
+        told = why(found)[name].replace(",", "").split()
+        assert np.allclose([float(t) for t in told[:4]], numbers[:4], rtol=1e-3)
+        assert told[4:6] == ["...", "mean"] and np.isclose(float(told[6]), numbers.mean(), rtol=1e-3)
+    assert why(found)["in Net"].partition("  ")[2].startswith("Net.fc3: matmul at test_parting.py:")
 
 
 def test_other_operations_with_equal_numbers_agree(reference):
@@ -190,7 +234,7 @@ def test_what_is_no_reference_is_refused(reference):
 
 def test_other_shapes_part(reference):
     found = student(reference).compare(lambda x: reference(x)[:, :2], X)
-    assert found.output is None and not found.equal and "the outputs have other shapes" in repr(found)
+    assert found.output is None and not found.equal and "outputs: have different shapes" in repr(found)
 
 
 class Scale(nn.Graph):
@@ -205,7 +249,7 @@ class Scale(nn.Graph):
 def test_one_number_is_compared_as_one_number():
     graph, x = Scale(2.0), flow.tensor(3.0)
     told = graph.compare(lambda x: x * 3.0, x)
-    assert "mul-0  float32[]" in repr(told) and "1 of 1 numbers are others" in repr(told)
+    assert "mul-0  float32[]" in repr(told) and "1 of 1 numbers differ" in repr(told)
     assert graph.compare_eager(x).rows[0].same
     assert graph_subject(graph, (x,)).instructions[0].outs[0].spec == "float32[]"
 
@@ -214,10 +258,10 @@ def test_only_numbers_beyond_the_tolerance_are_counted():
     factors = np.ones(8, "float32")
     factors[3], factors[4] = 1.5, 1 + 2e-7  # the second differs by less than float32 tells apart in a sum
     told = Scale(1.0).compare(lambda x: x * flow.from_numpy(factors), flow.ones(8) * 1e6)
-    assert dict(told.why)["differs"] == "by 5e+05 at most; 1 of 8 numbers are others"
+    assert dict(told.why)["differs"] == "by at most 5e+05; 1 of 8 numbers differ"
 
 
 def test_infinities_and_nan_that_both_have_are_no_difference():
     x = flow.tensor([float("inf"), float("nan"), -float("inf"), 1.0])
     told = Scale(2.0).compare(lambda x: x * 3.0, x)
-    assert dict(told.why)["differs"] == "by 1 at most; 1 of 4 numbers are others"
+    assert dict(told.why)["differs"] == "by at most 1; 1 of 4 numbers differ"

@@ -35,7 +35,8 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
         nodes = gathered(record.nodes, keys) if isinstance(record, GraphRecord) else record.nodes
         runs = runs_by([keys[n.id] for n in nodes])
         if 3 <= len(runs) <= limit:
-            alone = {nodes[run[0]].id for run in runs if len(run) == 1}
+            shown = [scope_at(nodes[run[0]], inner if nodes[run[0]].phase else depth) for run in runs]
+            alone = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
             nodes = tuple(unframed(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
             return joined(replace(record, nodes=nodes), runs, "by module")
     keep = max(limit - 1, 1)

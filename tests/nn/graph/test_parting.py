@@ -6,7 +6,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.nn.graph.exploring import graph_subject
-from minflow.views.card import BOXES
+from minflow.views.card import BOXES, small
 from minflow.views.dot import dot_text
 
 
@@ -133,6 +133,22 @@ def test_another_operation_in_its_place_stands_beside_it(reference):
     assert (ghost.label, last.label) == ("exp", "tanh") and last.notes == ("only here",)
     assert ghost.inputs[0].ref == last.inputs[0].ref and ghost.id not in {x.ref for x in last.inputs}
     assert why(found)["only in Other"].startswith("exp at")
+
+
+def test_operation_stays_in_the_frame_of_what_it_reads_in_a_folded_picture():
+    class Block(nn.Module):
+        def __init__(self, act):
+            super().__init__()
+            self.a, self.b, self.act = nn.Linear(8, 8), nn.Linear(8, 8), act
+
+        def forward(self, x):
+            h = self.a(x)
+            return x + self.b(h.relu() if self.act else h)
+
+    right, wrong = (nn.Sequential(*[Block(i != missing) for i in range(8)]) for missing in (-1, 6))
+    wrong.load_state_dict(right.state_dict())
+    nodes = small(Predict(wrong).compare(right, X).graph).nodes
+    assert {n.label: n.scope for n in nodes[-3:]} == {"relu": "model.6", "model.6.b.weight": "model.6.b", "matmul": "model.6.b"}
 
 
 def test_numbers_of_both_are_told(reference):

@@ -62,13 +62,17 @@ def version(python: Path, package: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def tested(python: Path, front: str, files: list[str], report: Path) -> tuple[str, list[str]]:
-    """(cell of the table, names of the tests that failed)."""
+def run(python: Path, front: str, files: list[str], report: Path) -> None:
+    """Run the tests; the report is written by pytest, if it comes so far."""
     report.unlink(missing_ok=True)
     inside = {"MINFLOW_FRONT": front, "MINFLOW_BROWSER": "required", "MINFLOW_SHOTS": str(report.with_suffix("")),
               "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
     subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "browser or not browser", f"--junitxml={report}", *files],
                    cwd=TOP, env={**os.environ, **inside})  # fmt: skip
+
+
+def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
+    """(cell of the table, names of the tests that failed)."""
     if not report.exists():
         return "did not run", files
     cases = list(ET.parse(report).iter("testcase"))
@@ -77,15 +81,18 @@ def tested(python: Path, front: str, files: list[str], report: Path) -> tuple[st
     return f"{len(ran) - len(failed)} of {len(ran)}" + (" **failed**" if failed else ""), failed
 
 
-def row(scratch: Path, name: str) -> tuple[list[str], list[str]]:
-    """(cells of a front end's row, a note for each test that failed)."""
+def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
+    """(cells of a front end's row, a note for each test that failed). again: the columns that are run, where not all."""
     wanted, front, package = FRONTS[name]
     folder = scratch / "".join(c if c.isalnum() else "-" for c in name)
     python = environment(folder, wanted)
     cells = [", ".join([f"{name.split(',')[0].split(' ')[0]} {version(python, package)}", *[f"{p} {version(python, p)}" for p in TOLD]])]
     notes = []
     for column, files in TESTS.items():
-        cell, failed = tested(python, front, files, folder / f"{column.split(',')[0].replace(' ', '-')}.xml")
+        report = folder / f"{column.split(',')[0].replace(' ', '-')}.xml"
+        if again in column:
+            run(python, front, files, report)
+        cell, failed = told(report, files)
         cells.append(cell)
         notes += [f"- {name}: `{test}` failed" for test in failed]
     return cells, notes
@@ -96,11 +103,12 @@ def main() -> int:
     parser.add_argument("--scratch", type=Path, required=True, help="a folder for the environments")
     parser.add_argument("--only", default="", help="the front ends whose name has this in it; the table is printed, not written")
     parser.add_argument("--jobs", type=int, default=1, help="front ends that are tested at the same time")
+    parser.add_argument("--again", default="", help="run only the columns that have this in their name; the others are those of the last run")
     asked = parser.parse_args()
     asked.scratch.mkdir(parents=True, exist_ok=True)
     names = [name for name in FRONTS if asked.only in name]
     with ThreadPoolExecutor(asked.jobs) as pool:
-        done = list(pool.map(lambda name: row(asked.scratch.resolve(), name), names))
+        done = list(pool.map(lambda name: row(asked.scratch.resolve(), name, asked.again), names))
     rows, notes = [cells for cells, _ in done], [note for _, notes in done for note in notes]
     lines = ["| front end | " + " | ".join(TESTS) + " |", "|---" * (len(TESTS) + 1) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]

@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument("--scratch", type=Path, required=True, help="a folder for the environments")
     parser.add_argument("--only", default="", help="the front ends whose name has this in it; the table is printed, not written")
     parser.add_argument("--jobs", type=int, default=1, help="front ends that are tested at the same time")
-    parser.add_argument("--again", default="", help="run only the columns that have this in their name; the others are those of the last run")
+    parser.add_argument("--again", default="", help="the columns that are run, by a part of their name; the others stay as they are")
     asked = parser.parse_args()
     asked.scratch.mkdir(parents=True, exist_ok=True)
     names = [name for name in FRONTS if asked.only in name]

@@ -197,17 +197,18 @@ def test_merged_asks_little():
 
 @pytest.mark.slow
 def test_merged_is_quick():
-    """Under 150 ns over the bare call; the best of many, set against a plain wrapper where the machine is slow."""
+    """At most four times what a wrapper that decides nothing adds, whatever the machine; the best of many, taken in turn."""
     def modern(x, dim=0):
         return x
 
     def plain(*args, **options):
         return modern(*args, **options)
 
-    either = merged(modern, "array.transpose", frozenset({"perm", "name"}))
-    bare, wrapped, cost = [min(timeit.repeat("f(1, 2)", globals={"f": f}, number=50_000, repeat=15)) / 50_000 * 1e9
-                           for f in (modern, plain, either)]
-    assert cost - bare < max(150, 2 * (wrapped - bare))
+    timers = [timeit.Timer("f(1, 2)", globals={"f": f})
+              for f in (modern, plain, merged(modern, "array.transpose", frozenset({"perm", "name"})))]
+    turns = [[timer.timeit(10_000) for timer in timers] for _ in range(75)]
+    bare, wrapped, either = map(min, zip(*turns))
+    assert either - bare < 4 * (wrapped - bare)
 
 
 def test_import_loads_no_legacy_function():

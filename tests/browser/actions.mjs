@@ -1,7 +1,7 @@
 // Open a notebook in JupyterLab in a headless Chromium and do what is asked, one action after the other; report as JSON.
 // node actions.mjs '{"url", "notebook", "chromium", "playwright", "shots", "seconds", "actions": [[verb, ...], ...]}'
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
-// x y, double css (click), size width height (of the window), see css (scroll to it), focus css, press keys, shot name,
+// x y, double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel),
 // reopen (untrusted, without a kernel), cell i (run it).
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -55,7 +55,7 @@ const verbs = {
   hover: (css, x, y) => page.locator(css).first().hover({ position: { x, y } }),
   see: (css) => page.locator(css).first().evaluate((node) => node.scrollIntoView({ block: 'center' })),
   focus: (css) => page.locator(css).first().focus(),
-  press: (keys) => page.keyboard.press(keys),
+  press: (keys, css) => (css ? page.locator(css).first().press(keys) : page.keyboard.press(keys)),
   size: (width, height) => page.setViewportSize({ width, height }),
   double: (css) => page.locator(css).first().dblclick(),
   shot: (name) => page.screenshot({ path: `${asked.shots}/${name}.png` }),

@@ -194,8 +194,9 @@ def test_untrusted_notebook_with_hostile_names(lab, tmp_path):  # noqa: F811
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), lab[1] / "small.ipynb")
     last = ".jp-Cell:last-child details details > summary"
     report = act(lab, shots_folder(tmp_path, "cards_untrusted"), [
-        ["wait", 2500], ["shot", "untrusted"], ["eval", SEEN], ["see", last], ["focus", last], ["press", "Enter"], ["wait", 300],
-        ["eval", SEEN], ["theme", "JupyterLab Dark"], ["see", ".jp-Cell:first-child .jp-OutputArea-output"], ["shot", "untrusted_dark"],
+        ["wait", 2500], ["shot", "untrusted"], ["eval", SEEN], ["see", last], ["press", "Enter", last],
+        ["until", f"document.querySelector('{last}').parentElement.open"], ["eval", SEEN],
+        ["theme", "JupyterLab Dark"], ["see", ".jp-Cell:first-child .jp-OutputArea-output"], ["shot", "untrusted_dark"],
         ["eval", SEEN]])  # fmt: skip
     first, opened, dark_ = report["values"]
     assert first["good"] == first["all"] == 2 and first["foreign"] == first["scripts"] == 0

@@ -127,32 +127,36 @@ def picture(
     numbers: bool = False,
     images: bool = False,
     memory: bool = False,
+    labels: Any = None,
     boxes: int = BOXES,
     names: dict[str, Any] | None = None,
 ) -> View:
     """The View of a Tensor's tape, a Graph, a Module or a record, without showing it. Arguments: see `show`."""
-    return view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory)
+    return view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels)
 
 
 def view_of(
-    x: Any, values: bool, boxes: int, tensors: dict[str, Any], numbers: bool = False, images: bool = False, memory: bool = False
-) -> View:
+    x: Any, values: bool, boxes: int, tensors: dict[str, Any],
+    numbers: bool = False, images: bool = False, memory: bool = False, labels: Any = None,
+) -> View:  # fmt: skip
+    if labels is not None and not images:
+        raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
     if numbers + images + memory:
-        return View(record_of_tensor(x, numbers, images, memory, tensors))
+        return View(record_of_tensor(x, numbers, images, memory, tensors, labels))
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
     if record is None:
         raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor (its tape), a Module or a Graph")
     return View(record, boxes)
 
 
-def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any]):
+def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any], labels: Any = None):
     """Its numbers, its images or the memory of its tape: one of the three."""
     asked = [name for name, wanted in (("numbers", numbers), ("images", images), ("memory", memory)) if wanted]
     if len(asked) > 1:
         raise DTypeError(f"show: {' and '.join(asked)} at once", hint="one call for each")
     if not (hasattr(x, "spec") and hasattr(x, "array")) and not (images and hasattr(x, "__array__")):
         raise DTypeError(f"show({asked[0]}=True) takes a Tensor, not {type(x).__name__}", hint="show(model(x), memory=True)")
-    return tensor_record(x) if numbers else images_record(x) if images else memory_record(x, tensors)
+    return tensor_record(x) if numbers else images_record(x, labels) if images else memory_record(x, tensors)
 
 
 def show(
@@ -162,6 +166,7 @@ def show(
     numbers: bool = False,
     images: bool = False,
     memory: bool = False,
+    labels: Any = None,
     boxes: int = BOXES,
     names: dict[str, Any] | None = None,
 ) -> None:
@@ -170,11 +175,12 @@ def show(
     It shows at once, wherever in a cell it stands. Of a Tensor also, instead of its tape: numbers, the numbers as a heat
     map with their statistics;  images, the images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps
     in memory, for which operation and until when.
+    labels: with images, a list or tensor of what to write under them, one for each.
     values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
     boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
     Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
     """
-    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory)
+    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         print(view.text)

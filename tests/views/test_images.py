@@ -1,14 +1,18 @@
 """Tensors as images: how axes and numbers are read, what a card holds, what a terminal prints."""
 
+import base64
+import io
 import math
 import re
+from html import escape
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import minflow as flow
-from minflow.core.errors import DTypeError
-from minflow.views.images import BYTES, as_bytes, images_of, images_record
+from minflow.core.errors import DTypeError, ShapeError
+from minflow.views.images import BYTES, MANY, as_bytes, images_of, images_record
 from minflow.views.show import picture, show
 
 
@@ -73,8 +77,6 @@ def test_images_in_a_terminal_and_as_a_file(capsys, tmp_path):
     several = picture(flow.stack([x, x]), images=True).text.splitlines()
     assert several[0].startswith("2 images of 2 x 2") and several[0].endswith("; the first:") and several[1:] == out[1:]
     picture(x, images=True).save(tmp_path / "x.png")
-    from PIL import Image
-
     with Image.open(tmp_path / "x.png") as image:
         assert image.size == (24, 24) and image.getpixel((23, 0)) == 255 and image.getpixel((0, 0)) == 0
     with pytest.raises(DTypeError, match="images have no SVG"):
@@ -82,3 +84,45 @@ def test_images_in_a_terminal_and_as_a_file(capsys, tmp_path):
     show(np.zeros((3, 4)), images=True)
     with pytest.raises(DTypeError, match="takes a Tensor, not int"):
         show(3, images=True)
+
+
+def test_labels_stand_under_their_images():
+    x = flow.stack([flow.full((1, 8, 8), i / 10) for i in range(11)])
+    view = picture(x, images=True, labels=flow.arange(11))
+    images = re.findall(r'<span [^>]*><img alt="image (\d+): (\d+)" [^>]*base64,([^"]+)"><br>(\d+)</span>', view.bundle()["text/html"])
+    assert [(int(i), int(alt), int(told)) for i, alt, _, told in images] == [(i, i, i) for i in range(11)]
+    greys = [Image.open(io.BytesIO(base64.b64decode(data))).getextrema() for _, _, data, _ in images]
+    assert [low == high and abs(low - 25.5 * i) < 1 for i, (low, high) in enumerate(greys)] == [True] * 11  # across the sheet's rows
+    assert view.text.splitlines()[0].endswith("; labelled 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; the first:")
+
+
+@pytest.mark.parametrize(("labels", "told"), [
+    (["a cat", "a dog"], ["a cat", "a dog"]), (np.array([[7], [2]]), ["7", "2"]), ((0.25, 1 / 3), ["0.25", "0.3333"]),
+    ([flow.tensor(3), flow.tensor([True])], ["3", "True"]), (np.array(["x", "y"]), ["x", "y"]), ([None, (1, 2)], ["None", "(1, 2)"]),
+    (["a" * 50, "<b>\n"], ["a" * 37 + "...", "<b>\\x0a"]), (flow.tensor([1.5, -2.0]), ["1.5", "-2"]),
+])  # fmt: skip
+def test_what_labels_may_be(labels, told):
+    record = images_record(flow.rand(2, 4, 4), labels)
+    assert list(record.labels) == told
+    html = picture(flow.rand(2, 4, 4), images=True, labels=labels).bundle()["text/html"]
+    assert html.count("<img") == 2 and "<b>" not in html and all(escape(text) in html for text in told)
+
+
+def test_only_shown_images_have_labels():
+    record = images_record(flow.rand(100, 8, 8), list(range(100)))
+    assert record.labels == tuple(map(str, range(MANY)))
+    large = picture(flow.rand(500, 400), images=True, labels=["one"]).bundle()["text/html"]
+    assert 'alt="image 0: one"' in large and len(large) < 60_000
+    assert len(picture(flow.rand(40, 3, 64, 64), images=True, labels=range(40)).bundle()["text/html"]) < 60_000
+
+
+def test_labels_that_do_not_fit():
+    x = flow.rand(5, 4, 4)
+    with pytest.raises(ShapeError, match="2 labels for 5 images"):
+        show(x, images=True, labels=[1, 2])
+    with pytest.raises(DTypeError, match="'abc' is no list of labels"):
+        show(x, images=True, labels="abc")
+    with pytest.raises(DTypeError, match="int is no list of labels"):
+        show(x, images=True, labels=3)
+    with pytest.raises(DTypeError, match="labels are written under images"):
+        show(x, labels=[1, 2, 3, 4, 5])

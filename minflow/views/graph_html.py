@@ -1,6 +1,6 @@
 """The reports of a graph in a notebook: tables with bars, the map of the memory as a picture, on a light card.
 
-Pure functions of records, inline styles only, every text escaped; the text form is folded below each. Read next:
+Pure functions of records, inline styles only, every text escaped; the text form is folded below a picture. Read next:
 `graph_text.py`, the text forms; `memory_map.py`, the picture.
 """
 
@@ -11,14 +11,14 @@ from html import escape
 from typing import Any
 
 from .graph_records import GraphTree, Lanes, MemoryMap, Stages, Timeline
-from .graph_text import TEXTS, memory_text, ms, nbytes_text, shares, times, views_note
+from .graph_text import memory_text, ms, nbytes_text, shares, times, views_note
 from .html import CARD, NO_MATH, picture_card
 from .memory_map import headline, memory_svg
 from .text import clean
 
 INK, SOFT, RED = "#24292f", "#57606a", "#b42318"
-CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;background:#ffffff;border:0;font-size:12.5px"
-NUMBER = CELL.replace("left", "right")
+CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;border:0"
+NUMBER = CELL.replace("left", "right") + ";white-space:nowrap"
 COLORS = {"forward": "#1f5fa8", "backward": "#a8420a", "recompute": "#5b3fa0", "optimizer": "#1d7a46"}
 PLAIN = "#4b5563"
 BAR = 200  # pixels of the longest bar
@@ -46,13 +46,14 @@ def faint(text: str) -> str:
     return f'<span style="color:{SOFT}">{told(text)}</span>'
 
 
-def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
-    """rows: of HTML; columns of `right` are numbers."""
+def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "") -> str:
+    """rows: of HTML; columns of `right` are numbers.  look: of all cells."""
     looks = [NUMBER if i in right else CELL for i in range(len(head))]
     first = "".join(td(told(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
     lines = "".join(f'<tr style="background:#ffffff">{cells}</tr>' for cells in (first, *body))
-    return f'<table style="border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK}">{lines}</table>'
+    whole = f"border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK};font-size:12.5px{look}"
+    return f'<table style="{whole}">{lines}</table>'
 
 
 def bar(share: float, color: str = PLAIN, start: float = 0.0) -> str:
@@ -71,10 +72,7 @@ def badge(text: str) -> str:
 
 def card(record: Any, body: str) -> str:
     title = f'<div style="font-size:13px;font-weight:600">{told(record.title)}</div>'
-    look = f"color:{INK};background:#ffffff;margin:4px 0 0;overflow-x:auto;font-size:12px"
-    pre = f'<pre style="{look}">{escape(printable(TEXTS[type(record)](record)))}</pre>'
-    below = f'<details><summary style="cursor:pointer;font-size:12px;color:{SOFT}">as text</summary>{pre}</details>'
-    return f'<div {NO_MATH} style="{CARD};overflow-x:auto;text-align:left">{title}{body}{below}</div>'
+    return f'<div {NO_MATH} style="{CARD};overflow-x:auto;text-align:left">{title}{body}</div>'
 
 
 def tree_html(record: GraphTree) -> str:
@@ -82,13 +80,13 @@ def tree_html(record: GraphTree) -> str:
     for row in record.rows:
         name = row.path.rpartition(".")[2] if row.depth else row.path
         extra = f"({row.extra})" if row.extra else ""
-        line = f'<div style="margin-left:{min(row.depth, 24) * 18}px">{code(name)}: {code(row.kind)}{faint(extra)}'
+        line = f'<div style="margin-left:{min(row.depth, 24) * 18}px">{told(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
         line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))
-        flow = code(f"{', '.join(row.inputs)} \u2192 {', '.join(row.outputs)}") if row.inputs or row.outputs else ""
+        flow = told(f"{', '.join(row.inputs)} \u2192 {', '.join(row.outputs)}") if row.inputs or row.outputs else ""
         rows.append([line, f"{row.params:,}" if row.params else "-", flow + marks])
-    return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,)))
+    return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,), ";font-family:monospace"))
 
 
 def stages_html(record: Stages) -> str:

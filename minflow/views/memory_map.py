@@ -92,9 +92,7 @@ def memory_svg(record: MemoryMap) -> str:
         parts.append(f'<text x="{x:.1f}" y="{TOP + TALL + 17}" text-anchor="middle" fill="{SOFT}">{t}</text>')
     axis = "step of the plan: the operations in the order in which they run"
     parts.append(f'<text x="{LEFT}" y="{TOP + TALL + 33}" fill="{SOFT}">{axis}</text>')
-    ends = ends_of(record.blocks)
-    order = sorted(range(len(ends)), key=lambda i: -record.blocks[i].nbytes)
-    parts += [drawn(record.blocks[i], ends[i], across, up) for i in order]
+    parts += drawn(record.blocks, across, up)
     parts += mark(across, step, most)
     parts += legend(phases, TOP + TALL + 46)
     height = TOP + TALL + 72
@@ -115,29 +113,44 @@ def ends_of(blocks: tuple[Block, ...]) -> list[int]:
     return [b.last - 1 if taken and b.last > b.first else b.last for b, taken in zip(blocks, over)]
 
 
-def drawn(block: Block, last: int, across, up) -> str:
-    """A value, with its name where that fits."""
-    x, y = across(block.first), up(block.offset + block.nbytes)
-    wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
-    fill, edge, _ = LOOKS.get(block.phase, OTHER)
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
-    rect = f'<rect {place} fill="{fill}" stroke="{edge}" stroke-width="{0.8 if tall > 3 else 0.3}"/>'
-    rect += hatched(x, y, wide, tall, block.phase) if wide > 4 and tall > 6 else ""
+def drawn(blocks: tuple[Block, ...], across, up) -> list[str]:
+    """The values: of each phase one path for all rectangles and one for their hatching, and over them the names that fit.
+
+    No two values take the same place, so the order of drawing shows nothing.
+    """
+    boxes: dict[tuple[str, float], list[str]] = {}
+    lines: dict[str, list[str]] = {}
+    names: list[str] = []
+    for block, last in zip(blocks, ends_of(blocks)):
+        x, y = across(block.first), up(block.offset + block.nbytes)
+        wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
+        phase = block.phase if block.phase in LOOKS else ""
+        boxes.setdefault((phase, 0.8 if tall > 3 else 0.3), []).append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z")
+        if wide > 4 and tall > 6:
+            lines.setdefault(phase, []).append(hatched(x, y, wide, tall, phase))
+        names += named(block, x, y, wide, tall)
+    parts = []
+    for (phase, stroke), paths in boxes.items():
+        fill, edge, _ = LOOKS.get(phase, OTHER)
+        parts.append(f'<path d="{"".join(paths)}" fill="{fill}" stroke="{edge}" stroke-width="{stroke}"/>')
+    parts += [hatching("".join(paths), phase) for phase, paths in lines.items()]
+    halo = 'stroke="#ffffff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
+    return [*parts, f'<g fill="{INK}" {halo}>{"".join(names)}</g>'] if names else parts
+
+
+def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
+    """The name of a value and how large it is, where that fits into its rectangle."""
     room = int((wide - 8) / LETTER)
     on_end = room < 12 and wide >= 15 and tall >= 100
     room = int((tall - 8) / LETTER) if on_end else room
     if room < 12 or tall < 15:
-        return rect
-    halo = 'stroke="#ffffff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
+        return []
     lines = [clean(block.name), f"{clean(block.spec)}, {nbytes_text(block.nbytes)}"][: 2 if tall >= 32 else 1]
     if on_end:
         middle, bottom = round(x + wide / 2 + 4, 1), round(y + tall - 4, 1)
-        turn = f'transform="rotate(-90 {middle} {bottom})"'
-        return rect + f'<text x="{middle}" y="{bottom}" {turn} fill="{INK}" {halo}>{escape(cut(lines[0], room))}</text>'
+        return [f'<text x="{middle}" y="{bottom}" transform="rotate(-90 {middle} {bottom})">{escape(cut(lines[0], room))}</text>']
     top = y + tall / 2 + 4 - 7.5 * (len(lines) - 1)
-    for i, line in enumerate(lines):
-        rect += f'<text x="{x + 4:.1f}" y="{top + 15 * i:.1f}" fill="{INK}" {halo}>{escape(cut(line, room))}</text>'
-    return rect
+    return [f'<text x="{x + 4:.1f}" y="{top + 15 * i:.1f}">{escape(cut(line, room))}</text>' for i, line in enumerate(lines)]
 
 
 def mark(across, step: int, most: int) -> list[str]:
@@ -152,8 +165,8 @@ def mark(across, step: int, most: int) -> list[str]:
 
 
 def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
-    """Lines inside a rectangle, all of one grid: rising, falling or level, as the phase has it."""
-    _, edge, lean = LOOKS.get(phase, OTHER)
+    """Lines inside a rectangle, all of one grid: rising, falling or level, as the phase has it. Path data."""
+    _, _, lean = LOOKS.get(phase, OTHER)
     if lean is None:
         return ""
     lines = []
@@ -168,14 +181,20 @@ def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
             x1, x2 = max(x, y - c), min(x + wide, y + tall - c)
         if x1 < x2:
             lines.append(f"M{x1:.1f} {c - lean * x1:.1f}L{x2:.1f} {c - lean * x2:.1f}")
-    return f'<path d="{"".join(lines) or "M0 0"}" stroke="{edge}" stroke-opacity=".35" fill="none"/>'
+    return "".join(lines)
+
+
+def hatching(path: str, phase: str) -> str:
+    """The lines as an element; nothing where there are none."""
+    return f'<path d="{path}" stroke="{LOOKS.get(phase, OTHER)[1]}" stroke-opacity=".35" fill="none"/>' if path else ""
 
 
 def legend(phases: list[str], y: float) -> list[str]:
     parts = []
     for i, phase in enumerate(phases):
         x, (fill, edge, _) = LEFT + 118 * i, LOOKS.get(phase, OTHER)
-        parts.append(f'<rect x="{x}" y="{y}" width="24" height="12" fill="{fill}" stroke="{edge}"/>' + hatched(x, y, 24, 12, phase))
+        parts.append(f'<rect x="{x}" y="{y}" width="24" height="12" fill="{fill}" stroke="{edge}"/>')
+        parts.append(hatching(hatched(x, y, 24, 12, phase), phase))
         parts.append(f'<text x="{x + 30}" y="{y + 10}" fill="{INK}">{phase or "other"}</text>')
     note = "computed in; a box: one value, until it is last read"
     parts.append(f'<text x="{WIDTH - RIGHT}" y="{y + 10}" text-anchor="end" fill="{SOFT}">{note if len(phases) < 4 else ""}</text>')

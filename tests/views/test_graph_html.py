@@ -149,18 +149,26 @@ def test_peak_of_a_real_plan_is_what_it_needs(graph):
     assert {block.phase for block in record.blocks} <= set(LOOKS) and len({block.phase for block in record.blocks}) > 1
 
 
+def rectangles(root, phase: str) -> list[tuple[float, ...]]:
+    """(x, y, width, height) of the values of a phase."""
+    paths = [path.get("d") for path in root.findall(f"{SVG}path") if path.get("fill") == LOOKS[phase][0]]
+    found = [re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-([\d.]+)z", path) for path in paths]
+    assert all(wide == back for part in found for _, _, wide, _, back in part)
+    return [tuple(map(float, place[:4])) for part in found for place in part]
+
+
 def test_memory_is_drawn_to_scale():
     root = picture(html(MAP))
-    rects = {r.get("fill"): r for r in root.findall(f"{SVG}rect") if r.get("stroke-width")}
-    a, b, c = (rects[LOOKS[phase][0]] for phase in ("forward", "backward", "optimizer"))
-    number = lambda rect, key: float(rect.get(key))  # noqa: E731
-    assert number(b, "height") == pytest.approx(2 * number(a, "height"), abs=0.2)
-    assert number(b, "y") < number(a, "y"), "addresses go upwards"
-    assert number(b, "width") / number(c, "width") == pytest.approx(8 / 3, abs=0.01)
+    rects = {phase: rectangles(root, phase) for phase in LOOKS}
+    assert [len(found) for found in rects.values()] == [2, 1, 0, 1]
+    (a, over), (b,), (c,) = rects["forward"], rects["backward"], rects["optimizer"]
+    assert b[3] == pytest.approx(2 * a[3], abs=0.2) and over[3] == a[3]
+    assert b[1] < a[1], "addresses go upwards"
+    assert b[2] / c[2] == pytest.approx(8 / 3, abs=0.01)
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert "b-0" in words and "peak: 1.2 kB at step 2" in words
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
-    assert all(float(r.get("x")) + float(r.get("width")) <= WIDTH for r in rects.values())
+    assert all(x + wide <= WIDTH for found in rects.values() for x, _, wide, _ in found)
 
 
 def test_a_value_written_over_another_covers_none_of_it():
@@ -182,6 +190,28 @@ def test_hatching_differs_and_stays_inside():
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
             assert 10 <= float(x1) <= float(x2) <= 50 and 20 <= min(float(y1), float(y2)) and max(float(y1), float(y2)) <= 50
+
+
+def test_reports_of_a_large_model_are_small():
+    """A learner keeps several in one notebook: MobileNetV2, with 153 modules and 600 values, takes below 75 kB each."""
+    from minflow.vision.models import mobilenet_v2
+
+    class Large(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = mobilenet_v2(num_classes=10)
+            self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
+
+        def build(self, x):
+            loss = self.model(x).mean()
+            loss.backward()
+            return loss
+
+    graph = Large()
+    graph(flow.randn(2, 3, 32, 32))
+    assert len(graph.tree().record.rows) > 150 and len(graph.memory().record.blocks) > 500
+    sizes = {name: len(html(getattr(graph, name)().record)) for name in ("tree", "stages", "lanes", "memory")}
+    assert all(size < 75_000 for size in sizes.values()), sizes
 
 
 def test_map_is_told(graph):

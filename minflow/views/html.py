@@ -23,8 +23,7 @@ FAINT = "opacity:.75"
 NAMED = 3  # outputs of a layer between its first and its last call that are told
 OPEN = 2  # levels of a module tree that stand open at first
 WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8  # of a module tree that ran, of one that did not, of its columns; in em
-COLUMN = "display:inline-block;vertical-align:top"
-END = '<span style="display:block;clear:both"></span>'  # a row is as tall as its columns
+END = '<br style="clear:both">'  # a row is as tall as its columns
 
 
 def picture_card(svg: str, alt: str, text: str = "") -> str:
@@ -72,10 +71,9 @@ def module_html(record: ModuleRecord) -> str:
 
 
 def module_columns(output: str, parameters: str, ran: bool) -> str:
-    """The columns at the right of a row, of escaped text."""
-    first = f'<span style="{COLUMN};width:{OUTPUT}em">{output}</span>' if ran else ""
-    second = f'<span style="{COLUMN};width:{PARAMETERS}em;text-align:right">{parameters}</span>'
-    return f'<span style="float:right">{first}{second}</span>'
+    """The columns at the right of a row, of escaped text: what floats first stands at the edge."""
+    first = f'<span style="float:right;width:{PARAMETERS}em;text-align:right">{parameters}</span>'
+    return first + (f'<span style="float:right;width:{OUTPUT}em">{output}</span>' if ran else "")
 
 
 def fails(module: ModuleRecord) -> bool:

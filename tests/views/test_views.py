@@ -80,7 +80,8 @@ def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
             return self.act(self.body(self.act(self.act(x))))
 
     html = flow.summary(Net(), (6, 4))._repr_mimebundle_()["text/html"]
-    assert html.index(">output<") < html.index(">parameters<") < html.index("layer") and "<table" not in html and " id=" not in html
+    assert html.index(">parameters<") < html.index(">output<") < html.index("layer")  # what floats first stands at the right edge
+    assert "<table" not in html and " id=" not in html
     assert html.count("<details open>") == 2 and html.count("<details>") == 3  # the net and its body; what they hold is shut
     act = html[html.index("</details>") :]
     assert "→ float32[6, 4]<br>last: float32[6, 2]<br>ran 3 times" in act and "not reached" in act

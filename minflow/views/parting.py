@@ -38,7 +38,8 @@ class Parting:
     """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first that parts, or None.
 
     why: (name, sentence) of that operation.  output: the largest difference of what the two gave; None if the shapes differ.
-    extra: operations that only the reference has.  graph: the picture, up to the first that parts.  reference: its name.
+    extra: operations that only the reference has.  tolerance: (rtol, atol), None for the default.
+    graph: the picture, up to the first that parts.  reference: its name.
     """
 
     title: str
@@ -48,7 +49,7 @@ class Parting:
     why: tuple[tuple[str, str], ...]
     output: float | None
     extra: tuple[str, ...]
-    tolerance: float
+    tolerance: tuple[float | None, float | None]
     graph: GraphRecord
     reference: str = "the reference"
 

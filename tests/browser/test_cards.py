@@ -180,7 +180,7 @@ def outputs():
     parts = (((EVIL, EVIL),), ((EVIL, "float32[2]"),))
     yield card_bundle(CardRecord(f"ShapeError in {EVIL}", EVIL, *parts, EVIL, EVIL, EVIL, EVIL, graph, EVIL, (EVIL, EVIL)))
     row = PartingRow(EVIL, "float32[2]", EVIL, "differs", EVIL, 1.0)
-    yield Parting(EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), 1e-5, graph)._repr_mimebundle_()
+    yield Parting(EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), (None, 1e-5), graph)._repr_mimebundle_()
     yield debug_bundle(EVIL, [(0, "start"), (1, f"(MODULE:{EVIL}:Net())"), (2, f"(OPERATOR: {EVIL}() -> (float32[2]))"), *[(1, "x")] * 60])
 
 

@@ -90,7 +90,7 @@ def test_hostile_names_are_text(evil):
     graph = GraphRecord((NodeRecord("n0", "input", evil, ("float32[2]",)), node), (), (), evil)
     card = card_html(CardRecord(evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph, evil, (evil, evil)))
     row = PartingRow(evil, evil, evil, "differs", evil, float("nan"))
-    part = parting_html(Parting(evil, (row,), False, 0, ((evil, evil),), None, (evil,), 1e-5, graph))
+    part = parting_html(Parting(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
     tree = debug_html(evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")])
     for html in (card, part, tree):
         tags = Tags(html)

@@ -181,7 +181,9 @@ def gaps_of(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """|x - y| of each number, 0 where both are the same infinity or both NaN; NaN where one of them is."""
     with np.errstate(all="ignore"):
         gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
-        gap[np.atleast_1d((x == y) | ((x != x) & (y != y)))] = 0
+        same = np.atleast_1d((x == y) | ((x != x) & (y != y)))
+    gap[same] = 0
+    gap[~same & (gap == 0)] = 1  # large integers that float64 does not tell apart
     return gap
 
 

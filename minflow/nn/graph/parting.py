@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Following(Eager):
         super().write(target, root, path, new)
 
 
-def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: float) -> Parting:
+def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance) -> Parting:
     """Compute both and compare."""
     if not callable(reference):
         fail(GraphError, f"{graph.name}.compare: the reference is {type(reference).__name__}, which cannot be called",
@@ -163,8 +163,31 @@ def run_eager(reference: Any, args: tuple, kwargs: dict) -> tuple[list[Step], li
 # ---- where they part -------------------------------------------------------------------------------------------------
 
 
-def alike(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: float) -> tuple[bool, float]:
-    """(equal up to the tolerance, the largest difference); the tolerance is relative to the largest number, if that is above 1.
+DEFAULTS = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}  # dtype -> rtol, atol; of others 0
+ROUNDED = 8  # units in the last place of the largest number, that a sum in another order is given
+
+
+class Tolerance(NamedTuple):
+    """What is equal: |a - b| <= atol + rtol * |b|, number by number. None: the larger of the defaults of the two dtypes."""
+
+    rtol: float | None = None
+    atol: float | None = None
+
+    def limits(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """How far each number of x may be from that of y."""
+        defaults = [DEFAULTS.get(str(a.dtype), (0.0, 0.0)) for a in (x, y)]
+        size = np.abs(np.atleast_1d(y).astype("float64"))
+        size[~np.isfinite(size)] = 0.0
+        rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
+        atol = self.atol
+        if atol is None:
+            eps = max([float(np.finfo(a.dtype).eps) for a in (x, y) if a.dtype.kind == "f"], default=0.0)
+            atol = max(*[d[1] for d in defaults], ROUNDED * eps * float(size.max(initial=0.0)))
+        return atol + rtol * size
+
+
+def alike(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance) -> tuple[bool, float]:
+    """(equal up to the tolerance, the largest difference).
 
     Of an op that gives numbers and places (max_pool2d) the numbers count: equal numbers may stand in several places.
     """
@@ -174,16 +197,17 @@ def alike(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: float) ->
         return False, float("nan")
     largest, equal = 0.0, True
     for x, y in zip(a, b):
-        gap = 0.0 if x.dtype == y.dtype and x.tobytes() == y.tobytes() else distance(x, y)
-        equal = equal and gap <= limit_of(y, tolerance)
+        if x.dtype == y.dtype and x.tobytes() == y.tobytes():
+            continue
+        gap = distance(x, y)
+        equal = equal and beyond(x, y, tolerance) == 0
         largest = gap if not gap <= largest else largest
     return equal, largest
 
 
-def limit_of(y: np.ndarray, tolerance: float) -> float:
-    """How far numbers may be from those of y."""
-    size = np.max(np.abs(np.atleast_1d(y).astype("float64")), initial=0.0, where=np.isfinite(np.atleast_1d(y)))
-    return tolerance * max(1.0, float(size))
+def beyond(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> int:
+    """How many numbers are not equal."""
+    return int(np.sum(~(gaps_of(x, y) <= tolerance.limits(x, y))))
 
 
 def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
@@ -192,7 +216,7 @@ def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
     return {a + i: b + i for a, b, size in blocks for i in range(size)}
 
 
-def same_elsewhere(step: Step, others: list[Step], tolerance: float) -> int | None:
+def same_elsewhere(step: Step, others: list[Step], tolerance: Tolerance) -> int | None:
     """The number of an operation of the other side that gave the same numbers, whatever it is called."""
     shapes = [a.shape for a in step.arrays[:1]]
     for j, other in enumerate(others):
@@ -202,7 +226,7 @@ def same_elsewhere(step: Step, others: list[Step], tolerance: float) -> int | No
 
 
 def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], theirs: list[Step], outputs: list, others: list,
-           tolerance: float) -> Parting:  # fmt: skip
+           tolerance: Tolerance) -> Parting:  # fmt: skip
     nodes = [node for node in ir.nodes if node in kept]
     ours = [step for step, node in zip(ours, ir.nodes) if node in kept]
     pairs = paired(ours, theirs)
@@ -267,7 +291,7 @@ def first_of(rows: list[PartingRow], steps: list[Step]) -> int | None:
 
 
 def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step], pairs: dict[int, int], lacking: list[Step],
-            called: str, tolerance: float):  # fmt: skip
+            called: str, tolerance: Tolerance):  # fmt: skip
     """(name, sentence): how it differs, what only the reference has before it, which of its inputs differs already, both numbers."""
     row = rows[at]
     if row.state == "only":
@@ -275,9 +299,8 @@ def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step
         yield from [(f"only in {called}", at_place(step, called)) for step in lacking[:3]]
         return
     there = theirs[pairs[at]]
-    gaps = gaps_of(ours[at].arrays[0], there.arrays[0])
-    wrong = int(np.sum(~(gaps <= limit_of(there.arrays[0], tolerance))))
-    yield "differs", f"by at most {row.difference:.3g}; {wrong} of {gaps.size} numbers differ"
+    wrong = beyond(ours[at].arrays[0], there.arrays[0], tolerance)
+    yield "differs", f"by at most {row.difference:.3g}; {wrong} of {ours[at].arrays[0].size} numbers differ"
     yield from [(f"only in {called}", at_place(step, called)) for step in lacking[:3]]
     for k, (x, y) in enumerate(zip(ours[at].inputs, there.inputs)):
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
@@ -322,7 +345,7 @@ def marked(ir: IR, rows: dict[Node, PartingRow], at: Node | None, title: str) ->
 
 
 def with_ghosts(graph: GraphRecord, step: Step, known: list[tuple[str, Step]], lacking: list[Step], aim: Step | None, called: str,
-                tolerance: float) -> GraphRecord:  # fmt: skip
+                tolerance: Tolerance) -> GraphRecord:  # fmt: skip
     """The graph with what only the reference has, drawn where its numbers come from and, before the last node, where they go.
 
     step: the last node's.  known: (id, step) of nodes that are equal.  aim: what the reference has for the last node.
@@ -351,7 +374,7 @@ def with_ghosts(graph: GraphRecord, step: Step, known: list[tuple[str, Step]], l
     return replace(graph, nodes=(*others, *ghosts, replace(last, inputs=(*last.inputs, *into))))
 
 
-def source_of(x: Any, given: list[tuple[str, int, Any]], tolerance: float) -> tuple[str, int]:
+def source_of(x: Any, given: list[tuple[str, int, Any]], tolerance: Tolerance) -> tuple[str, int]:
     """(id, output) of the last that gave these numbers; ("", 0) if none did."""
     found = [(id, k) for id, k, y in given if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and alike([x], [y], tolerance)[0]]
     return found[-1] if found else ("", 0)

@@ -176,9 +176,48 @@ def test_other_operations_with_equal_numbers_agree(reference):
     assert {row.state for row in found.rows if "exp" in row.name} == {"only"}
 
 
-def test_tolerance_is_relative(reference):
-    graph = student(reference, scale=1.0001)
-    assert not graph.compare(reference, X, tolerance=1e-6).equal and graph.compare(reference, X, tolerance=1e-2).equal
+def test_tolerance_is_that_of_allclose(reference):
+    graph = student(reference, scale=1.001)
+    assert not graph.compare(reference, X).equal and graph.compare(reference, X, rtol=1e-2).equal
+    assert graph.compare(reference, X, atol=1.0).equal and not graph.compare(reference, X, rtol=1e-6, atol=1e-7).equal
+
+    def equal(x, by, **options):
+        return Scale(1.0).compare(lambda x: x * by, x, **options).equal
+
+    small = flow.ones(4) * 1e-7
+    assert equal(small, 2.0) and not equal(small, 2.0, atol=0) and not equal(small, 2.0, atol=1e-8), "of float32, as torch.testing"
+    assert not equal(flow.ones(4) * 3, 1 + 1e-5) and equal(flow.ones(4) * 3, 1 + 1e-6)
+    exact = flow.ones(4, dtype=flow.float64)
+    assert not equal(exact, 1 + 1e-6) and equal(exact, 1 + 1e-8), "of float64 more digits count"
+    coarse = flow.ones(4, dtype=flow.float16)
+    assert equal(coarse, 1.001) and not equal(coarse, 1.01), "and of float16 fewer"
+
+
+@pytest.mark.parametrize("dtype, x, y, equal", [
+    ("int64", [10**6, 1], [10**6 + 1, 1], False), ("int64", [2**53 + 1], [2**53], False), ("int64", [5], [5], True),
+    ("bool", [True, False], [True, True], False), ("bool", [True, False], [True, False], True),
+])  # fmt: skip
+def test_integers_and_bool_are_compared_exactly(dtype, x, y, equal):
+    class Chosen(nn.Graph):
+        def build(self, x):
+            return x.reshape(-1)
+
+    found = Chosen().compare(lambda x: flow.tensor(y, dtype=getattr(flow, dtype)).reshape(-1), flow.tensor(x, dtype=getattr(flow, dtype)))
+    assert found.equal is equal and (found.first is None or found.first.difference >= 1)
+
+
+def test_numbers_that_cancel_may_differ_by_what_rounding_leaves(reference):
+    a = np.random.default_rng(0).normal(size=(50, 300)).astype("float32") * 100
+    b = np.random.default_rng(1).normal(size=(300, 50)).astype("float32")
+
+    class Product(nn.Graph):
+        def build(self, a, b):
+            return a @ b
+
+    order = np.random.default_rng(2).permutation(300)
+    given = flow.from_numpy(a), flow.from_numpy(b)
+    assert Product().compare(lambda a, b: a.numpy()[:, order] @ b.numpy()[order], *given).equal
+    assert not Product().compare(lambda a, b: a.numpy() @ b.numpy() + 0.01, *given).equal
 
 
 def test_gradients_of_two_training_graphs_are_compared(reference):

@@ -132,6 +132,16 @@ def test_infinities_do_not_warn():
     assert flow.sigmoid(flow.tensor([-200.0, 200.0])).tolist() == [0, 1]
 
 
+def test_numbers_that_an_integer_dtype_cannot_hold():
+    x, mask = flow.zeros(3, dtype=flow.uint8), flow.tensor([True, False, True])
+    for call, op in ((lambda: x.masked_fill(mask, 300), "masked_fill"), (lambda: x.masked_fill_(mask, -1), "masked_fill"),
+                     (lambda: flow.where(mask, 300, x), "where"), (lambda: flow.where(mask, x, -1), "where")):
+        with pytest.raises(OutOfRangeError, match=rf"(?s)^{op}: (300|-1) does not fit into uint8\n.*uint8\[3\]"):
+            call()
+    assert x.tolist() == [0, 0, 0] and flow.where(mask, 255, x).tolist() == x.masked_fill(mask, 255).tolist() == [255, 0, 255]
+    assert flow.where(mask, 300, 7).tolist() == [300, 7, 300] and x.masked_fill(mask, True).tolist() == [1, 0, 1]
+
+
 def test_gradients_where_formulas_break_down():
     for program in (
         lambda x: x.norm(),

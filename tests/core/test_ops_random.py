@@ -54,6 +54,15 @@ def test_bernoulli_follows_its_probabilities():
         flow.bernoulli(flow.tensor([1, 0]))
 
 
+@pytest.mark.parametrize("p", [1.5, -0.5, math.nan])
+def test_what_is_no_probability(p):
+    with pytest.raises(OutOfRangeError, match=rf"from {p:g} to {p:g}, a probability lies in \[0, 1\]"):
+        flow.bernoulli(flow.tensor([p]))
+    with pytest.raises(OutOfRangeError, match="a probability lies"):
+        flow.zeros(2).bernoulli_(p)
+    assert flow.bernoulli(flow.zeros(0)).shape == (0,)
+
+
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.999, 1.0])
 def test_dropout_keeps_the_mean(p):
     x = flow.ones(BIG, requires_grad=True)

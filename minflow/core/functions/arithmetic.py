@@ -5,7 +5,7 @@ Read next: `reduction.py`.
 
 from __future__ import annotations
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import NUMBERS, fail
 from ..ops import compare as c
 from ..ops import elementwise as e
@@ -86,6 +86,12 @@ def clamp(input, min=None, max=None):
     return e.clamp(input, operand(min), operand(max))
 
 
+def refuse_outside(op: str, number, dtype: DType, **values) -> None:
+    """Refuse a Python integer that an integer dtype cannot hold: numpy's where would wrap it around."""
+    if type(number) is int and dtype.rank == 1 and not iinfo(dtype).min <= number <= iinfo(dtype).max:
+        fail(OutOfRangeError, f"{op}: {number} does not fit into {dtype.name}", "x.long() or x.float() first", **values)
+
+
 def where(condition, input=None, other=None):
     """input where condition, else other. With the condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
@@ -101,6 +107,8 @@ def where(condition, input=None, other=None):
             condition=condition,
         )
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    for number in (input, other):
+        refuse_outside("where", number, dtype, condition=condition, input=input, other=other)
     return e.where(condition, *[to(x, dtype) if is_tensor(x) else x for x in (input, other)])
 
 
@@ -116,6 +124,8 @@ def masked_fill(input, mask, value):
         )
     elif value.__class__ not in NUMBERS:
         value = operand(value)
+    else:
+        refuse_outside("masked_fill", value, input.spec.dtype, input=input, value=value)
     return e.where(mask, value, input)
 
 

@@ -12,7 +12,7 @@ import math
 
 from ..errors import DTypeError, OutOfRangeError
 from ..examples import case, floats, ints
-from ..op import define, kernel
+from ..op import define, fail, kernel
 from ..random import bits
 from ..spec import DType, Spec, float32, float64, int64
 from .rules import need_floating
@@ -161,6 +161,8 @@ bernoulli = define(
 
 @kernel(bernoulli)
 def _(xp, p, counter, offset, out=None):
+    if not ((p >= 0) & (p <= 1)).all():  # NaN neither
+        fail(OutOfRangeError, f"bernoulli: p goes from {p.min():g} to {p.max():g}, a probability lies in [0, 1]", "p.sigmoid()")
     hit = words(xp, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
     out = xp.empty(p.shape, p.dtype) if out is None else out
     xp.copyto(out, hit)

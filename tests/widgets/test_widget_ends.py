@@ -62,3 +62,24 @@ def test_models_of_widgets_that_have_ended_are_closed(page, made):
     assert len(ipywidgets._instances) == before
     gc.collect()
     assert not [ref for ref in ended if ref() is not None]
+
+
+SAID = ["[]", "3", "null", '"x"', "{", "", "[" * 100_000, "1" * 10_000, '{"log": []}', '{"log": {"a": [1]}, "x": ["time"]}', "NaN", '{"x": 1e999}']
+
+
+def test_what_a_page_says_wrongly_is_not_heard(page):
+    """Through the way that a message takes; no text and no type of it raises in the kernel."""
+    with LossCurve(log=True, x="time") as curve:
+        curve.add(loss=1.0)
+        widget, data = page[0].what, page[0].what.data
+        for said in SAID[:8]:
+            widget.set_state({"look": said})
+        assert (curve.log, curve.x) == (True, "time")
+        for said in SAID[8:]:
+            widget.set_state({"look": said})
+        for wrong in ([], None, 3, {"look": 3}, {"look": None}, {"look": ["{}"]}, {"wish": {}}, {"wish": "stop"}, {"data": "x"}, {"data": b""},
+                      {"_esm": "alert(1)"}, {"layout": "nothing"}, {3: 4}):  # fmt: skip
+            widget.set_state(wrong)
+        assert widget.data == data and "alert" not in widget._esm
+        widget.set_state({"look": '{"log": false, "x": "step"}'})
+        assert (curve.log, curve.x) == (False, "step")

@@ -75,6 +75,11 @@ def widget_class():
         look = traitlets.Unicode("{}").tag(sync=True)
         wish = traitlets.Unicode("").tag(sync=True)
 
+        def set_state(self, sync_data) -> None:
+            """What a page says: of what it may change, and of the right type; all else is not heard."""
+            said = sync_data if isinstance(sync_data, dict) else {}
+            super().set_state({name: said[name] for name in ("look", "wish") if isinstance(said.get(name), str)})
+
         def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
             return "LossCurve (live)"
 
@@ -87,8 +92,12 @@ def live(curve):
     widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=json.dumps({"log": curve.log, "x": curve.x}))
 
     def looked(change) -> None:
-        curve, chosen = mine(), json.loads(change["new"])
-        if curve is not None:
+        curve = mine()
+        try:
+            chosen = json.loads(change["new"])
+        except (ValueError, RecursionError):
+            return
+        if curve is not None and isinstance(chosen, dict):
             curve.log, curve.x = bool(chosen.get("log")), "time" if chosen.get("x") == "time" else "step"
 
     def wished(change) -> None:

@@ -305,3 +305,15 @@ def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypa
 ])  # fmt: skip
 def test_two_numbers_at_least_tell_a_scale(low, high, log, words):
     assert [word for _, word in figure.scale(low, high, log, 2)] == words
+
+
+def test_the_previous_run_may_hold_infinity(front, monkeypatch):
+    in_cell(monkeypatch, "cell-inf", "1")
+    with LossCurve() as curve:
+        for step in range(20):
+            curve.add(step, loss=float("inf") if step == 7 else 1.0 + step)
+    in_cell(monkeypatch, "cell-inf", "2")
+    with LossCurve() as curve:
+        curve.add(0, loss=1.0)
+        curve.add(19, loss=2.0)
+    assert "inf" not in curve.svg()

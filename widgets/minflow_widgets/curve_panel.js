@@ -13,7 +13,11 @@ function decode(view) {
   const numbers = new Float32Array(bytes.buffer, 4 + size);
   let at = 0;
   const take = (n) => numbers.subarray(at, (at += n));
-  for (const s of head.series) Object.assign(s, { clock: s.clock || head.clock, x: take(s.n), y: take(s.n), mx: take(s.m), my: take(s.m) });
+  for (const s of head.series) {
+    const from = (n) => Float64Array.from(take(n), (step) => step + (s.zero || 0));
+    Object.assign(s, { clock: s.clock || head.clock, x: from(s.n), y: take(s.n), mx: from(s.m), my: take(s.m) });
+    if (s.timed) Object.assign(s, { t: take(s.n), mt: take(s.m) });
+  }
   return head;
 }
 
@@ -28,16 +32,20 @@ function timed(clock, x) {
 
 function onTime(head) {
   for (const s of head.series) {
-    if (!s.clock.length) continue;
-    s.x = s.x.map((x) => timed(s.clock, x)); s.mx = s.mx.map((x) => timed(s.clock, x));
-    if (s.warning) s.bad = timed(s.clock, s.bad);
+    if (s.timed) [s.x, s.mx] = [s.t, s.mt];
+    else if (s.clock.length) [s.x, s.mx] = [s.x, s.mx].map((steps) => steps.map((x) => timed(s.clock, x)));
+    s.bad = s.late;
   }
   return head;
 }
 
 function number(v) {
-  if (v !== 0 && (Math.abs(v) < 1e-4 || Math.abs(v) >= 1e9)) return v.toExponential(1);
-  return Number.isInteger(v) && Math.abs(v) >= 1e4 ? v.toLocaleString("en") : String(Number(v.toPrecision(4)));
+  const size = Math.abs(v);
+  if (size >= 9999.5 && size < 1e9) return v.toLocaleString("en", { maximumFractionDigits: 0, roundingMode: "halfEven" });
+  if (/\.\d\d[02468]50*e/.test(v.toExponential(40))) v *= 1 - 1e-12; // in the middle: to the even one, as Python does
+  const [digits, power] = v.toExponential(3).split("e");
+  if (v === 0 || (power >= -4 && power < 4)) return String(Number(v.toPrecision(4)));
+  return `${Number(digits)}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 
 function ticks(low, high, count) {
@@ -45,7 +53,8 @@ function ticks(low, high, count) {
   const rough = (high - low) / count, scale = 10 ** Math.floor(Math.log10(rough));
   const step = scale * [1, 2, 5, 10].find((m) => scale * m >= rough * 0.999);
   const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push(k * step);
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  for (let i = 0; i <= Math.min(last - first, 99); i++) found.push((first + i) * step); // first + 1 may be first, in a float
   return found.length < 2 && count < 32 ? ticks(low, high, 2 * count) : found; // a single one does not tell a scale
 }
 
@@ -62,12 +71,8 @@ function limits(arrays, log) {
   return log ? [low / 2, high * 2] : [low - room, high + room];
 }
 
-// The point nearest to x.
-function nearest(xs, x) {
-  let low = 0, high = xs.length - 1;
-  while (high - low > 1) { const middle = (low + high) >> 1; if (xs[middle] <= x) low = middle; else high = middle; }
-  return Math.abs(xs[high] - x) < Math.abs(xs[low] - x) ? high : low;
-}
+// The point nearest to x: each is looked at, since steps may start again.
+const nearest = (xs, x) => xs.reduce((best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best), 0);
 
 // Draws it; gives where its plot begins, behind the widest of its numbers.
 function panel(c, theme, title, members, width, tall, scene) {

@@ -70,7 +70,6 @@ function render({ model, el }) {
     pause.hidden = stop.hidden = state === "ended";
     note.textContent = controls || state === "ended" || !head ? "" : head.note || "";
     shown(logs, !!log); shown(times, time);
-    times.disabled = lines.some((s) => s.n && !s.clock.length);
     status.textContent = (head && head.status) || "waiting for the first value";
     values.textContent = at === null ? "" : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
     canvas.setAttribute("aria-label", [status.textContent, ...lines.map((s) => s.label + (s.warning ? ", " + s.warning : ""))].join("; ") + "; arrow keys read values");

@@ -169,7 +169,7 @@ class Series:
         """A copy of the points that are drawn, for the next run to be compared with."""
         copy = Series(self.name)
         at = decimate(self.values, POINTS // 2)
-        copy.table, copy.count = self.table[:, at], len(at)
+        copy.table, copy.count, copy.bad = self.table[:, at], len(at), self.bad
         return copy
 
 
@@ -252,11 +252,11 @@ def summed(table: np.ndarray, size: int) -> np.ndarray:
 
 
 def number(x: float) -> str:
-    """Four digits, without an exponent where it can be read without; whole numbers whole."""
+    """Four digits, without an exponent where it can be read without; curve_panel.js writes the same."""
     x = float(x)  # numpy's own numbers warn of inf - inf
     if x - x != 0.0:
         return "NaN" if x != x else "inf" if x > 0 else "-inf"
-    return f"{x:,.0f}" if x == round(x) and 10_000 <= abs(x) < 1e9 else f"{x:.4g}"
+    return f"{x:,.0f}" if 9_999.5 <= abs(x) < 1e9 else f"{x:.4g}"
 
 
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:
@@ -290,8 +290,9 @@ def rows(titles: list[str]) -> list[list[int]]:
 def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **more) -> bytes:
     """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
 
-    For each series: n steps, n values, m steps of the means, m means. more: further entries of the header. Its clock is that of
-    the header, where it has none of its own; an empty one cannot tell times.
+    For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a float32 has only
+    24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no clock can tell times, and n
+    and m seconds follow ("timed"). more: further entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
     longest = max(lines, key=lambda s: s.count, default=None)
@@ -299,11 +300,17 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
     for s in lines:
         x, y = s.points()
         mx, my, window = s.means()
-        arrays += [x, y, mx, my]
+        zero = float(x[0]) if len(x) else 0.0
+        arrays += [x - zero, y, mx - zero, my]
+        clock = times if s is longest or times and s.within(longest) else s.clock()
+        if not clock and s.count:
+            arrays += [s.points("time")[0], s.means("time")[0]]
         entries.append(
             {"panel": titles.index(s.word), "name": clean(s.name), "label": s.label(), "n": len(x), "m": len(mx), "window": window}
-            | ({} if s is longest or s.within(longest) else {"clock": s.clock()})
-            | ({"bad": s.bad[0], "warning": s.warning()} if s.bad else {})
+            | ({"zero": zero} if zero else {})
+            | ({} if clock is times else {"clock": clock})
+            | ({} if clock or not s.count else {"timed": True})
+            | ({"bad": s.bad[0], "late": s.bad[2], "warning": s.warning()} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]
     header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "series": entries, "clock": times} | more

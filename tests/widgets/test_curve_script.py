@@ -1,0 +1,71 @@
+"""What curve_panel.js makes of what series.py sends, run by node: numbers, steps and times are those of Python."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import minflow_widgets
+import numpy as np
+import pytest
+from minflow_widgets.series import Series, encode, number
+
+NODE = shutil.which("node")
+SCRIPT = Path(minflow_widgets.__file__).with_name("curve_panel.js")
+pytestmark = pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
+
+
+def in_node(code: str, given):
+    """What `code` makes of `given`, JSON both."""
+    source = SCRIPT.read_text(encoding="utf-8") + (
+        f"\nconst given = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconsole.log(JSON.stringify({code}));"
+    )
+    done = subprocess.run([NODE, "-e", source], input=json.dumps(given), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def decoded(series, on_time=False):
+    """The series as the page has them."""
+    read = "decode(new DataView(Uint8Array.from(given).buffer))"
+    lines = f"{f'onTime({read})' if on_time else read}.series.map((s) => ({{...s, x: [...s.x], mx: [...s.mx], y: [...s.y]}}))"
+    return in_node(lines, list(encode(series, "")))
+
+
+def test_numbers_are_written_as_in_python():
+    rng = np.random.default_rng(0)
+    values = [0, 1, -1, 0.1, 1e-4, 9.9999e-5, 1.234e-5, -7.5e-7, 1e-300, 9999.4, 9999.6, 12345.6, -1234567, 999_999_999, 1e9, 1.2345e12, 1e300]
+    values += (rng.standard_normal(400) * 10.0 ** rng.integers(-12, 13, 400)).tolist()
+    assert in_node("given.map(number)", values) == [number(v) for v in values]
+    assert number(1.234e-5) == "1.234e-05" and number(12345.6) == "12,346"
+
+
+def test_steps_that_start_again_each_epoch_have_times():
+    loss, val = Series("loss"), Series("val_loss")
+    for i in range(300):
+        loss.add(i % 50, float("nan") if i == 120 else 1 / (1 + i), 0.1 * i)
+    for epoch in range(6):
+        val.add(epoch, 1.0, 5.0 * (epoch + 1))
+    shown = decoded([loss, val], on_time=True)
+    assert shown[0]["x"] == pytest.approx(loss.points("time")[0], abs=1e-4) and shown[0]["bad"] == pytest.approx(12.0)
+    assert shown[0]["mx"] == pytest.approx(loss.means("time")[0], abs=1e-4)
+    assert shown[1]["x"] == pytest.approx([5.0, 10.0, 15.0, 20.0, 25.0, 30.0])
+    assert decoded([loss, val])[0]["x"] == loss.points()[0].tolist()
+
+
+def test_large_steps_stay_apart():
+    loss = Series("loss")
+    for i in range(20):
+        loss.add(1.7e9 + i / 8, 1.0, float(i))
+    (shown,) = decoded([loss])
+    assert shown["x"] == loss.steps.tolist()
+
+
+def test_marks_of_numbers_that_are_hardly_apart_end():
+    close = [1.7e9, 1.7e9 + 2.4e-7]
+    assert len(in_node("ticks(given[0], given[1], 6)", close)) <= 100
+    assert in_node("ticks(0, 10, 5)", None) == [0, 2, 4, 6, 8, 10]
+
+
+def test_the_nearest_point_also_where_steps_start_again():
+    assert in_node("given[1].map((x) => nearest(given[0], x))", [[0, 1, 2, 0.2, 1.2, 2.2], [1.15, 0.05, 9]]) == [4, 0, 5]

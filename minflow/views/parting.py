@@ -39,7 +39,7 @@ class Parting:
 
     why: (name, sentence) of that operation.  output: the largest difference of what the two gave; None if the shapes differ.
     extra: operations that only the reference has.  tolerance: (rtol, atol), None for the default.
-    graph: the picture, up to the first that parts.  reference: its name.
+    graph: the picture, up to the first that parts.  reference: its name.  shapes: those of the outputs, where they differ.
     """
 
     title: str
@@ -52,6 +52,7 @@ class Parting:
     tolerance: tuple[float | None, float | None]
     graph: GraphRecord
     reference: str = "the reference"
+    shapes: str = ""
 
     @property
     def first(self) -> PartingRow | None:
@@ -94,7 +95,7 @@ def parting_text(record: Parting) -> str:
 def ending(record: Parting) -> list[tuple[str, str]]:
     """(name, sentence): what both gave, and what only one of them has, where `why` has not told it."""
     if record.output is None:
-        told = [("outputs", "have different shapes")]
+        told = [("outputs", "have different shapes" + (f": {record.shapes}" if record.shapes else ""))]
     else:
         told = [("outputs", f"differ by at most {number(record.output)}" if record.output else "are equal bit for bit")]
     ours = [row.name for i, row in enumerate(record.rows) if row.state == "only" and i != record.at]

@@ -27,9 +27,12 @@ from ...views.records import GraphRecord, Input, NodeRecord, graph_record, walk
 from ..failure import calls_apart
 from ..module import Module
 from .compare import distance, first_part, gaps_of, rows_of
-from .tree import leaves
+from .tree import leaves, unflatten
 
+NAME = 60  # characters of the reference's name
 GHOSTS = 3  # operations of the reference that are drawn, at most
+PROBES = 16  # numbers of an array that are looked at before all of them
+NEAREST = 20  # operations whose numbers are all looked at, of those of one shape
 FIRST = 4  # numbers of an array that are told
 
 @dataclass(eq=False)
@@ -84,6 +87,9 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
     if not callable(reference):
         fail(GraphError, f"{graph.name}.compare: the reference is {type(reference).__name__}, which cannot be called",
              "another graph, a module, or a function of the same inputs", reference=reference)  # fmt: skip
+    for option, x in zip(tolerance._fields, tolerance):
+        if x is not None and not (isinstance(x, int | float) and x >= 0):
+            fail(GraphError, f"{graph.name}.compare: {option} is {x!r}", "a number from 0 on, or None for that of the dtype")
     compiled = graph.compiled_for(args, kwargs)
     ir = compiled.parts[0].stages[0].graph
     generators = {*compiled.build.trace.draws, default_generator}
@@ -96,10 +102,10 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
     else:
         if compiled.steps > 1:
             args, kwargs = first_part((args, kwargs), compiled.steps)
-        theirs, others = with_generators(generators, lambda: run_eager(reference, args, kwargs))
-        called = type(reference).__name__ if isinstance(reference, Module) else getattr(reference, "__name__", "the reference")
+        theirs, others = with_generators(generators, lambda: run_eager(reference, args, kwargs, graph.name))
+        called = type(reference).__name__ if isinstance(reference, Module) else str(getattr(reference, "__name__", "the reference"))[:NAME]
         kept = behind(ir.outputs[: len(outputs)])  # eager has its own way to count and to keep running statistics
-    return parted(graph.name, called, ir, kept, ours, theirs, outputs, others, tolerance)
+    return parted(graph.name, called, ir, kept, ours, theirs, *in_order(outputs, others), tolerance)
 
 
 def behind(outputs: list[Value]) -> set[Node]:
@@ -117,7 +123,18 @@ def with_generators(generators: set, work: Callable[[], Any]) -> Any:
             generator.set_state(state)
 
 
-def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], list[np.ndarray]]:
+Given = list[tuple[tuple, np.ndarray]]  # what one gave: (path in its lists and dicts, numbers)
+
+
+def in_order(ours: Given, theirs: Given) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The numbers of both, those of a dict by their names, whatever order it is in."""
+    named = dict(theirs)
+    if {path for path, _ in ours} == set(named):
+        theirs = [(path, named[path]) for path, _ in ours]
+    return [x for _, x in ours], [x for _, x in theirs]
+
+
+def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given]:
     """Every operation of the trace, in order; of a batch in parts the first. No state is written."""
     compiled = graph.compiled_for(args, kwargs)
     part = compiled.parts[0]
@@ -136,28 +153,38 @@ def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], list[n
             reads = tuple([x.node.name if isinstance(x, Value) and isinstance(x.node, Source) else "" for x in node.inputs])
             name = part.by_number.get(node.number, str(node.op))
             steps.append(Step(node.op.name, name, where_text(node.where), inputs, found, reads))
-    return steps, [env[v] for v in ir.outputs[: len(compiled.build.outputs)]]
+    outputs = [env[v] for v in ir.outputs[: len(compiled.build.outputs)]]
+    return steps, [(path, x) for path, x in leaves(unflatten(compiled.build.out_tree, outputs)) if isinstance(x, np.ndarray)]
 
 
-def run_eager(reference: Any, args: tuple, kwargs: dict) -> tuple[list[Step], list[np.ndarray]]:
-    """The reference in eager; what it writes, and gradients that it leaves, are put back."""
+def run_eager(reference: Any, args: tuple, kwargs: dict, name: str) -> tuple[list[Step], Given]:
+    """The reference in eager; what it writes, and gradients that it leaves, are put back.
+
+    Raises GraphError if it gives something else than tensors, arrays of numbers and numbers.
+    """
     mode = Following()
     mode.grad = MODE.get().grad
     mode.told, mode.held, mode.grads, mode.last = [], [], {}, []
     buffers = reference.buffers() if isinstance(reference, Module) else ()
-    mode.held += [(t.array, t.array.copy()) for t in buffers]
+    inputs = [x for _, x in leaves((args, list(kwargs.values()))) if isinstance(x, Tensor)]
+    mode.held += [(t.array, t.array.copy()) for t in (*buffers, *inputs)]
     try:
         with using(mode):
             given = reference(*args, **kwargs)
-        outputs = [np.array(x.array if isinstance(x, Tensor) else x) for _, x in leaves(given)
-                   if isinstance(x, Tensor | np.ndarray | float | int)]  # fmt: skip
+        numbers = [(path, x) for path, x in leaves(given) if x is not None]
+        found = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in numbers]
+        wrong = [x for (_, x), (_, array) in zip(numbers, found) if array.dtype.kind not in "fiub"] or [given] * (not found)
+        if wrong:
+            what = f"an array of {wrong[0].dtype}" if isinstance(wrong[0], np.ndarray) else f"something of type {type(wrong[0]).__name__}"
+            fail(GraphError, f"{name}.compare: the reference gives {what}, which cannot be compared",
+                 "return tensors, arrays or numbers, in lists and dicts as build does")  # fmt: skip
     finally:
         for array, before in reversed(mode.held):
             array[...] = before
         for tensor, grad in mode.grads.values():
             tensor.gradient = grad
         EPOCH.now += 1
-    return mode.told, outputs
+    return mode.told, found
 
 
 # ---- where they part -------------------------------------------------------------------------------------------------
@@ -216,13 +243,39 @@ def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
     return {a + i: b + i for a, b, size in blocks for i in range(size)}
 
 
-def same_elsewhere(step: Step, others: list[Step], tolerance: Tolerance) -> int | None:
-    """The number of an operation of the other side that gave the same numbers, whatever it is called."""
-    shapes = [a.shape for a in step.arrays[:1]]
-    for j, other in enumerate(others):
-        if [a.shape for a in other.arrays[:1]] == shapes and alike(step.arrays[:1], other.arrays[:1], tolerance)[0]:
-            return j
-    return None
+class Others:
+    """The operations of the other side, to look one up by its numbers. A few numbers of each are looked at first, so that
+    thousands that differ cost little."""
+
+    def __init__(self, steps: list[Step], tolerance: Tolerance):
+        self.steps, self.tolerance = steps, tolerance
+        self.by_shape: dict[tuple, tuple[list[int], np.ndarray]] = {}
+        shapes: dict[tuple, list[int]] = {}
+        for j, step in enumerate(steps):
+            if step.arrays:
+                shapes.setdefault(step.arrays[0].shape, []).append(j)
+        for shape, numbers in shapes.items():
+            self.by_shape[shape] = numbers, np.array([probes(steps[j].arrays[0]) for j in numbers])
+
+    def same_as(self, step: Step) -> int | None:
+        """The number of the first that gave the same numbers, whatever it is called."""
+        numbers, known = self.by_shape.get(step.arrays[0].shape, ([], None)) if step.arrays else ([], None)
+        if not numbers:
+            return None
+        mine = probes(step.arrays[0])
+        with np.errstate(all="ignore"):
+            gaps = np.abs(known - mine)
+            order = np.argsort(np.nan_to_num(gaps, nan=0.0, posinf=0.0).max(axis=1, initial=0.0), kind="stable").tolist()
+        for j in sorted(numbers[k] for k in order[:NEAREST]):
+            if alike(step.arrays[:1], self.steps[j].arrays[:1], self.tolerance)[0]:
+                return j
+        return None
+
+
+def probes(x: np.ndarray) -> np.ndarray:
+    """A few numbers of an array, from all over it."""
+    flat = x.reshape(-1)
+    return flat[:: max(1, flat.size // PROBES)][:PROBES].astype("float64")
 
 
 def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], theirs: list[Step], outputs: list, others: list,
@@ -231,35 +284,41 @@ def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], th
     ours = [step for step, node in zip(ours, ir.nodes) if node in kept]
     pairs = paired(ours, theirs)
     rows: list[PartingRow] = []
+    known = Others(theirs, tolerance)
     for i, step in enumerate(ours):
         j = pairs.get(i)
         equal, gap = alike(step.arrays, theirs[j].arrays, tolerance) if j is not None else (False, 0.0)
         if not equal:
-            other = same_elsewhere(step, theirs, tolerance)
+            other = known.same_as(step)
             if other is not None:
                 j, pairs[i], equal, gap = other, other, True, 0.0
         state = "only" if j is None else "equal" if equal else "differs"
         rows.append(PartingRow(step.name, spec_text(step), step.where, state, theirs[j].name if j is not None else "", gap))
     same, output = alike(outputs, others, tolerance)
     inside = len(kept) == len(ir.nodes) and any(row.state == "differs" for row in rows)  # a gradient, with equal outputs
-    at = None if same and not inside else first_of(rows, ours)
+    at = None if (same and not inside) or not theirs else first_of(rows, ours)
     used = set(pairs.values())
     extra = tuple([at_place(s, called) for j, s in enumerate(theirs) if j not in used])
     lacking = [] if at is None else lacked(at, rows, theirs, pairs)
     why = () if at is None else tuple(reasons(at, rows, ours, theirs, pairs, lacking, called, tolerance))
     if at is None:
-        title = f"{name} and {called} agree" if same else f"{name} and {called} give other outputs, from equal operations"
+        title = f"{name} and {called} agree" if same else f"{name} and {called} give other outputs"
+        if not same and not theirs:
+            title += f"; in {called} no operation of minflow ran, so only outputs could be compared"
+        elif not same:
+            title += f"; all operations are equal, and {called} has more" if extra else ", from equal operations"
     else:
         title = f"{name} parts from {called} at operation {at + 1} of {len(rows)}: {rows[at].name}"
     shapes = [x.shape for x in outputs] == [x.shape for x in others]
     marks = dict(zip(nodes, rows)) if at is None else dict(zip(nodes[: at + 1], rows))
     graph = marked(ir, marks, None if at is None else nodes[at], title)
+    told = "" if shapes else f"{specs_text(outputs)} here, {specs_text(others)} in {called}"
     if at is not None:
         ids = {node: f"n{i}" for i, node in enumerate((*ir.inputs, *ir.states, *ir.nodes))}  # as graph_record calls them
-        known = [(ids[node], step) for node, step, row in zip(nodes[:at], ours, rows) if row.state == "equal"]
+        equals = [(ids[node], step) for node, step, row in zip(nodes[:at], ours, rows) if row.state == "equal"]
         aim = theirs[pairs[at]] if at in pairs else None
-        graph = with_ghosts(graph, ours[at], known, lacking[:GHOSTS], aim, called, tolerance)
-    return Parting(title, tuple(rows), same and at is None, at, why, output if shapes else None, extra, tolerance, graph, called)
+        graph = with_ghosts(graph, ours[at], equals, lacking[:GHOSTS], aim, called, tolerance)
+    return Parting(title, tuple(rows), same and at is None, at, why, output if shapes else None, extra, tolerance, graph, called, told)
 
 
 def at_place(step: Step, called: str) -> str:
@@ -275,7 +334,12 @@ def lacked(at: int, rows: list[PartingRow], theirs: list[Step], pairs: dict[int,
 
 
 def spec_text(step: Step) -> str:
-    return ", ".join([f"{a.dtype}{list(a.shape)}" for a in step.arrays])
+    return specs_text(step.arrays)
+
+
+def specs_text(arrays: Sequence[np.ndarray]) -> str:
+    more = f" and {len(arrays) - FIRST} more" if len(arrays) > FIRST else ""
+    return ", ".join([f"{a.dtype}{list(a.shape)}" for a in arrays[:FIRST]]) + more
 
 
 def first_of(rows: list[PartingRow], steps: list[Step]) -> int | None:

@@ -1,10 +1,13 @@
 """graph.compare(reference): the first node where two implementations part, and that comparing changes nothing."""
 
+import time
+
 import numpy as np
 import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.core.errors import GraphError
 from minflow.nn.graph.exploring import graph_subject
 from minflow.views.card import BOXES, small
 from minflow.views.dot import dot_text
@@ -320,3 +323,90 @@ def test_infinities_and_nan_that_both_have_are_no_difference():
     x = flow.tensor([float("inf"), float("nan"), -float("inf"), 1.0])
     told = Scale(2.0).compare(lambda x: x * 3.0, x)
     assert dict(told.why)["differs"] == "by at most 1; 1 of 4 numbers differ"
+
+
+class Gives(nn.Graph):
+    """What a function gives."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def build(self, *inputs):
+        return self.function(*inputs)
+
+
+def test_numbers_of_numpy_and_python_are_outputs():
+    assert Gives(lambda x: x.sum()).compare(lambda x: x.numpy().sum(), X).equal, "a numpy scalar is no float"
+    assert Gives(lambda x: x.sum() > 0).compare(lambda x: x.numpy().sum() > 0, X).equal
+    assert Gives(lambda x: x.sum() > 1e9).compare(lambda x: False, X).equal
+
+
+def test_outputs_of_a_dict_go_by_their_names():
+    graph = Gives(lambda x: {"a": x + 1, "b": [x * 2]})
+    assert graph.compare(lambda x: {"b": [x.numpy() * 2], "a": x.numpy() + 1}, X).equal
+    assert not graph.compare(lambda x: {"b": [x.numpy() + 1], "a": x.numpy() * 2}, X).equal
+
+
+@pytest.mark.parametrize("given, what", [
+    (None, "something of type NoneType"), ("text", "something of type str"), ([], "something of type list"),
+    (np.array(["a"]), "an array of <U1"),
+    (np.array([1j]), "an array of complex128"), (np.array([None]), "an array of object"),
+    ({"a": 1.0, "b": object}, "something of type type"),
+])  # fmt: skip
+def test_what_has_no_numbers_is_told(given, what):
+    with pytest.raises(GraphError, match=f"reference gives {what}, which cannot be compared") as caught:
+        Gives(lambda x: x.sum()).compare(lambda x: given, X)
+    assert "at test_parting.py" in str(caught.value) and "Try: return tensors" in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"rtol": "a"}, {"rtol": float("nan")}, {"atol": -1}])
+def test_wrong_tolerance_is_told(options):
+    with pytest.raises(GraphError, match="a number from 0 on"):
+        Scale(1.0).compare(lambda x: x, X, **options)
+
+
+def test_reference_without_operations_has_outputs_only(reference):
+    told = student(reference).compare(lambda x: x.numpy() @ np.ones((8, 4), "float32"), X)
+    assert told.at is None and not told.equal and "so only outputs could be compared" in told.title
+    assert "differs" not in {n.mark for n in told.graph.nodes}, "nobody knows which"
+    more = Gives(lambda x: x * 2).compare(lambda x: x * 2 + 1, X)
+    assert more.at is None and more.title.endswith("all operations are equal, and <lambda> has more")
+
+
+def test_shapes_of_outputs_that_differ_are_told():
+    told = Gives(lambda x: x.sum(dim=1)).compare(lambda x: x.sum(), X)
+    assert "have different shapes: float32[5] here, float32[] in <lambda>" in repr(told)
+
+
+def test_inputs_that_a_reference_changes_are_put_back():
+    def changing(x):
+        x.numpy()[...] += 1
+        return x
+
+    x = flow.zeros(3)
+    Scale(1.0).compare(changing, x)
+    assert (x.numpy() == 0).all()
+
+
+def test_thousands_of_operations_that_differ_take_seconds():
+    def times(by):
+        def function(x):
+            for _ in range(1200):
+                x = x * by
+            return x
+
+        return function
+
+    start = time.perf_counter()
+    told = Gives(times(1.001)).compare(times(1.002), X)
+    assert told.at == 0 and told.first.state == "differs" and time.perf_counter() - start < 15  # a minute, if each is compared with all
+
+
+def test_name_of_a_reference_is_cut():
+    def function(x):
+        return x + 2
+
+    function.__name__ = "<b>\n" * 500
+    told = Gives(lambda x: x + 1).compare(function, X)
+    assert len(told.title) < 300 and "<b>" not in told._repr_mimebundle_()["text/html"]

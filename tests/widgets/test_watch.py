@@ -15,7 +15,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core import events
 from minflow.core.errors import JobError, MinflowError
-from minflow_widgets import LossCurve, frontends, watch
+from minflow_widgets import LossCurve, frontends, loss_curve, watch
 from minflow_widgets.loss_curve import Rows
 from minflow_widgets.watch import HELD
 
@@ -369,3 +369,31 @@ def test_nobody_is_told_outside_of_the_block():
     with curve:
         assert events.LISTENERS
     assert not events.LISTENERS
+
+
+def test_the_rate_of_a_job_is_that_of_each_step():
+    """Told in the loop as a number of steps, made a rate by the pump; also where a rate comes back to what it was."""
+    train = job(rates=(0.1, 0.2, 0.1), boundaries=(2, 4))
+    with watch(train) as curve:
+        for _ in range(8):
+            train(np.ones((4, 3), "f"))
+    steps, rates = curve.data["lr"]
+    assert steps.tolist() == list(range(1, 9)) and rates.tolist() == pytest.approx([0.1] * 3 + [0.2] * 2 + [0.1] * 3)
+    assert curve.data["loss"][0].tolist() == steps.tolist()
+
+
+def test_a_dear_loop_leaves_less_for_showing():
+    """Together they keep within the budget; a loop at 100 steps a second is shown as often as ever."""
+    def share(cost, rate):
+        curve = loss_curve.LossCurve()
+        rows = curve.rows()
+        rows.cost = cost
+        pump = loss_curve.Pump.__new__(loss_curve.Pump)
+        pump.curve, pump.recording, pump.share = (lambda: curve), (loss_curve.clock() - 1.0, 0.0), loss_curve.SHARE
+        rows.extend([(("loss",), 1, loss_curve.clock(), 1.0)] * rate)
+        assert pump.look()
+        return pump.share
+
+    assert share(12e-6, 100) == loss_curve.SHARE and share(7e-6, 1000) == loss_curve.SHARE
+    assert loss_curve.LEAST <= share(12e-6, 1000) < 0.0045
+    assert share(12e-6, 5000) == loss_curve.LEAST

@@ -24,6 +24,8 @@ from .series import Series, drawn, encode, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
 SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
+LEAST = 0.003  # of a processor that it may take always, however much of the budget is spent in the loop
+BUDGET = 0.016  # of a processor for recording in the loop and showing; sending the messages takes 2 ms a second besides
 RECENT = 5.0  # seconds over which the rate is taken
 MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
 AXES = ("step", "time")
@@ -70,6 +72,7 @@ class LossCurve:
         self._source = None  # what fills the curve by itself: `watch.py`
         self._note = ""
         self._finished = False
+        self._recording = 0.0  # seconds of processor that rows have cost those who filled them
         self._started, self._ended = clock(), None
 
     # -- what a training loop calls
@@ -130,6 +133,7 @@ class LossCurve:
         for rows in self._rows:
             for names, steps, times, columns in rows.take():
                 fresh = True
+                self._recording += rows.cost * len(steps)
                 if rows.zero is None:
                     rows.zero = times[0] if rows.prefix else self._started
                 for name, values in dict(zip(names, columns)).items():
@@ -400,18 +404,21 @@ class Rows(deque):
     texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in bulk.
 
     prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a prefix,
-    else from the start of the curve.
+    else from the start of the curve.  late: name -> what makes its numbers out of those in the rows, so that the loop need not.
+    cost: seconds of processor that a row has cost the loop.
     """
 
     def __init__(self, prefix: str = "", zero: float | None = None):
         super().__init__()
-        self.prefix, self.zero = prefix, zero
+        self.prefix, self.zero, self.late, self.cost = prefix, zero, {}, 0.0
 
     def take(self):
         """(names, steps, times, column of each name) of the rows so far, those of the same names together."""
         rows = [self.popleft() for _ in range(len(self))]  # what comes meanwhile is for the next time
         for names, alike in groupby(rows, FIRST):
             _, steps, times, *columns = zip(*alike)
+            if self.late:
+                columns = [tuple(map(self.late.get(name, float), column)) for name, column in zip(names, columns)]
             yield names, steps, times, columns
 
 
@@ -427,6 +434,7 @@ class Pump:
         self.news = threading.Event()
         self.stopping = threading.Event()
         self.shown_at = -PERIOD
+        self.recording, self.share = (clock(), 0.0), SHARE  # when it looked last, and what recording had cost until then
         self.idle = 1.0  # seconds without news, after which it looks around by itself; 0: at each PERIOD
         self.thread: threading.Thread | None = threading.Thread(target=self.run, name="minflow-curve", daemon=True)
         try:
@@ -450,7 +458,7 @@ class Pump:
             looked = None if self.stopping.is_set() else self.look()
             if looked is None or (fresh or looked) and not self.show():
                 return
-            self.stopping.wait(max(PERIOD - (clock() - now), (processor() - start) / SHARE))
+            self.stopping.wait(max(PERIOD - (clock() - now), (processor() - start) / self.share))
 
     def look(self) -> bool | None:
         """Whether there is something new; None where nobody holds the curve. Its source may have ended: then it ends too."""
@@ -461,7 +469,11 @@ class Pump:
             curve.finish(curve._source.note())
             return None
         with curve._lock:
-            return curve._take()
+            fresh = curve._take()
+        (since, before), self.recording = self.recording, (clock(), curve._recording)
+        recording = (self.recording[1] - before) / max(self.recording[0] - since, 1e-9)
+        self.share = min(SHARE, max(BUDGET - recording, LEAST))
+        return fresh
 
     def show(self) -> bool:
         curve = self.curve()

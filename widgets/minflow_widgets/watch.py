@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import threading
 from contextlib import ExitStack
+from threading import get_ident
 
 import numpy as np
 
@@ -35,7 +36,8 @@ LARGE = 100_000  # values of a result, above which its mean is not taken
 Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
 NOTHING: Numbers = (), ()
 STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
-LOSS, LR, NORM = ("loss",), ("lr",), ("gradient norm",)
+LOSS, LR, NORM, LOSS_LR = ("loss",), ("lr",), ("gradient norm",), ("loss", "lr")
+ARRAYS = np.ndarray | np.generic
 
 
 def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradients=True, into=None):
@@ -108,6 +110,7 @@ class Sources:
         self.rows = []
         for source in sources:
             source.curve, source.rows = curve, curve.rows(source.prefix)
+            source.rows.cost = source.cost
             self.rows.append(source.rows)
             if source.norm is not None:
                 source.norm.rows = curve.rows(source.prefix)
@@ -175,6 +178,7 @@ class Source:
 
     panels: tuple[str, ...] = ("loss",)
     norm: Norm | None = None
+    cost = 7e-6  # seconds of processor that a step takes to be told, in a loop that sleeps between them: benchmarks/widgets.py
 
     def __init__(self, name: str):
         self.name, self.prefix, self.problem = name, "", ""
@@ -224,30 +228,38 @@ class Norm:
 class OptimizerSource(Source):
     """Steps of an optimizer, in eager code or of a graph; the loss is what backward() started from since the step before."""
 
+    cost = 12e-6
+
     def __init__(self, optimizer, gradients: bool):
         super().__init__(type(optimizer).__name__)
         self.optimizer, self.norm = optimizer, Norm() if gradients else None
         self.parameters = None
         self.losses: dict[int, list[float]] = {}  # of each thread
+        self.told, self.lr, self.names = None, NOTHING, LOSS  # rates of the last step; told as; names of a step with a loss
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
     def listeners(self) -> dict:
         return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}
 
     def backward(self, event) -> None:
-        for t in event.outputs:
-            if t.array is not None and t.array.size == 1:
-                self.losses.setdefault(threading.get_ident(), []).append(float(t.array.item()))
+        found = [float(t.array.item()) for t in event.outputs if t.array is not None and t.array.size == 1]
+        if found:
+            thread = get_ident()
+            self.losses[thread] = self.losses[thread] + found if thread in self.losses else found
 
     def stepped(self, event) -> None:
-        losses = self.losses.pop(threading.get_ident(), None)
-        if event.optimizer is not self.optimizer:
+        losses = self.losses.pop(get_ident(), None)
+        optimizer, step, lr = event
+        if optimizer is not self.optimizer:
             return
-        when, (names, lr) = clock(), rates(event.lr)
-        if not losses:
-            self.rows.append((names, event.step, when, *lr))
+        when = clock()
+        if lr != self.told:
+            self.told, self.lr = lr, rates(lr)
+            self.names = LOSS + self.lr[0]
+        if losses is None:
+            self.rows.append((self.lr[0], step, when, *self.lr[1]))
         else:
-            self.rows.append((LOSS + names, event.step, when, sum(losses) / len(losses), *lr))
+            self.rows.append((self.names, step, when, losses[0] if len(losses) == 1 else sum(losses) / len(losses), *self.lr[1]))
             if self.norm is not None and when >= self.norm.due:
                 self.norm.tell(event.step, when, self.gradients())
 
@@ -302,9 +314,11 @@ class GraphSource(Source):
 class JobSource(Source):
     """Steps of a job function; heard on the worker."""
 
+    cost = 10e-6
+
     def __init__(self, job: Job):
         super().__init__(job.name)
-        self.job, self.rate, self.known = job, True, None  # known: the schedule for which room was kept or not
+        self.job, self.plan, self.rate = job, None, None  # rate: the schedule of the plan of the last step, where there is one
 
     def listeners(self) -> dict:
         return {JobStepped: self.stepped}
@@ -314,26 +328,46 @@ class JobSource(Source):
             return
         if self.rows.zero is None and self.prefix:
             self.rows.zero = event.record.submitted
-        (names, values), (more, lr) = numbers_of(event.result, self.job.training), self.lr()
+        result, (more, lr) = event.result, self.lr()
+        if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # without a call, as above
+            self.rows.append((LOSS_LR if more else LOSS, event.number, event.record.ended, float(result.item()), *lr))
+            return
+        names, values = numbers_of(result, self.job.training)
         if not names:
             self.problem = f"{self.name} gives no number to draw: return the loss"
         self.rows.append((names + more, event.number, event.record.ended, *values, *lr))
 
     def lr(self) -> Numbers:
-        """The learning rate of the training step that has just ended."""
+        """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it a rate."""
         plan = self.job.compiled
+        if plan is not self.plan:
+            self.scheduled(plan)
+        return (LR, (max(self.job.steps - 1, 0),)) if self.rate is not None else NOTHING
+
+    def scheduled(self, plan) -> None:
+        """From now on the steps are those of this plan."""
         rate = getattr(plan, "rate", None)
-        if not self.rate or rate is None:
-            return NOTHING
+        if rate is not self.rate:
+            with self.curve._lock:
+                self.curve._take()  # what came before has the rate of before
+            self.rate = rate
+        self.plan = plan
+        if rate is None:
+            return
         try:
-            if rate is not self.known:
-                self.known = rate
-                if len({rate(step) for step in STEPS}) > 1:
-                    self.curve.panels = tuple(dict.fromkeys([*self.curve.panels, "lr"]))
-            return LR, (float(rate(max(self.job.steps - 1, 0))),)
+            if len({rate(step) for step in STEPS}) > 1:
+                self.curve.panels = tuple(dict.fromkeys([*self.curve.panels, "lr"]))
         except Exception:  # a schedule that is an input of the job
-            self.rate = False
-            return NOTHING
+            self.rate = None
+            return
+
+        def told(done: float) -> float:
+            try:
+                return float(rate(int(done)))
+            except Exception:
+                return float("nan")
+
+        self.rows.late = {"lr": told}
 
     def wait(self) -> None:
         if STREAM.thread is not threading.current_thread():
@@ -392,7 +426,7 @@ def rates(lr: tuple[float, ...]) -> Numbers:
 def numbers_of(result, training: bool) -> Numbers:
     """What a step gave: one number is "loss"; of a training step the first array is, by its mean."""
     array = result.array if type(result) is Tensor else result
-    if isinstance(array, np.ndarray | np.generic) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
+    if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
         return LOSS, (float(array.item()),)
     if isinstance(result, dict):
         entries = [(str(name), value) for name, value in result.items()]
@@ -403,7 +437,7 @@ def numbers_of(result, training: bool) -> Numbers:
     found = {}
     for i, (name, value) in enumerate(entries):
         array = value.array if isinstance(value, Tensor) else value
-        if not isinstance(array, np.ndarray | np.generic | int | float):
+        if not isinstance(array, ARRAYS | int | float):
             continue
         size = getattr(array, "size", 1)
         if size == 1:

@@ -34,7 +34,8 @@ def decoded(series, on_time=False):
 
 def test_numbers_are_written_as_in_python():
     rng = np.random.default_rng(0)
-    values = [0, 1, -1, 0.1, 1e-4, 9.9999e-5, 1.234e-5, -7.5e-7, 1e-300, 9999.4, 9999.6, 12345.6, -1234567, 999_999_999, 1e9, 1.2345e12, 1e300]
+    values = [0, 1, -1, 0.1, 1e-4, 9.9999e-5, 1.234e-5, -7.5e-7, 1e-300, 9999.4, 9999.6, 12345.6, -1234567, 999_999_999, 1e9,
+              1.2345e12, 1e300]
     values += (rng.standard_normal(400) * 10.0 ** rng.integers(-12, 13, 400)).tolist()
     assert in_node("given.map(number)", values) == [number(v) for v in values]
     assert number(1.234e-5) == "1.234e-05" and number(12345.6) == "12,346"

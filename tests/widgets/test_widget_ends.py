@@ -64,7 +64,8 @@ def test_models_of_widgets_that_have_ended_are_closed(page, made):
     assert not [ref for ref in ended if ref() is not None]
 
 
-SAID = ["[]", "3", "null", '"x"', "{", "", "[" * 100_000, "1" * 10_000, '{"log": []}', '{"log": {"a": [1]}, "x": ["time"]}', "NaN", '{"x": 1e999}']
+SAID = ["[]", "3", "null", '"x"', "{", "", "[" * 100_000, "1" * 10_000,
+        '{"log": []}', '{"log": {"a": [1]}, "x": ["time"]}', "NaN", '{"x": 1e999}']
 
 
 def test_what_a_page_says_wrongly_is_not_heard(page):
@@ -77,8 +78,8 @@ def test_what_a_page_says_wrongly_is_not_heard(page):
         assert (curve.log, curve.x) == (True, "time")
         for said in SAID[8:]:
             widget.set_state({"look": said})
-        for wrong in ([], None, 3, {"look": 3}, {"look": None}, {"look": ["{}"]}, {"wish": {}}, {"wish": "stop"}, {"data": "x"}, {"data": b""},
-                      {"_esm": "alert(1)"}, {"layout": "nothing"}, {3: 4}):  # fmt: skip
+        for wrong in ([], None, 3, {"look": 3}, {"look": None}, {"look": ["{}"]}, {"wish": {}}, {"wish": "stop"},
+                      {"data": "x"}, {"data": b""}, {"_esm": "alert(1)"}, {"layout": "nothing"}, {3: 4}):  # fmt: skip
             widget.set_state(wrong)
         assert widget.data == data and "alert" not in widget._esm
         widget.set_state({"look": '{"log": false, "x": "step"}'})

@@ -1,5 +1,7 @@
 """What curves show: axes, epochs, the run before, long runs at the cost of short ones, and no more than ten updates a second."""
 
+import csv
+import decimal
 import json
 import re
 import sys
@@ -9,6 +11,7 @@ import types
 import numpy as np
 import pytest
 
+import minflow as flow
 from minflow.core.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve, figure, frontends, loss_curve, previous
 from minflow_widgets.loss_curve import duration
@@ -317,3 +320,33 @@ def test_the_previous_run_may_hold_infinity(front, monkeypatch):
         curve.add(0, loss=1.0)
         curve.add(19, loss=2.0)
     assert "inf" not in curve.svg()
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_strangers_give(front):
+    """Numbers of numpy as options, a panel as one text, arrays with axes; what is no number has an error in four parts."""
+    curve = LossCurve(total=np.int64(100), epoch=np.float32(10), log=np.bool_(True), panels="val_Loss")
+    assert curve.panels == ("loss",) and curve.log is True
+    for value in (np.array([[0.5]]), np.float16(0.5), decimal.Decimal("0.5"), flow.tensor([0.5])):
+        curve.add(loss=value)
+    assert curve.data["loss"][1].tolist() == [0.5] * 4
+    for wrong in (np.complex64(1 + 2j), np.array(1j), None, [1.0], flow.ones(2)):
+        with pytest.raises(DTypeError, match="must be one number"):
+            curve.add(loss=wrong)
+    with pytest.raises(DTypeError) as caught:
+        curve.add(np.zeros(3), loss=1.0)
+    assert "step=value.mean()" not in str(caught.value)
+    curve.mark(0), curve.mark(None)
+    curve.finish()
+    assert [text for *_, text in curve._marks] == ["0", "2"] and "<svg" in curve.svg()
+    for options in ({"panels": None}, {"panels": (1,)}, {"control": object()}, {"epoch": True}, {"x": ["time"]}):
+        with pytest.raises(MinflowError, match="LossCurve: "):
+            LossCurve(**options)
+
+
+def test_any_name_has_a_table(front, tmp_path):
+    with LossCurve() as curve:
+        curve.add(**{"\ud800": 1.0, 'a",b\n': 2.0})
+    curve.csv(tmp_path / "run.csv")
+    rows = list(csv.reader((tmp_path / "run.csv").read_text(encoding="utf-8").splitlines(keepends=True)))
+    assert [row[0] for row in rows] == ["series", "\\ud800", 'a",b\n']

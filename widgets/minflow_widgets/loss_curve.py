@@ -20,6 +20,7 @@ import numpy as np
 from minflow.views.text import clean
 
 from . import frontends, previous
+from .given import as_number, check_options, words
 from .series import Series, drawn, encode, number
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
@@ -28,7 +29,6 @@ LEAST = 0.003  # of a processor that it may take always, however much of the bud
 BUDGET = 0.016  # of a processor for recording in the loop and showing; sending the messages takes 2 ms a second besides
 RECENT = 5.0  # seconds over which the rate is taken
 MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
-AXES = ("step", "time")
 FIRST = itemgetter(0)
 clock = time.perf_counter
 processor = getattr(time, "thread_time", time.perf_counter)
@@ -58,8 +58,8 @@ class LossCurve:
 
     def __init__(self, *, total: float | None = None, epoch: float | None = None, x: str = "step", log: bool = False,
                  panels: tuple[str, ...] = (), control=None):  # fmt: skip
-        check_options(total, epoch, x)
-        self.total, self.x, self.log, self.panels, self.control = total, x, log, tuple(panels), control
+        check_options(total, epoch, x, control)
+        self.total, self.x, self.log, self.panels, self.control = total, x, bool(log), words(panels), control
         self._epoch = epoch
         self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
         self._series: dict[str, Series] = {}
@@ -81,7 +81,7 @@ class LossCurve:
         """Append one number per name at `step`. Default: the step that other names are at already, else the next one.
 
         So `curve.add(loss=loss)` in each step and `curve.add(val_loss=...)` now and then stand at the same x.
-        A value is anything that `float()` takes: a number, a 0-d array, a one-element Tensor. NaN and infinity are
+        A value is anything that `float()` takes: a number, an array or a Tensor with one element. NaN and infinity are
         kept, drawn as a gap, and their first step is marked. Raises DTypeError for anything else, and for a step that
         is not finite.
         """
@@ -148,7 +148,7 @@ class LossCurve:
         with self._lock:
             self._take()
             at, seconds = self._now()
-            self._marks.append((at, seconds, text or str(len(self._marks) + 1)))
+            self._marks.append((at, seconds, str(len(self._marks) + 1) if text is None or text == "" else str(text)))
 
     @property
     def data(self) -> dict[str, tuple]:
@@ -170,7 +170,7 @@ class LossCurve:
             for name, s in self._series.items():
                 writer.writerows([[name, f"{a:.17g}", f"{t:.6f}", repr(v)] for a, v, t in s.table[:, : s.count].T.tolist()])
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="") as file:
+            with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 file.write(out.getvalue())
         return out.getvalue()
 
@@ -356,16 +356,6 @@ class LossCurve:
         return self.bundle()
 
 
-def check_options(total, epoch, x) -> None:
-    from minflow.core.errors import MinflowError
-
-    if x not in AXES:
-        raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)}, hint='x="step" or x="time"')
-    for name, value in (("total", total), ("epoch", epoch)):
-        if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
-            raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
-
-
 def per_second(rate: float) -> str:
     """`52.1 steps/s`, `0.03 steps/s`"""
     return f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s"
@@ -379,24 +369,6 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{int(seconds) // 60} min {int(seconds) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def as_number(name: str, value) -> float:
-    """`float(value)`, or an error that says what was given."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        from minflow.core.errors import DTypeError, MinflowError
-
-        if isinstance(error, MinflowError) and "shape" not in dir(value):
-            raise
-        shape = getattr(value, "shape", None)
-        given = f"shape {tuple(shape)}" if shape is not None else type(value).__name__
-        given += " that no float can hold" if isinstance(error, OverflowError) else ""
-        raise DTypeError(
-            f"LossCurve.add: {name} must be one number, got {given}",
-            hint=f"curve.add(step, {name}=value.mean())" if shape is not None else "a float, or a tensor with one element",
-        ) from error
 
 
 class Rows(deque):

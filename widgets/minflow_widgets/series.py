@@ -33,7 +33,7 @@ class Series:
 
     def __init__(self, name: str, zero: float = 0.0):
         self.name, self.zero = name, zero
-        self.word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]  # "loss" of "val_loss"; series with one word share a panel
+        self.word = word_of(name)  # series with one word share a panel
         self.count, self.moved = 0, False  # moved: was there a value unlike the first?
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
         self.bad: tuple[float, float, float] | None = None  # (step, value, seconds) of the first that is NaN or infinite
@@ -249,6 +249,11 @@ def summed(table: np.ndarray, size: int) -> np.ndarray:
         else:
             sums[:3], sums[3] = np.where(finite, table, 0.0).reshape(3, -1, size).sum(2), finite.reshape(-1, size).sum(1)
     return sums
+
+
+def word_of(name: str) -> str:
+    """The last word of a name: "loss" of "val_loss"."""
+    return name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
 
 
 def number(x: float) -> str:

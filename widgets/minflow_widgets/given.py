@@ -1,0 +1,62 @@
+"""What a caller gives to a curve, checked: options, numbers, and words of panels.
+
+Knows nothing of curves. Read next: `loss_curve.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+
+import numpy as np
+
+from .series import word_of
+
+AXES = ("step", "time")
+ACTS = ("pause", "resume", "stop")  # of what the buttons act on
+
+
+def check_options(total, epoch, x, control=None) -> None:
+    """Raises MinflowError for an axis, a number of steps or a control that is none."""
+    from minflow.core.errors import MinflowError
+
+    if not isinstance(x, str) or x not in AXES:
+        raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)[:60]}, hint='x="step" or x="time"')
+    for name, value in (("total", total), ("epoch", epoch)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < float("inf")):
+            raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
+    lacking = [act for act in ACTS if control is not None and not callable(getattr(control, act, None))]
+    if lacking:
+        raise MinflowError("LossCurve: control is what the buttons act on", values={"got": type(control).__name__, "lacks": lacking},
+                           hint="what flow.start gave, or an object with pause(), resume(), stop() and state")  # fmt: skip
+
+
+def words(panels) -> tuple[str, ...]:
+    """The last words of names, as series have them: "loss" and ("val_loss",) mean the panel "loss"."""
+    from minflow.core.errors import MinflowError
+
+    given = (panels,) if isinstance(panels, str) else tuple(panels) if isinstance(panels, Iterable) else (None,)
+    if not all(isinstance(one, str) for one in given):
+        raise MinflowError("LossCurve: panels are last words of names", values={"got": repr(panels)[:60]}, hint='panels=("loss", "lr")')
+    return tuple(dict.fromkeys(map(word_of, given)))
+
+
+def as_number(name: str, value) -> float:
+    """`float(value)`, or an error that says what was given."""
+    try:
+        if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not isinstance(value, np.ma.MaskedArray):
+            value = value.item()  # float() of an array with axes warns, and of a complex number it forgets a part
+        return float(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        from minflow.core.errors import DTypeError, MinflowError
+
+        if isinstance(error, MinflowError) and "shape" not in dir(value):
+            raise
+        shape = getattr(value, "shape", None)
+        given = f"shape {tuple(shape)}" if shape is not None else type(value).__name__
+        given += " that no float can hold" if isinstance(error, OverflowError) else ""
+        hint = f"curve.add(step, {name}=value.mean())" if shape is not None else "a float, or a tensor with one element"
+        raise DTypeError(
+            f"LossCurve.add: {name} must be one number, got {given}",
+            hint="curve.add(step, loss=...), step as a number" if name == "step" else hint,
+        ) from error

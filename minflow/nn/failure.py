@@ -199,7 +199,8 @@ def learner(found: Failure, frame: FrameType, number: int) -> None:
     """A line of the learner's own."""
     name = frame.f_code.co_filename
     found.place, found.code, found.made = f"{file_name(name)}:{number}", linecache.getline(name, number).strip(), ()
-    found.label, found.attrs, found.expected = "", "", ""
+    if found.node is None:  # a function of the learner's that backward calls is told as that gradient
+        found.label, found.attrs, found.expected = "", "", ""
     found.near = [x for _, x in tensors_in({k: v for k, v in frame.f_locals.items() if not k.startswith("_")})] \
         if frame.f_code.co_name != "<module>" else []  # fmt: skip
 
@@ -239,7 +240,7 @@ def name_in(found: Failure, x: Any, otherwise: str) -> str:
 
 def record(found: Failure, raised: BaseException) -> CardRecord:
     error = found.error
-    ours = isinstance(error, MinflowError)
+    ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may have left our __init__ out
     scope = found.scope or (found.recorded.title.split(" ")[0] if found.recorded is not None else "")
     data = [(name, x) for name, x in found.got if not x.label]
     got = tuple((name, str(x.spec)) for name, x in (data or found.got)[:SHOWN])
@@ -266,7 +267,7 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
         told = {name for name, _ in values}  # of the parameters that went in, those that the error names
         found.got = [(name, x) for name, x in found.got if not x.label or name_in(found, x, name) in told or not data]
         graph = picture(found, card)
-        return replace(card, graph=graph and replace(graph, nodes=calls_apart(graph.nodes)))
+        return replace(card, graph=graph and replace(graph, nodes=named_once(calls_apart(graph.nodes))))
     except Exception:  # the words are worth more than the picture
         return card
 
@@ -319,6 +320,15 @@ def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
             found.append(n)
         before = n.scope if n.kind == "op" else before
     return tuple(found)
+
+
+def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+    """The failing node's inputs without the names that stand on the boxes they come from."""
+    labels = {n.id: n.label for n in nodes}
+    return tuple([
+        replace(n, inputs=tuple([replace(x, name="") if x.name == labels.get(x.ref) else x for x in n.inputs])) if n.mark == "failed" else n
+        for n in nodes
+    ])  # fmt: skip
 
 
 def up_to(found: Failure, notes: tuple[str, ...]) -> GraphRecord:

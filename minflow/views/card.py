@@ -21,7 +21,9 @@ BOXES = 12  # of the picture: it is about one of them
 FEW = 6  # boxes, with which a fold by module tells too little
 LINES = 30  # of the graph as text
 WIDE = 110  # columns of a sentence as text
-LONG = 4000  # characters of a part, at most
+LONG = 4000  # characters of a line, at most
+TITLE = 300  # of the title: a deep module has a long name
+MANY = 20  # lines of a part, at most
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ class CardRecord:
 
 def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
     """(what a row is called, its lines): got, expected, where, made at, try; and what else the error tells by name."""
-    names = {name for name, _ in record.got}
-    others = [pair for pair in record.values if pair[0] not in names]
+    got = {name for name, _ in record.got}
+    others = [pair for pair in record.values if pair[0] not in got]
     found = [
-        ("got", [f"{name}  {value}".strip() for name, value in record.got]),
+        ("got", [f"{name}  {spec}".strip() for name, spec in record.got]),
         ("with" if record.got else "values", [f"{name}  {value}".strip() for name, value in others]),
         ("expected", [record.expected]),
         ("where", [record.where, *([f"    {record.code}"] if record.code else [])]),
@@ -58,12 +60,21 @@ def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
         ("try", record.hint.split("\n")),
         ("told by", [record.told]),
     ]
-    return [(name, [clean(line)[:LONG] for line in lines]) for name, lines in found if any(lines)]
+    return [(name, few([clean(cut(line, LONG)) for line in lines])) for name, lines in found if any(lines)]
+
+
+def few(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MANY else [*lines[:MANY], f"... {len(lines) - MANY:,} more"]
+
+
+def cut(text: str, most: int) -> str:
+    """Without the middle of a long text: both ends say more."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
 def card_text(record: CardRecord) -> str:
     """The card for a terminal, a screen reader, and a notebook without pictures."""
-    lines = [clean(record.title), *[f"  {clean(line)}" for line in record.what[:LONG].split("\n")]]
+    lines = [clean(cut(record.title, TITLE)), *[f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]]
     for name, values in rows(record):
         for i, value in enumerate(values):
             lines += wrap(value, WIDE, initial_indent=f"  {name if not i else '':<9} ", subsequent_indent=" " * 12, break_on_hyphens=False)
@@ -88,7 +99,7 @@ COLOURS = {"got": RED, "expected": GREEN}
 def card_html(record: CardRecord) -> str:
     """The card on a light ground of its own."""
     parts = [
-        f'<div style="color:{RED};font-size:14px;font-weight:600">{SIGN} {escape(clean(record.title))}</div>',
+        f'<div style="color:{RED};font-size:14px;font-weight:600">{SIGN} {escape(clean(cut(record.title, TITLE)))}</div>',
         f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>',
         '<table style="border-collapse:collapse;margin:0;background:#ffffff">',
     ]
@@ -102,7 +113,7 @@ def card_html(record: CardRecord) -> str:
 
 
 def text_html(text: str) -> str:
-    return escape("\n".join(map(clean, text[:LONG].split("\n"))))
+    return escape("\n".join(few([clean(line) for line in cut(text, LONG).split("\n")])))
 
 
 def graph_html(record: CardRecord) -> str:

@@ -12,6 +12,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
+from minflow.core.errors import ShapeError
 from minflow.nn import cards
 from minflow.nn.failure import card_of
 from minflow.views import notebook
@@ -112,7 +113,60 @@ def test_without_a_tape_what_went_in_is_shown():
     with flow.no_grad():
         found = card(lambda: CNN()(IMAGES))
     node, others = failing(found)
-    assert found.graph.title == "what went in" and node.inputs[0].name == "input"
+    assert found.graph.title == "what went in"
+    assert {x.name for x in node.inputs} == {"", "weight"} and {n.label for n in others} == {"input", "fc.weight"}
+
+
+def test_inputs_of_a_failing_operation_are_named_once():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(flow.ones(9, 3))
+
+        def forward(self, x):
+            return (x * self.w.sum()) @ self.w
+
+    x = flow.ones(4, 8)
+    assert "├─ input a float32[4, 8]\n└─ input b float32[4, 8]" in card_text(card(lambda: x @ x))
+    node, _ = failing(card(lambda: Mixed()(x)))
+    assert [i.name for i in node.inputs] == ["a", ""], "mul goes in as a; the box of the other is M.w itself"
+    node, others = failing(card(lambda: Predict(Mixed())(x)))
+    assert [i.name for i in node.inputs] == ["a", ""] and "model.w" in {n.label for n in others}
+
+
+class Bare(ShapeError):
+    def __init__(self):
+        pass
+
+
+class Raises(nn.Module):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def forward(self, x):
+        raise self.error
+
+
+def test_error_of_a_kind_of_ours_that_left_out_our_init():
+    found = card(lambda: Raises(Bare())(IMAGES), Bare)
+    assert found.title == "Bare in Raises" and found.values == () and "raise self.error" in found.code
+
+
+def test_own_function_that_fails_in_backward_is_drawn_with_its_tape():
+    class Wrong(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            raise RuntimeError("no gradient today")
+
+    found = card(lambda: Wrong.apply(nn.Linear(4, 4)(flow.ones(2, 4))).sum().backward())
+    node, others = failing(found)
+    assert node.label.startswith("gradient of ") and [n.label for n in others if n.kind == "op"][:2] == ["matmul", "add"]
+    assert found.code == 'raise RuntimeError("no gradient today")' and found.what == "no gradient today"
 
 
 def test_graph_shows_what_was_recorded(capsys):

@@ -179,6 +179,17 @@ def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
     assert len(log) == 1
 
 
+def test_huge_parts_are_cut():
+    lines = "\n".join(f"line {i}" for i in range(100_000))
+    values = tuple((f"value {i}", "x" * 100_000) for i in range(1000))
+    record = CardRecord("Error in " + "model." * 10_000 + "last", lines, values, (), "e" * 10**6, "in " + "a." * 10**6 + "end", lines)
+    bundle = card_bundle(record)
+    assert len(bundle["text/html"]) < 120_000 and len(bundle["text/plain"]) < 140_000
+    for text in bundle.values():
+        assert "model.last" in text and ".end" in text, "both ends of a long name are told"
+        assert "... 980 more" in text and "line 3" in text and "line 50000" not in text
+
+
 def test_picture_of_a_thousand_layers_keeps_the_last_ones():
     record = small(chain(1000, lambda i: f"model.{i}"))
     assert FEW <= len(record.nodes) <= BOXES and record.nodes[-1].mark == "failed"

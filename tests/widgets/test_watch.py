@@ -397,3 +397,45 @@ def test_a_dear_loop_leaves_less_for_showing():
     assert share(12e-6, 100) == loss_curve.SHARE and share(7e-6, 1000) == loss_curve.SHARE
     assert loss_curve.LEAST <= share(12e-6, 1000) < 0.0045
     assert share(12e-6, 5000) == loss_curve.LEAST
+
+
+def test_more_that_cannot_be_watched():
+    optimizer = model_and_optimizer()[1]
+    for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3}):
+        with pytest.raises(MinflowError, match="watch: "):
+            watch(optimizer, **options)
+    with pytest.raises(MinflowError, match="no two alike"):
+        watch(optimizer, model_and_optimizer()[1], names=["a", "a"])  # their numbers would be one series
+    with pytest.raises(MinflowError, match="the class Train") as caught:
+        watch(Train)
+    assert "0x" not in str(caught.value)
+
+
+def test_a_watch_without_its_block_says_so():
+    graph = Train(*model_and_optimizer())
+    curve = watch(graph)
+    graph(flow.ones(4, 3))
+    assert "with watch(...) as curve" in repr(curve)
+    curve.finish()
+    assert "with watch(...) as curve" in curve.text() and "nothing was watched" in curve.svg()
+
+
+def test_a_block_that_is_entered_again_is_refused(front):
+    for curve in (watch(Train(*model_and_optimizer())), LossCurve()):
+        with curve:
+            pass
+        with pytest.raises(MinflowError, match="has ended with its block"), curve:
+            pass
+
+
+def test_a_run_that_fails_without_a_word(front):
+    def loader():
+        yield X
+        raise ValueError
+
+    run = flow.start(job(tp.Callback[tp.Numpy]), loader())
+    curve = watch(run)
+    with pytest.raises(ValueError):
+        run.result(30)
+    wait_for(lambda: curve._finished)
+    assert "failed: ValueError" in curve.text()

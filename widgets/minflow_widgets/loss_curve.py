@@ -71,7 +71,7 @@ class LossCurve:
         self._cell = ("", "")  # where it was shown first, and in which run of that cell
         self._source = None  # what fills the curve by itself: `watch.py`
         self._note = ""
-        self._finished = False
+        self._finished, self._left = False, False  # left: its `with` block
         self._recording = 0.0  # seconds of processor that rows have cost those who filled them
         self._started, self._ended = clock(), None
 
@@ -183,7 +183,7 @@ class LossCurve:
                 return
             self._take()
             self._finished, self._ended = True, clock()
-            self._note = note
+            self._note = note or ("" if self._series or self._source is None else self._source.note())
             if self._front is None:
                 self._front = frontends.start(self) if self._series else None
                 self._cell = previous.running_cell()
@@ -200,6 +200,11 @@ class LossCurve:
         frontends.explore(self)
 
     def __enter__(self) -> LossCurve:
+        if self._left:
+            from minflow.core.errors import MinflowError
+
+            raise MinflowError("This curve has ended with its block", values={"curve": self.text()[:60]},
+                               hint="a new one for each block: with LossCurve() as curve, with watch(graph) as curve")  # fmt: skip
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
@@ -208,6 +213,7 @@ class LossCurve:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
+        self._left = True
         notes = [] if kind is None else [f"stopped by {kind.__name__}"]
         if self._source is not None:
             if kind is None:
@@ -316,7 +322,8 @@ class LossCurve:
 
         with self._lock:
             self._take()
-            return describe(list(self._series.values()), self._note)
+            note = self._source.note() if self._source is not None and not (self._note or self._finished or self._series) else self._note
+            return describe(list(self._series.values()), note)
 
     def __repr__(self) -> str:
         return clean(f"LossCurve({self.text()})")

@@ -54,9 +54,12 @@ def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradie
     if not sources:
         raise MinflowError("watch has nothing that takes steps", values={"got": ", ".join(map(described, things)) or "nothing"},
                            hint="with watch(model, optimizer), watch(graph), watch(job) or watch(run)")  # fmt: skip
-    if names is not None and len(names) != len(sources):
-        raise MinflowError("watch: names is a list with a name for each", values={"names": names, "things": len(sources)},
-                           hint='names=["sync", "async"]')  # fmt: skip
+    if names is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+                                  and len(names) == len(set(names)) == len(sources)):  # fmt: skip
+        raise MinflowError("watch: names is a list with a name for each, no two alike", hint='names=["sync", "async"]',
+                           values={"names": repr(names)[:60], "things": len(sources)})  # fmt: skip
+    if into is not None and not isinstance(into, LossCurve):
+        raise MinflowError("watch: into is a LossCurve", values={"got": described(into)}, hint="with watch(graph, into=curve): ...")
     if len(sources) > 1 or names is not None:
         for i, source in enumerate(sources):
             source.prefix = f"{names[i] if names is not None else unique(sources, i)} "
@@ -91,7 +94,10 @@ def source_of(thing, gradients: bool) -> Source:
 
 
 def described(thing) -> str:
-    return f"{type(thing).__name__} {getattr(thing, 'name', '')}".strip()[:60]
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}: an object of it takes steps"[:60]
+    name = getattr(thing, "name", "")
+    return f"{type(thing).__name__} {name if isinstance(name, str) else ''}".strip()[:60]
 
 
 def unique(sources: list, i: int) -> str:
@@ -154,6 +160,8 @@ class Sources:
 
     def note(self) -> str:
         """What is to be told at the end."""
+        if self.listening is None:
+            return "nothing was watched: with watch(...) as curve, around the loop"
         return "; ".join([note for source in self.sources if (note := source.note())])
 
 
@@ -407,7 +415,7 @@ class RunSource(JobSource):
 
     def note(self) -> str:
         if self.run.state == "failed":
-            return f"failed: {str(self.run.error).splitlines()[0]}"
+            return f"failed: {next(iter(str(self.run.error).splitlines()), '') or type(self.run.error).__name__}"
         return "stopped" if self.run.state == "stopped" else self.problem
 
 

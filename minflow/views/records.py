@@ -19,9 +19,10 @@ SHOWN = 8  # elements, up to which a tensor's numbers are written out
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
     **dict.fromkeys(("axis", "divisor_override"), None),
-    "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100, "reduction": "mean",
+    "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100, "reduction": "mean",
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
+SILENT = {"loss": None, "ignore_index": -(2**31)}  # name -> what says nothing either; None: it never does, it is for messages
 WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
@@ -264,12 +265,15 @@ def op_record(node: Node, ids: Mapping[Node, str]) -> NodeRecord:
     )
 
 
-def attrs_text(attrs: Mapping[str, Any]) -> str:
-    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`."""
+def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
+    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of each."""
     told = []
     for name, x in attrs.items():
-        if name not in DEFAULTS or type(x) is not type(DEFAULTS[name]) or x != DEFAULTS[name]:
-            told.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x)}")
+        if name in SILENT and SILENT[name] in (None, x):
+            continue
+        usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
+        if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
+            told.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}")
     return ", ".join(told)
 
 

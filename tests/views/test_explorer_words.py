@@ -163,3 +163,14 @@ def test_attributes_are_told_where_they_say_something(job):
     assert fitted_words(text, 1000) == text and fitted(text, 130).endswith("…")
     assert fitted_words(text, 160) == "kernel_size=(3, 3), …"
     assert fitted_words(text, 40) == "…" and fitted_words("Conv2dOfAVeryLongName", 60).startswith("Conv2dO")
+
+
+def test_attributes_are_told_as_in_every_other_view():
+    class One(nn.Graph):
+        def build(self, x, w):
+            return flow.nn.functional.linear(x, w).mean(dim=1)
+
+    graph = One()
+    graph(flow.ones(2, 3), flow.ones(4, 3))
+    told = {node.op: node.told for node in graph_subject(graph).record(graph_subject(graph).stages).nodes}
+    assert told["matmul"] == "b transposed" and told["mean"] == "axis=(1,)"

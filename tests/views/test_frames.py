@@ -77,6 +77,10 @@ def test_attributes_that_say_the_default_are_left_out():
     assert attrs_text({"axis": 0, "value": False, "count_include_pad": False}) == "axis=0, value=False, count_include_pad=False"
     assert attrs_text({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}) == "stride=(2, 2)"
     assert attrs_text({"groups": True, "padding": 0}) == "groups=True, padding=0"
+    assert attrs_text({"stride": (1, 1), "padding": (1, 1)}) == "padding=(1, 1)"
+    assert attrs_text({"kernel_size": (3, 3), "stride": (1, 1)}) == "kernel_size=(3, 3), stride=(1, 1)", "a pool's is that of its kernel"
+    assert attrs_text({"loss": "cross_entropy", "classes": 10, "ignore_index": -(2**31)}) == "classes=10"
+    assert attrs_text({"shape": tuple(range(50))}, 24) == "shape=" + str(tuple(range(50)))[:21] + "..."
 
 
 def test_parameters_are_called_by_their_module_and_name():

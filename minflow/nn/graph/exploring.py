@@ -22,16 +22,12 @@ from ...core.ir import Graph as IR
 from ...core.op import fail
 from ...core.random import default_generator
 from ...views.explorer import StepNode, StepRecord, StepState, loss_of
-from ...views.records import short
+from ...views.records import attrs_text, short
 from .compare import put_back, rows_of
 from .compiled import CompiledPart
 from .reports import phases_of
 from .summary import Summary, summary_of
 
-# Values of attributes that a picture need not name: what an operation does when nothing else is asked for.
-USUAL = {"stride": ("1", "(1, 1)"), "padding": ("0", "(0, 0)"), "dilation": ("1", "(1, 1)"), "groups": ("1",), "ceil_mode": ("False",),
-         "ta": ("False",), "tb": ("False",), "ignore_index": ("-100", str(-(2**31))), "reduction": ("'mean'",), "offset": ("0",),
-         "weight_decay": ("0.0", "0"), "maximize": ("False",), "nesterov": ("False",), "keepdim": ("False",)}  # fmt: skip
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
 
@@ -371,16 +367,10 @@ def step_nodes(part: CompiledPart, listed: list[Node], index: dict[Node, int], s
             name=part.name_of(node), op=str(node.op), phase=node.phase, column=columns[node], scope=node.scope,
             outs=tuple(map(str, node.out_specs)), nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs), inputs=inputs,
             attrs=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()), where=where_text(node.where) if node.where else "",
-            told=told_attrs(node.attrs),
+            told=attrs_text(node.attrs, 24),
             twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + k * 1e6, by=makers.get(node, ""),
             mark="gone" if node in gone else marks.get(node, ""), view=node.op.is_view))  # fmt: skip
     return made
-
-
-def told_attrs(attrs: dict) -> str:
-    """The attributes that say more than the usual ones; `loss` is for messages only."""
-    texts = [(name, short(x, 24)) for name, x in attrs.items()]
-    return ", ".join(f"{name}={text}" for name, text in texts if text not in USUAL.get(name, ()) and name != "loss")
 
 
 def made_by(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:

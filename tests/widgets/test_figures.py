@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.errors import DTypeError, MissingDependencyError, ShapeError
-from minflow_widgets import LossCurve
+from minflow_widgets import LossCurve, figures
 from minflow_widgets.figures import (
     History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters, mosaic, outputs_of, smooth,
 )
@@ -267,3 +267,27 @@ def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
     assert ranges_ax.get_title() == "what each layer gives" and ranges_ax.get_xlabel().startswith("value")
     assert [t.get_text() for t in ranges_ax.get_yticklabels()] == ["act (2 calls)", "conv"]
     assert "act (2 calls)" in activations_text(model, x)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda: History({"loss": [1 + 2j]}), lambda: History({"loss": ["a"]}), lambda: History({"loss": [10**400]}),
+    lambda: History().add(loss=None), lambda: figures.confusion_matrix([0, 1], [0.3, 0.7]), lambda: figures.confusion_matrix(["a"], ["b"]),
+    lambda: figures.confusion_matrix([0, 1], [0, float("nan")]), lambda: figures.confusion_matrix([0, 10**9], [0, 1]),
+    lambda: figures.confusion_matrix([0], [0], names=3), lambda: figures.filters(nn.ReLU()), lambda: figures.filters(nn.Conv2d),
+    lambda: figures.filters(nn.Conv2d(3, 8, 3), first=0), lambda: figures.filters(np.ones((1, 1, 2, 2)) * 1j),
+    lambda: figures.activations(None, flow.ones(1)), lambda: figures.activations(nn.ReLU, flow.ones(1)),
+    lambda: figures.activations(nn.ReLU(), flow.ones(1, 1), first="a")])  # fmt: skip
+def test_what_is_no_number_or_model_is_told(wrong):
+    """Probabilities, of which none rounds to class 1 by itself, and all that has no numbers: no figure, and what to give."""
+    with pytest.raises(DTypeError, match="Try:"):
+        wrong()
+
+
+@pytest.mark.filterwarnings("error")
+def test_figures_of_odd_things_are_drawn():
+    History({"loss": [0.0, -1.0]}).plot(log=True).figure.canvas.draw()
+    assert figures.filters(nn.Linear(4, 2), shape=4).images and figures.confusion_matrix([0.0, 1.0], [True, False]).images
+    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    assert [figures.activations(net, flow.ones(2, 3), layer).images for layer in (0, "0", net[0])]
+    alone = figures.activations(nn.Linear(3, 2), flow.ones(2, 3))
+    assert [label.get_text() for label in alone.get_yticklabels()] == ["Linear"]

@@ -16,6 +16,8 @@ from minflow.core.errors import DTypeError, ShapeError, need
 from minflow.views.sparkline import curve_line, table
 from minflow.views.text import clean
 
+from .given import as_number
+
 COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
 STYLES = ("-", "--", ":", "-.")
 RED = "#b42318"
@@ -26,6 +28,7 @@ SMOOTH_FROM = 5  # values in the window of a mean; a shorter one smooths nothing
 WINDOWS = 40  # windows side by side in a line: how much of it a mean takes
 FIRST = 64  # filters or channels that are drawn
 SAMPLE = 100_000  # numbers of an activation, of which its quantiles are taken
+CLASSES = 10_000  # in a confusion matrix, which has a number for each pair
 WRITTEN = 20  # classes, up to which the numbers are written into the cells
 
 
@@ -48,6 +51,32 @@ def array_of(x: Any) -> np.ndarray:
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
+def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:
+    """The same as float64, a copy; DTypeError for what is no numbers, and for complex ones."""
+    try:
+        array = array_of(x)
+        if array.dtype.kind == "c":
+            raise TypeError
+        return np.array(array, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DTypeError(f"{what}: these are no numbers", values={"got": described(x)}, hint=hint) from error
+
+
+def described(x: Any) -> str:
+    if isinstance(x, type):
+        return f"the class {x.__name__}"
+    dtype = getattr(x, "dtype", None)
+    told = f" of {dtype}" if dtype is not None else f" {x!r}" if isinstance(x, str | int | float | list | tuple) else ""
+    return clean(type(x).__name__ + told)[:60]
+
+
+def several(first: Any, what: str) -> int:
+    """How many are drawn at most."""
+    if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
+        raise DTypeError(f"{what}: first is how many are drawn", values={"got": described(first)}, hint=f"first={FIRST}")
+    return int(first)
+
+
 # ---- history ---------------------------------------------------------------------------------------------------------
 
 
@@ -68,8 +97,9 @@ class History:
             raise DTypeError(f"History: a {type(source).__name__} has no series", hint="a curve, or {'loss': [0.9, 0.5]}")
         for name, entry in (mapping or {}).items():
             pair = isinstance(entry, tuple) and len(entry) == 2 and all(np.ndim(part) == 1 for part in entry)
-            values = np.array(array_of(entry[1] if pair else entry), np.float64)
-            steps = np.array(array_of(entry[0]), np.float64) if pair else np.arange(values.size, dtype=np.float64)
+            what, hint = f"History: {clean(str(name))}", "{'loss': [0.9, 0.5]}, or {'loss': (steps, values)}"
+            values = numbers_of(entry[1] if pair else entry, what, hint)
+            steps = numbers_of(entry[0], what, hint) if pair else np.arange(values.size, dtype=np.float64)
             if values.ndim != 1 or steps.shape != values.shape:
                 raise ShapeError(f"History: {name} has values of shape {list(values.shape)} and steps of shape {list(steps.shape)}",
                                  hint="as many steps as values, in one row each")  # fmt: skip
@@ -78,10 +108,10 @@ class History:
     def add(self, step: float | None = None, **values: float) -> None:
         """Append one number a name at `step` (default: the next one)."""
         last = max((steps[-1] for steps, _ in self.data.values() if steps.size), default=-1.0)
-        at = last + 1 if step is None else float(step)
-        for name, value in values.items():
+        at = last + 1 if step is None else as_number("step", step, "History.add")
+        for name, value in {name: as_number(name, value, "History.add") for name, value in values.items()}.items():
             steps, numbers = self.data.get(name, (np.empty(0), np.empty(0)))
-            self.data[name] = np.append(steps, at), np.append(numbers, float(value))
+            self.data[name] = np.append(steps, at), np.append(numbers, value)
 
     def plot(self, *names: str, ax: Any = None, log: bool = False) -> Any:
         """The series as lines; returns the Axes (of the first series).
@@ -101,7 +131,7 @@ class History:
             if word not in scales:
                 scales[word] = self.scale(first, len(scales), plain(word))
             handles += self.line(scales[word], name, COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)])
-        if log:
+        if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):  # without one there is no such scale
             first.set_yscale("log")
         first.set_xlabel("step")
         first.grid(True, alpha=0.3)
@@ -167,18 +197,36 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
 
     targets: (N,) integers.  predictions: (N,) integers, or (N, classes) scores, of which the greatest counts.
     """
-    true, guess = array_of(targets).astype(np.int64).reshape(-1), array_of(predictions)
+    true, guess = whole(targets, "targets"), array_of(predictions)
     if guess.ndim == 2 and guess.shape[1] > 1:
         classes = max(classes or 0, guess.shape[1])
         guess = guess.argmax(axis=1)
-    guess = guess.astype(np.int64).reshape(-1)
+    guess = whole(guess, "predictions")
     if true.shape != guess.shape:
         raise ShapeError(f"confusion_matrix: {true.size} targets and {guess.size} predictions", hint="one prediction for each target")
     least, most = (min(true.min(), guess.min()), max(true.max(), guess.max())) if true.size else (0, -1)
     classes = max(classes or 0, int(most) + 1)
     if least < 0 or not classes:
         raise DTypeError(f"confusion_matrix: classes are 0, 1, 2, ...; got {int(least)}" if true.size else "confusion_matrix: no targets")
+    if classes > CLASSES:
+        raise DTypeError(f"confusion_matrix: {classes} classes are more than {CLASSES}", hint="number the classes 0, 1, 2, ...")
     return np.bincount(true * classes + guess, minlength=classes * classes).reshape(classes, classes)
+
+
+def whole(x: Any, what: str) -> np.ndarray:
+    """One class for each sample, int64; DTypeError for shares, words and NaN, which would else count for another class."""
+    hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
+    numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
+    if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():
+        raise DTypeError(f"confusion_matrix: {what} are whole numbers", values={"got": described(x)}, hint=hint)
+    return numbers.astype(np.int64)
+
+
+def how_many(names: Sequence[Any] | None) -> int | None:
+    """How many classes have names, where they have."""
+    if names is not None and not hasattr(names, "__len__"):
+        raise DTypeError("confusion_matrix: names is a list", values={"got": described(names)}, hint='names=["cat", "dog"]')
+    return len(names) if names is not None else None
 
 
 def class_names(names: Sequence[Any] | None, classes: int) -> list[str]:
@@ -195,7 +243,7 @@ def confusion_matrix(
     targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: shares of each row, not counts.
     Right answers are blue, mistakes orange on a scale of their own: one mistake in a thousand is seen as well.
     """
-    counts = confusion_counts(targets, predictions, len(names) if names is not None else None)
+    counts = confusion_counts(targets, predictions, how_many(names))
     words, n = class_names(names, len(counts)), len(counts)
     rows = counts.sum(axis=1, keepdims=True)
     shares = counts / np.maximum(rows, 1)
@@ -227,7 +275,7 @@ def confusion_matrix(
 
 def confusion_text(targets: Any, predictions: Any, names: Sequence[Any] | None = None) -> str:
     """The confusion matrix as a table."""
-    counts = confusion_counts(targets, predictions, len(names) if names is not None else None)
+    counts = confusion_counts(targets, predictions, how_many(names))
     words = class_names(names, len(counts))
     rows = [[word, *[str(n) if n else "." for n in row]] for word, row in zip(words, counts.tolist(), strict=True)]
     lines = table(["true \\ predicted", *words], rows, right=range(1, len(words) + 1))
@@ -279,7 +327,10 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
     filter is an image; with others a row of images, one for each channel.  shape: of each row of a Linear's weights as an
     image, such as (28, 28).  first: how many filters, and channels, at most.
     """
-    weights = array_of(getattr(layer, "weight", layer)).astype(np.float64)
+    hint, first = "a layer with a weight, such as model.conv1, or its weights", several(first, "filters")
+    weights = numbers_of(getattr(layer, "weight", layer), "filters", hint)
+    if isinstance(shape, int):
+        shape = (1, shape)
     if shape is not None and weights.ndim == 2:
         if int(np.prod(shape)) != weights.shape[1]:
             raise ShapeError(f"filters: rows of {weights.shape[1]} numbers are no images of shape {list(shape)}",
@@ -308,6 +359,8 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     """The results of each innermost layer, by its name, from one run without gradients in eval mode; nothing stays changed."""
     from minflow import no_grad
 
+    if isinstance(model, type) or not hasattr(model, "named_modules"):
+        raise DTypeError("activations: this is no model", values={"got": described(model)}, hint="activations(model, x), an nn.Module")
     found: dict[str, list[np.ndarray]] = {}
     modules = dict(model.named_modules())
     flags = [(module, module.training) for module in modules.values()]
@@ -322,8 +375,8 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
 
     try:
         for name, module in modules.items():
-            if name and not any(other.startswith(name + ".") for other in modules):
-                handles.append(module.register_forward_hook(keep(name)))
+            if len(modules) == 1 or name and not any(other.startswith(name + ".") for other in modules):
+                handles.append(module.register_forward_hook(keep(name or type(module).__name__)))
         model.eval()
         with no_grad():
             model(x)
@@ -342,9 +395,10 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
     95th percentile, a stroke at the median, and the share of zeros in words. With the name of a layer ("features.0"):
     its channels for the first image, or (N, F) results as a matrix; of a layer that ran several times, its last call.
     """
-    found = outputs_of(model, x)
+    first, found = several(first, "activations"), outputs_of(model, x)
     if layer is None:
         return draw_ranges(found, ax)
+    layer = next((name for name, module in model.named_modules() if module is layer), str(layer) if isinstance(layer, int) else layer)
     if layer not in found:
         raise DTypeError(f"activations: no layer {layer!r} ran", hint=f"these did: {', '.join(map(clean, found)) or 'none'}")
     numbers = found[layer][-1].astype(np.float64)

@@ -41,7 +41,7 @@ def words(panels) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(word_of, given)))
 
 
-def as_number(name: str, value) -> float:
+def as_number(name: str, value, owner: str = "LossCurve.add") -> float:
     """`float(value)`, or an error that says what was given."""
     try:
         if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not isinstance(value, np.ma.MaskedArray):
@@ -55,8 +55,8 @@ def as_number(name: str, value) -> float:
         shape = getattr(value, "shape", None)
         given = f"shape {tuple(shape)}" if shape is not None else type(value).__name__
         given += " that no float can hold" if isinstance(error, OverflowError) else ""
-        hint = f"curve.add(step, {name}=value.mean())" if shape is not None else "a float, or a tensor with one element"
+        hint = f"{name}=value.mean()" if shape is not None else "a float, or a tensor with one element"
         raise DTypeError(
-            f"LossCurve.add: {name} must be one number, got {given}",
-            hint="curve.add(step, loss=...), step as a number" if name == "step" else hint,
+            f"{owner}: {name} must be one number, got {given}",
+            hint=".add(step, loss=...), step as a number" if name == "step" else hint,
         ) from error

@@ -322,7 +322,7 @@ class GraphSource(Source):
 class JobSource(Source):
     """Steps of a job function; heard on the worker."""
 
-    cost = 10e-6
+    cost = 12e-6
 
     def __init__(self, job: Job):
         super().__init__(job.name)

@@ -1,6 +1,7 @@
 """What is left of widgets that have ended: after a day of training the kernel and the page hold no more than after an hour."""
 
 import gc
+import signal
 import weakref
 
 import IPython.display
@@ -9,7 +10,9 @@ import pytest
 pytest.importorskip("anywidget")
 from ipywidgets.widgets import widget as ipywidgets
 
-from minflow_widgets import LossCurve, frontends, watch_timeline
+from minflow import nn
+from minflow.core import events
+from minflow_widgets import LossCurve, frontends, watch, watch_timeline
 
 
 class Handle:
@@ -84,3 +87,46 @@ def test_what_a_page_says_wrongly_is_not_heard(page):
         assert widget.data == data and "alert" not in widget._esm
         widget.set_state({"look": '{"log": false, "x": "step"}'})
         assert (curve.log, curve.x) == (False, "step")
+        for data in ([], None, {}, {"method": 3}, {"method": "update"}, {"method": "update", "state": 3}, {"method": "custom"},
+                     {"method": "x"}, {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]}):  # fmt: skip
+            widget._handle_msg({"content": {"data": data}, "buffers": []})
+        widget._handle_msg({"content": {"data": {"method": "update", "state": {"look": '{"log": true}'}}}, "buffers": []})
+        assert curve.log
+
+
+@pytest.mark.parametrize("made", [LossCurve, watch_timeline])
+def test_a_further_interrupt_does_not_cost_the_picture(page, made):
+    """The button pressed twice: the second press comes while the picture is drawn, and counts after that."""
+    live, drawn = made(), []
+    whole = live.bundle
+
+    def bundle():
+        signal.raise_signal(signal.SIGINT)
+        drawn.append(whole())
+        return drawn[-1]
+
+    live.bundle = bundle
+    with pytest.raises(KeyboardInterrupt), live:
+        pass
+    assert page[0].what is drawn[-1] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("made", ["curve", "into", "timeline"])
+def test_an_interrupt_while_the_last_steps_are_waited_for(page, made, monkeypatch):
+    class Job(nn.Graph):
+        def build(self, x):
+            return x
+
+    def interrupted(*seconds):
+        raise KeyboardInterrupt
+
+    curve = LossCurve()
+    live = watch_timeline() if made == "timeline" else watch(Job(), into=curve) if made == "into" else watch(Job())
+    owner = {"curve": lambda: live._source, "into": lambda: live.sources, "timeline": lambda: live}[made]()
+    monkeypatch.setattr(owner, "settle" if made == "timeline" else "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt), live:
+        pass
+    assert not events.LISTENERS
+    if made != "into":
+        assert type(page[0].what) is dict and "KeyboardInterrupt" in live.text()
+    curve.finish()

@@ -10,9 +10,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import sys
+import threading
 import weakref
 from collections import deque
+from contextlib import contextmanager
 from pathlib import Path
 
 from minflow.views.text import clean
@@ -58,6 +61,41 @@ def one_page() -> bool:
     return not (known or "VSCODE_PID" in os.environ or "google.colab" in sys.modules)
 
 
+class Hearing:
+    """A widget that hears of a page only what a page may say; anything else would show an error in the notebook, or change
+    what the others see. hears: the traits, all of text, that a page may set."""
+
+    hears: tuple[str, ...] = ()
+
+    def _handle_msg(self, msg) -> None:
+        data = msg["content"].get("data")
+        method = data.get("method") if isinstance(data, dict) else None
+        if method == "request_state":
+            super()._handle_msg(msg)
+        elif method == "update" and isinstance(data.get("state"), dict):
+            self.set_state(data["state"])
+
+    def set_state(self, sync_data) -> None:
+        said = sync_data if isinstance(sync_data, dict) else {}
+        super().set_state({name: said[name] for name in self.hears if isinstance(said.get(name), str)})
+
+
+@contextmanager
+def undisturbed():
+    """Within the block no interrupt is heard: a second press of the button must not cost the picture. Then it is."""
+    came, before = [], signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():  # not Python's; a thread hears none
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came and callable(before):
+        before(*came[-1])
+
+
 @functools.cache
 def widget_class():
     """The anywidget. All state is in traits, so a page loaded again shows it again.
@@ -68,17 +106,13 @@ def widget_class():
     import anywidget
     import traitlets
 
-    class LiveCurve(anywidget.AnyWidget):
+    class LiveCurve(Hearing, anywidget.AnyWidget):
+        hears = "look", "wish"
         _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("curve_panel.js", "loss_curve.js"))
         data = traitlets.Bytes(b"").tag(sync=True)
         before = traitlets.Bytes(b"").tag(sync=True)
         look = traitlets.Unicode("{}").tag(sync=True)
         wish = traitlets.Unicode("").tag(sync=True)
-
-        def set_state(self, sync_data) -> None:
-            """What a page says: of what it may change, and of the right type; all else is not heard."""
-            said = sync_data if isinstance(sync_data, dict) else {}
-            super().set_state({name: said[name] for name in ("look", "wish") if isinstance(said.get(name), str)})
 
         def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
             return "LossCurve (live)"
@@ -103,7 +137,7 @@ def live(curve):
     def wished(change) -> None:
         curve, wish = mine(), change["new"].partition(" ")[0]
         if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
-            getattr(curve.control, wish)()
+            getattr(curve.control, wish, lambda: None)()
             if curve._pump is not None:
                 curve._pump.wake()  # so that the new state is seen, also where no further step comes
 

@@ -25,9 +25,8 @@ def check_options(total, epoch, x, control=None) -> None:
     for name, value in (("total", total), ("epoch", epoch)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < float("inf")):
             raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
-    lacking = [act for act in ACTS if control is not None and not callable(getattr(control, act, None))]
-    if lacking:
-        raise MinflowError("LossCurve: control is what the buttons act on", values={"got": type(control).__name__, "lacks": lacking},
+    if control is not None and not any(callable(getattr(control, act, None)) for act in ACTS):
+        raise MinflowError("LossCurve: control is what the buttons act on", values={"got": type(control).__name__},
                            hint="what flow.start gave, or an object with pause(), resume(), stop() and state")  # fmt: skip
 
 

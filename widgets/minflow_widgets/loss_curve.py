@@ -214,13 +214,19 @@ class LossCurve:
 
     def __exit__(self, kind, error, traceback) -> None:
         self._left = True
-        notes = [] if kind is None else [f"stopped by {kind.__name__}"]
-        if self._source is not None:
-            if kind is None:
+        try:
+            if kind is None and self._source is not None:
                 self._source.wait()
-            self._source.end()  # takes what is left; only then is known what there is to tell
-            notes.append(self._source.note())
-        self.finish("; ".join(filter(None, notes)))
+        except BaseException as error:  # an interrupt, most likely
+            kind = type(error)
+            raise
+        finally:
+            with frontends.undisturbed():
+                notes = [] if kind is None else [f"stopped by {kind.__name__}"]
+                if self._source is not None:
+                    self._source.end()  # takes what is left; only then is known what there is to tell
+                    notes.append(self._source.note())
+                self.finish("; ".join(filter(None, notes)))
 
     def _start(self) -> None:
         self._started = clock()

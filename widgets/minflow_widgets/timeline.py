@@ -81,11 +81,17 @@ class LiveTimeline:
 
     def __exit__(self, kind, error, traceback) -> None:
         """Waits for the steps in flight, so that they are in the picture; after an error it does not."""
-        if kind is None and isinstance(self.job, Run):
-            self.job.over.wait()
-        elif kind is None:
-            self.settle()
-        self.finish("" if kind is None else f"stopped by {kind.__name__}")
+        try:
+            if kind is None and isinstance(self.job, Run):
+                self.job.over.wait()
+            elif kind is None:
+                self.settle()
+        except BaseException as interrupt:
+            kind = type(interrupt)
+            raise
+        finally:
+            with frontends.undisturbed():
+                self.finish("" if kind is None else f"stopped by {kind.__name__}")
 
     def finish(self, note: str = "") -> None:
         """Leave the still picture in place of the live one."""
@@ -269,7 +275,7 @@ def widget_class():
     import anywidget
     import traitlets
 
-    class LiveLanes(anywidget.AnyWidget):
+    class LiveLanes(frontends.Hearing, anywidget.AnyWidget):
         _esm = Path(__file__).with_name("timeline.js").read_text(encoding="utf-8")
         data = traitlets.Bytes(b"").tag(sync=True)
 

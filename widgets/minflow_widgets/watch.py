@@ -176,9 +176,11 @@ class Filling:
         return self.curve
 
     def __exit__(self, kind, error, traceback) -> None:
-        if kind is None:
-            self.sources.wait()
-        self.sources.end()
+        try:
+            if kind is None:
+                self.sources.wait()
+        finally:
+            self.sources.end()
 
 
 class Source:

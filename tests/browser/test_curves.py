@@ -274,3 +274,30 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):  
     lost, first, second, left = report["values"]
     assert report["dialogs"] and lost["canvases"] == 0 and first != second
     assert left["images"] == 1 and left["canvases"] == 0 and "stopped" in left["alts"][0]
+
+
+def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):  # noqa: F811
+    """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small numbers too."""
+    cell = """
+import time
+from minflow_widgets import LossCurve
+with LossCurve(x="time") as curve:
+    for epoch in range(4):
+        for step in range(60):
+            curve.add(step, loss=1.2345e-5 / (1 + epoch) + 1e-7 * step)
+            time.sleep(0.03)
+"""
+    write(lab[1], cell)
+    shots = shots_folder(tmp_path, "curve-again")
+    times = "document.querySelectorAll('.jp-OutputArea button[aria-pressed]')[1]"
+    value = "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"
+    report = act(lab, shots, [
+        ["run"], ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s/.test({STATUS})"], ["see", "canvas"],
+        ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"], ["shot", "live"],
+        ["focus", ".jp-OutputArea canvas"], ["press", "End"], ["wait", 150], ["eval", value],
+        ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+    pressed, said, left = report["values"]
+    assert pressed == [False, "true"]
+    seconds = float(said.removeprefix("at ").partition(" s:")[0])
+    assert seconds > 2.0 and "e-0" in said, said  # epochs of 1.8 seconds; no step is after the 60th
+    assert left["images"] == 1 and "e-0" in left["alts"][0]

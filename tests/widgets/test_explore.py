@@ -101,9 +101,66 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
     assert passed["pass"].startswith("as written") and "of memory" in passed["pass"]
     widget.ask = "{not json"
     widget.ask = "[1]"
-    ask(widget, "keep")
+    explorer.end()
     assert set(notebook.updates[0]) == {"text/html", "image/svg+xml", "text/plain"} and explorer.shown == []
     ask(widget, "first")  # a page that still asks gets no answer, and nothing breaks
+
+
+def test_a_click_shows_what_was_clicked_and_stepping_goes_on_from_where_it_was(graph, notebook):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    widget = explorer.shown[0][0]
+    rows = [row[0] for row in json.loads(widget.picture)["rows"]]
+    _, told = ask(widget, "step", to=4)
+    assert told["at"] == told["last"] == 4
+    for what, id in (("toggle", rows[2]), ("select", rows[0])):
+        _, shown = ask(widget, what, id=id)
+        assert shown["at"] == -1 and shown["last"] == 4 and shown["row"] == id and shown["title"] != told["title"]
+
+
+def picture_in(bundle):
+    return re.search(r"data:image/svg[^\"]*", bundle["text/html"])[0]
+
+
+def test_keeping_a_picture_leaves_the_live_one_live(graph, notebook):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    ((widget, _),), (first,) = explorer.shown, notebook.shown
+    ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
+    _, told = ask(widget, "keep")
+    (kept,) = notebook.updates
+    assert "Kept" in told["said"] and kept["text/plain"] == explorer.text != first["text/plain"]
+    assert kept["text/html"].startswith("<minflow-live ") and f'data-name="{widget.name}"' in kept["text/html"]
+    assert picture_in(kept) != picture_in(first) and widget.comm is not None and explorer in module.SHOWN
+    opened = len(json.loads(widget.picture)["rows"])
+    closed, told = ask(widget, "first")
+    assert len(closed["rows"]) < opened and told["said"] == "", "it goes on"
+    explorer.keep()
+    assert picture_in(notebook.updates[1]) == picture_in(first), "as it is now"
+    explorer.end()
+    assert widget.comm is None and explorer not in module.SHOWN and "minflow-live" not in notebook.updates[2]["text/html"]
+
+
+def test_keeping_a_picture_below_a_widget(graph, notebook, monkeypatch):
+    monkeypatch.setenv("VSCODE_PID", "1")
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    widget, still = notebook.shown
+    ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
+    ask(widget, "keep")
+    (kept,) = notebook.updates
+    assert "<details>" in kept["text/html"] and "minflow-live" not in kept["text/html"] and kept["text/plain"] == explorer.text
+    assert picture_in(kept) != picture_in(still) and widget.comm is not None
+
+
+@pytest.mark.parametrize("page", ["JupyterLab", "VS Code"])
+def test_a_picture_that_cannot_be_made_leaves_the_text(graph, notebook, monkeypatch, page):
+    if page == "VS Code":
+        monkeypatch.setenv("VSCODE_PID", "1")
+    monkeypatch.setattr(module, "picture_card", lambda *args: 1 / 0)
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    assert "(no picture: ZeroDivisionError" in notebook.shown[-1]["text/plain"] and len(explorer.shown) == 1
 
 
 def test_two_displays_of_one_explorer_stay_equal(graph, notebook):
@@ -268,7 +325,15 @@ def test_old_explorers_let_their_graphs_go(notebook, monkeypatch):
     assert "minflow-live" in notebook.shown[-1]["text/html"] and len(module.SHOWN) == 8
 
 
-DEEP = "[" * 100_000, '{"do":' * 100_000
+DEEP = "[" * 100_000, '{"do":' * 100_000, '{"do": "first", "n":' + "[" * 900 + "]" * 900 + "}"
+VALUES = [], {}, None, True, "1", -1, 10**400, 1e308, float("nan"), "\ud800", "x" * 100_000
+DO = "toggle", "select", "go", "stage", "step", "search"
+ODD = [
+    *[json.dumps({"do": do, key: value}) for do in DO for key in ("id", "to", "text", "n") for value in VALUES],
+    *[json.dumps({"do": do}) for do in ("", "item", "act", "__class__", "picture", "keep\0", 5, ["first"])],
+    json.dumps({"do": "select", "id": 1, "column": "x"}), json.dumps({"do": "select", "id": 1, "column": -(10**30), "stage": [1]}),
+    json.dumps({"do": "select", "id": 2.7, "column": 1e400}), "", "1", "[]", '"\\ud800"',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("new", [*DEEP, "null", '"do"', "{", '{"do": {"a": []}}', "1e999"], ids=lambda text: text[:9])
@@ -278,6 +343,24 @@ def test_nothing_that_a_page_sends_raises(graph, notebook, new):
     before = explorer.text
     explorer.asked({"new": new})
     assert explorer.text == before
+
+
+def test_odd_asks_are_answered_or_ignored(graph, notebook):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    widget = explorer.shown[0][0]
+    for new in ODD:
+        explorer.asked({"new": new})
+        assert json.loads(widget.picture)["rows"] and "rows" in json.loads(widget.detail)
+        assert len(widget.picture) < 60_000 and len(widget.detail) < 60_000
+    widget.picture.encode()
+
+
+def test_an_ask_that_fails_inside_does_not_raise(graph, notebook, monkeypatch):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    monkeypatch.setattr(explorer.exploration, "act", lambda ask: 1 / 0)
+    explorer.asked({"new": '{"do": "first"}'})
 
 
 def test_light_and_dark_colours_can_be_read():

@@ -3,7 +3,7 @@
 // Colours are variables of explorer.css, which has them for light and dark pages.
 const FILL = ['var(--f)', 'var(--b)', 'var(--u)'], STROKE = ['var(--fs)', 'var(--bs)', 'var(--us)'], INK = 'var(--ink)';
 const LINE = { f: ['var(--fs)', ''], b: ['var(--bs)', '6 3'], u: ['var(--us)', ''], k: ['var(--ks)', '2 3'], bh: ['var(--bs)', ''], kh: ['var(--ks)', ''] };
-const COLUMN = ['forward', 'backward', 'update'];
+const KEPT = new Set();   // names of those that are drawn anew since "keep as picture" was pressed there
 
 function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark, third]) {
   const box = svgNode('g', { 'data-column': column });
@@ -70,7 +70,7 @@ export default placed({
       return node;
     };
     const back = button('◀', 'one instruction back', () => step(-1)), forth = button('▶', 'one instruction on', () => step(1));
-    const keep = button('keep as picture', 'put a still picture here, which a saved notebook keeps', () => ask({ do: 'keep' }));
+    const keep = button('keep as picture', 'put a still picture here, which a saved notebook keeps', () => { KEPT.add(model.get('name')); ask({ do: 'keep' }); });
     const first = button('close all', 'show what was open at first', () => ask({ do: 'first' }));
     bar.append(title, finder, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
@@ -89,7 +89,7 @@ export default placed({
       clearTimeout(timer);
       timer = setTimeout(() => { if (waiting) status.textContent = 'The kernel is busy; it answers when the cell has ended.'; }, 1500);
     };
-    const step = (by) => { if (view.steps) ask({ do: 'step', to: Math.max(0, (detail.at ?? -1) + by) }); };
+    const step = (by) => { if (view.steps) ask({ do: 'step', to: Math.max(0, (detail.last ?? -1) + by) }); };
     const rows = () => [...scroll.querySelectorAll('.row')];
     const current = () => scroll.querySelector('.row[tabindex="0"]') || scroll.querySelector('.row');
     const mark = (id, column, focus, show = focus, at = null) => {
@@ -144,8 +144,8 @@ export default placed({
       detail = JSON.parse(model.get('detail') || '{}');
       const none = !view.steps;
       steps.input.max = Math.max(0, view.steps - 1); steps.input.disabled = back.disabled = forth.disabled = none;
-      steps.input.value = Math.max(0, detail.at);
-      steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : `instruction ${detail.at + 1} of ${view.steps}${view.views && ` (${view.views})`}`;
+      steps.input.value = Math.max(0, detail.last);
+      steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : `instruction ${detail.last + 1} of ${view.steps}${view.views && ` (${view.views})`}`;
       told.replaceChildren(name);
       const heading = name.textContent;
       name.textContent = (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + (detail.title ?? '');
@@ -163,6 +163,7 @@ export default placed({
         root.dataset.ms = (performance.now() - since).toFixed(1);
         waiting = 0; status.textContent = '';
       }
+      if (detail.said) status.textContent = detail.said;
     };
     let queued = false;
     const later = () => { if (!queued) { queued = true; queueMicrotask(() => { queued = false; draw(); }); } };
@@ -209,6 +210,8 @@ export default placed({
     passes.input.addEventListener('input', () => ask({ do: 'stage', to: Number(passes.input.value) }));
     steps.input.addEventListener('input', () => ask({ do: 'step', to: Number(steps.input.value) }));
     draw();
+    if (KEPT.delete(model.get('name'))) keep.focus({ preventScroll: true });
     requestAnimationFrame(() => mark(detail.row, detail.column, false, true));   // what is selected already is in sight
+    return () => { clearTimeout(timer); model.off('change:picture', later); model.off('change:detail', later); };
   },
 });

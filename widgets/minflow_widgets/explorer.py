@@ -6,6 +6,7 @@ What is displayed, and so saved, is a still picture; `place.js` draws the live o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -52,10 +53,43 @@ def widget_class():
     return GraphExplorer
 
 
+class Place:
+    """Where an explorer stands on a page: a live picture, over a still one or with it in the output below.
+
+    handle: of the live picture.  still: of the other, or None.
+    """
+
+    def __init__(self, name: str, handle: Any, still: Any = None):
+        self.name, self.handle, self.still = name, handle, still
+
+    def keep(self, bundle: dict[str, str]) -> None:
+        """Put another still picture there. The live one goes on: a page draws it over the new one as over the first."""
+        if self.still is not None:
+            self.still.update(folded(bundle), raw=True)
+        else:
+            self.handle.update(living(bundle, self.name), raw=True)
+
+    def end(self, bundle: dict[str, str]) -> None:
+        """Put the still picture in the place of the live one."""
+        self.handle.update(bundle, raw=True)
+
+
+def living(bundle: dict[str, str], name: str) -> dict[str, str]:
+    """The picture as the place where the widget of that name is drawn."""
+    inside = bundle.get("text/html", "")
+    return {"text/html": f'<minflow-live {NO_MATH} data-name="{name}">{inside}</minflow-live>', "text/plain": bundle["text/plain"]}
+
+
+def folded(bundle: dict[str, str]) -> dict[str, str]:
+    """The picture for below a widget."""
+    head = '<details><summary style="cursor:pointer">still picture, for when no kernel runs</summary>'
+    return {"text/html": f"{head}{bundle.get('text/html', '')}</details>", "text/plain": bundle["text/plain"]}
+
+
 class Explorer:
     """A graph to look at. In a notebook it is live as long as the kernel is. A saved notebook holds a still picture, as it was
-    when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and ends the live one.
-    Elsewhere it prints as text. `text`, `svg`: the present picture.
+    when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and the live one goes on.
+    `end()` does that and ends the live one. Elsewhere it prints as text. `text`, `svg`: the present picture.
 
     At most MOST are live: the oldest is then kept as it is, and lets go of its graph, which may be the last thing that
     holds it. While the graph lives it can be used again, without what was recorded.
@@ -68,7 +102,7 @@ class Explorer:
         self.refer = weakref.ref(target) if isinstance(target, Graph | Job) else None  # subject_of says what is wrong with others
         self.target: Any = target
         self.exploration: Exploration = Exploration(subject_of(target, args, kwargs or {}))
-        self.shown: list[tuple[Any, Any]] = []  # (widget, display handle), one for each time that it is shown
+        self.shown: list[tuple[Any, Place]] = []  # (widget, its place), one for each time that it is shown
         self.still: dict[str, str] | None = None  # what is left of one that has let go
 
     def __getattr__(self, name: str) -> Any:
@@ -117,45 +151,52 @@ class Explorer:
         return self
 
     def keep(self) -> None:
-        """Put the present picture, still, in the place of the live ones. It survives saving, and the end of the kernel.
+        """Keep the present picture in the notebook, where it survives saving and the end of the kernel; the live one goes on.
 
-        A page that was loaded again since has forgotten where they stand: there the picture of the beginning comes back.
+        A page that was loaded again since has forgotten where it stands: there the picture of the beginning stays.
         """
+        for _, place in list(self.shown):
+            place.keep(self._repr_mimebundle_())
+
+    def end(self) -> None:
+        """Put the present picture, still, in the place of the live ones, and end those."""
         shown, self.shown = self.shown, []
-        for widget, handle in shown:
-            handle.update(self._repr_mimebundle_(), raw=True)
+        for widget, place in shown:
+            place.end(self._repr_mimebundle_())
             close(widget)
         if self in SHOWN:
             SHOWN.remove(self)
 
     def let_go(self) -> None:
         """Keep the present picture, and hold the graph no longer."""
-        self.keep()
+        self.end()
         self.still = self._repr_mimebundle_()
         del self.target, self.exploration
 
     # ---- the live picture ------------------------------------------------------------------------------------------------------
 
-    def send(self, changed: bool, arena: bool = False, answer: str = "") -> None:
-        """Tell the widgets what to draw. answer: to which ask."""
+    def send(self, changed: bool, arena: bool = False, answer: str = "", said: str = "") -> None:
+        """Tell the widgets what to draw. answer: to which ask.  said: a line for the reader."""
         picture = compact(self.exploration.picture(arena)) if changed else ""
-        detail = compact({**self.exploration.detail(), "n": answer})
+        detail = compact({**self.exploration.detail(), "n": answer, "said": said})
         for widget, _ in self.shown:
             with widget.hold_sync():
                 widget.picture, widget.detail = picture or widget.picture, detail
 
     def asked(self, change: Any) -> None:
         """The reader wants something. Nothing that a page sends can raise here."""
-        try:
+        with contextlib.suppress(Exception):
             ask = json.loads(change["new"])
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(ask, dict) or self.still is not None:
-            return
+            if isinstance(ask, dict) and self.still is None:
+                self.answer(ask)
+
+    def answer(self, ask: dict) -> None:
+        number = ask.get("n", "")
+        answer = str(number)[:40] if isinstance(number, int | float | str) else ""
         if ask.get("do") == "keep":
             self.keep()
+            self.send(False, answer=answer, said="Kept: a saved notebook shows this picture.")
             return
-        answer = str(ask.get("n", ""))[:40]
         changed = self.exploration.act(ask)
         self.send(changed, answer=answer)
         if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to know than its picture
@@ -190,13 +231,11 @@ class Explorer:
             SHOWN.append(self)
         while len(SHOWN) > MOST:
             SHOWN[0].let_go()
-        if one_page() and "text/html" in bundle:
-            live = f'<minflow-live {NO_MATH} data-name="{widget.name}">{bundle["text/html"]}</minflow-live>'
-            self.shown.append((widget, display({"text/html": live, "text/plain": bundle["text/plain"]}, raw=True, display_id=True)))
-            return
-        self.shown.append((widget, display(widget, display_id=True)))
-        still = f'<details><summary style="cursor:pointer">still picture, for when no kernel runs</summary>{bundle["text/html"]}</details>'
-        display({"text/html": still, "text/plain": bundle["text/plain"]}, raw=True)
+        if one_page():
+            handle, still = display(living(bundle, widget.name), raw=True, display_id=True), None
+        else:
+            handle, still = display(widget, display_id=True), display(folded(bundle), raw=True, display_id=True)
+        self.shown.append((widget, Place(widget.name, handle, still)))
 
     # ---- what stays ----------------------------------------------------------------------------------------------------------------
 

@@ -12,14 +12,20 @@ if (!customElements.get('minflow-live')) {
 const placed = (view) => ({
   ...view,
   initialize({ model }) {
-    const name = model.get('name'), drawn = new Map();     // place -> its still picture
+    const name = model.get('name'), drawn = new Map();     // place -> [its still picture, what ends the live one]
     let gone = false;
+    const shut = (place) => {
+      const [still, end] = drawn.get(place);
+      drawn.delete(place);
+      end();
+      place.replaceChildren(...still);
+    };
     const draw = (place) => {
       if (drawn.has(place)) return;                        // scrolled out and in again
-      for (const other of [...drawn.keys()]) if (!other.isConnected) { other.replaceChildren(...drawn.get(other)); drawn.delete(other); }
-      drawn.set(place, [...place.childNodes]);
+      for (const other of [...drawn.keys()]) if (!other.isConnected) shut(other);
+      const still = [...place.childNodes];
       place.replaceChildren();
-      view.render({ model, el: place });
+      drawn.set(place, [still, view.render({ model, el: place })]);
     };
     model.widget_manager.get_model(name).then((whole) => {
       if (gone || !whole.comm_live) return;
@@ -29,7 +35,7 @@ const placed = (view) => ({
     return () => {                                         // the model is gone: its still pictures come back
       gone = true;
       if (PLACES.get(name) === draw) PLACES.delete(name);
-      for (const [place, still] of drawn) place.replaceChildren(...still);
+      for (const place of [...drawn.keys()]) shut(place);
     };
   },
 });

@@ -23,6 +23,7 @@ class Exploration:
     """What one explorer shows of a Subject. stage: how many passes were done, `subject.stages` for what runs.
 
     opened: keys of open items.  selected: key of the selected row, and its column.  at: the instruction, or -1.
+    last: the instruction that was shown last, from which stepping goes on.
     """
 
     def __init__(self, subject: Subject):
@@ -32,7 +33,7 @@ class Exploration:
         self.stage = subject.stages
         self.opened = self.tree.opened_first()
         self.selected: tuple[str, int] = ("", 0)
-        self.at = -1
+        self.at = self.last = -1
         self.found: list[Item] = []
         self.query = ""
         self.arranged()
@@ -83,7 +84,7 @@ class Exploration:
             self.opened.discard(item.key)
         else:
             self.opened.add(item.key)
-        self.selected = item.key, 0
+        self.selected, self.at = (item.key, 0), -1
         self.arranged()
         return True
 
@@ -104,7 +105,7 @@ class Exploration:
         steps = self.subject.instructions
         if not steps:
             return False
-        self.at = min(max(int(ask["to"]), 0), len(steps) - 1)
+        self.at = self.last = min(max(int(ask["to"]), 0), len(steps) - 1)
         if self.stage != self.subject.stages:
             return self.do_stage({"to": self.subject.stages})
         return False
@@ -167,12 +168,12 @@ class Exploration:
                 leaf = self.tree.leaf_of[told["node"]] if told["node"] >= 0 else None
                 row = self.layout.rows[self.layout.row_at[leaf.first]].item.id if leaf is not None else -1
                 column = self.tree.record.nodes[told["node"]].column if leaf is not None else 0
-                return {"at": self.at, "row": row, "column": column, **told}
+                return {"at": self.at, "last": self.at, "row": row, "column": column, **told}
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:
-                return {"at": -1, "row": -1, "column": 0, **whole_detail(self.subject, self.tree)}
-            return {"at": -1, "row": row.item.id, "column": column, **detail_of(self.subject, self.tree, row, column)}
+                return {"at": -1, "last": self.last, "row": -1, "column": 0, **whole_detail(self.subject, self.tree)}
+            return {"at": -1, "last": self.last, "row": row.item.id, "column": column, **detail_of(self.subject, self.tree, row, column)}
 
     def svg(self) -> str:
         """The present picture as SVG."""

@@ -229,6 +229,8 @@ def timed(front, monkeypatch, steps, each, **options):
     (range(100, 10100, 100), 0.1, 20000, "step 10,000 of 20,000 · 1000 steps/s · 10 s · 10 s left"),  # told every 100th
     (range(1001, 1101), 0.1, 2000, "step 1100 of 2000 · 10 steps/s · 10 s · 90 s left"),  # goes on from a checkpoint
     (range(1001, 1004), 0.5, 2000, "step 1003 of 2000 · 2 steps/s · 1.5 s · 8 min 18 s left"),
+    (list(range(60)) * 2, 0.02, 180, "step 59 of 180 · 50 steps/s · 2.4 s · 1.2 s left"),  # starts again at each epoch
+    (list(range(60)) * 4, 0.1, 480, "step 59 of 480 · 10 steps/s · 24 s · 24 s left"),
     (range(1, 6), 30.0, 10, "step 5 of 10 · 0.033 steps/s · 2 min 30 s · 2 min 30 s left"),  # slow: not 0 steps/s
 ])  # fmt: skip
 def test_rate_and_time_left_are_those_of_steps_not_of_values(front, monkeypatch, steps, each, total, status):

@@ -276,16 +276,16 @@ class LossCurve:
         longest = self._longest()
         if longest is None:
             return ""
-        n, ((begun, *_), (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
+        n, (_, (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
         spent = (self._ended or clock()) - self._started
         # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run before.
-        each = (step - begun) / (n - 1) if n > 1 and step > begun else 1.0
+        each = longest.stride()
         rate = n * each / max(spent, 1e-9)
         if not self._finished:  # what it is now, where the run is long enough to tell
             first = min(int(longest.seconds.searchsorted(now - RECENT)), n - 1)
             before, _, since = longest.table[:, first].tolist()
             if now - since > RECENT / 2:
-                rate = (step - before if step > before else (n - 1 - first) * each) / (now - since)
+                rate = ((n - 1 - first) * each if longest.returns else step - before) / (now - since)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
         runs = self._runs()
         if len(runs) > 1:  # each at its own speed: one for all would be that of none
@@ -293,7 +293,8 @@ class LossCurve:
         else:
             parts += [per_second(rate), duration(spent)]
         if self.total and not self._finished and rate > 0:
-            parts.append(f"{duration(max(self.total - step, 0) / rate)} left")
+            done = n * each if longest.returns else step
+            parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
         parts += [s.now() for s in self._series.values() if s.name not in lines]
         state = getattr(self.control, "state", "running")
@@ -307,8 +308,7 @@ class LossCurve:
                 longest[s.zero] = s
         found = []
         for s in longest.values():
-            (first, *_), (last, _, took) = s.ends()
-            steps = (last - first) * s.count / (s.count - 1)
+            took, steps = s.ends()[1][2], s.stride() * s.count
             if took > 0 and steps > 0:
                 found.append((clean(s.name.rpartition(" ")[0]), steps / took, took))
         return found

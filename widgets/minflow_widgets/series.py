@@ -36,6 +36,7 @@ class Series:
         self.word = word_of(name)  # series with one word share a panel
         self.count, self.moved = 0, False  # moved: was there a value unlike the first?
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
+        self.walked, self.returns = 0.0, 0  # how far its steps went forward in all; how often they went back, as at a new epoch
         self.bad: tuple[float, float, float] | None = None  # (step, value, seconds) of the first that is NaN or infinite
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
@@ -49,6 +50,10 @@ class Series:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
         table = self.table
         table[0, at], table[1, at], table[2, at] = step, value, seconds
+        if at and (ahead := step - table.item(0, at - 1)) >= 0:
+            self.walked += ahead
+        elif at:
+            self.returns += 1
         self.count = at + 1
         self.moved = self.moved or bool(value != table[1, 0])
         if value - value != 0.0:  # NaN or infinite
@@ -67,6 +72,9 @@ class Series:
             self.table = np.concatenate([self.table, np.empty_like(self.table)], axis=1)
         self.table[:, start:end] = steps, values, times
         self.table[2, start:end] -= self.zero
+        ahead = np.diff(self.table[0, max(start - 1, 0) : end])
+        self.walked += float(ahead[ahead >= 0].sum())
+        self.returns += int((ahead < 0).sum())
         self.count = end
         if not math.isfinite(sum(values)):
             good = [math.isfinite(value) for value in values]
@@ -106,6 +114,11 @@ class Series:
         ends = self.table[::2, [0, self.count - 1]]
         at = other.steps.searchsorted(ends[0])
         return bool(at.max() < other.count and (other.table[::2, at] == ends).all())
+
+    def stride(self) -> float:
+        """By how much the step grows from one value to the next, where it grows."""
+        forward = self.count - 1 - self.returns
+        return self.walked / forward if forward > 0 and self.walked > 0 else 1.0
 
     def across(self, x: str) -> np.ndarray:
         """Where its values stand on the x axis: "step" or "time"."""
@@ -152,6 +165,8 @@ class Series:
         Spread evenly, and on both sides of the longest waits, such as a pause.
         """
         n, seconds = self.count, self.seconds
+        if self.returns:
+            return []
         at = {k * (n - 1) // (limit - 1) for k in range(limit)} if n > limit else set(range(n))
         if n > limit:
             first = max(self.waited - 1, 0)

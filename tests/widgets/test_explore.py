@@ -74,6 +74,12 @@ def test_before_a_call_it_says_so(graph):
     assert "explore(graph, x, y)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
     with pytest.raises(GraphError, match="no graph and no job, but of type float"):
         explore(3.0)
+    with pytest.raises(GraphError, match="but the class Train, and one is made of it first"):
+        explore(Train)
+    x, y = graph.given
+    assert explore(graph, x=x, y=y).exploration.subject.instructions, "build calls its input x, as explore does"
+    with pytest.raises(GraphError, match="a name is a text, not of type Linear"):
+        explore(graph, x, y).open(graph.model[0])
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
 
 

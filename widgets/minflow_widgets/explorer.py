@@ -129,6 +129,8 @@ class Explorer:
 
     def open(self, name: str) -> Explorer:
         """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if there is none."""
+        if not isinstance(name, str):
+            fail(GraphError, f"explorer.open: a name is a text, not of type {type(name).__name__}", 'explorer.open("model.fc1")', name=name)
         found = self.exploration.tree.search(name)
         exact = [item for item in found if name in (item.path, item.name)] or found
         if not exact:
@@ -258,7 +260,7 @@ def compact(data: dict) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
 
 
-def explore(x: Any, *args: Any, **kwargs: Any) -> Explorer:
+def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
     """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`.
 
     With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
@@ -274,4 +276,5 @@ def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject
     if isinstance(x, Job):
         return job_subject(x, args, kwargs, step)
     hint = "explore(graph) of an nn.Graph, explore(job) of a job function; show(x) draws a tensor's tape or a module"
-    raise GraphError(f"explore: this is no graph and no job, but of type {type(x).__name__}", where=here(), hint=hint)
+    what = f"but the class {x.__name__}, and one is made of it first" if isinstance(x, type) else f"but of type {type(x).__name__}"
+    raise GraphError(f"explore: this is no graph and no job, {what}", where=here(), hint=hint)

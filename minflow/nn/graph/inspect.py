@@ -96,7 +96,7 @@ class Looking:
             mistakes.not_kept(self, name)
         return tuple([last.kept(key) for key in several])
 
-    def compare(self: Any, reference: Any, *args: Any, rtol: float | None = None, atol: float | None = None,
+    def compare(self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None,
                 **kwargs: Any) -> Parting:  # fmt: skip
         """Where this graph parts from `reference` (another graph, a module or a function) on these inputs.
 

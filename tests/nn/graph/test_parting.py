@@ -342,6 +342,14 @@ def test_numbers_of_numpy_and_python_are_outputs():
     assert Gives(lambda x: x.sum() > 1e9).compare(lambda x: False, X).equal
 
 
+def test_inputs_of_build_may_have_any_name():
+    class Named(nn.Graph):
+        def build(self, reference):
+            return reference * 2
+
+    assert Named().compare(lambda reference: reference * 2, reference=X).equal
+
+
 def test_outputs_of_a_dict_go_by_their_names():
     graph = Gives(lambda x: {"a": x + 1, "b": [x * 2]})
     assert graph.compare(lambda x: {"b": [x.numpy() * 2], "a": x.numpy() + 1}, X).equal

@@ -70,3 +70,11 @@ def test_marks_of_numbers_that_are_hardly_apart_end():
 
 def test_the_nearest_point_also_where_steps_start_again():
     assert in_node("given[1].map((x) => nearest(given[0], x))", [[0, 1, 2, 0.2, 1.2, 2.2], [1.15, 0.05, 9]]) == [4, 0, 5]
+
+
+def test_numbers_beyond_float32_are_no_gap():
+    loss = Series("loss")
+    for step, value in enumerate([1.0, 1e300, float("nan"), -1e300]):
+        loss.add(step, value)
+    (shown,) = decoded([loss])
+    assert shown["y"] == [1.0, pytest.approx(3.4e38), None, pytest.approx(-3.4e38)]

@@ -12,6 +12,7 @@ from ipywidgets.widgets import widget as ipywidgets
 
 from minflow import nn
 from minflow.core import events
+from minflow.core.errors import JobError
 from minflow_widgets import LossCurve, frontends, watch, watch_timeline
 
 
@@ -130,3 +131,11 @@ def test_an_interrupt_while_the_last_steps_are_waited_for(page, made, monkeypatc
     if made != "into":
         assert type(page[0].what) is dict and "KeyboardInterrupt" in live.text()
     curve.finish()
+
+
+def test_a_timeline_that_is_entered_again_is_refused(page):
+    live = watch_timeline()
+    with live:
+        pass
+    with pytest.raises(JobError, match="This timeline has ended"), live:
+        pass

@@ -17,6 +17,7 @@ from minflow.views.text import clean
 
 POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send
+LARGEST = 3.4e38  # that a float32 holds: a line to beyond ends there, rather than in a gap
 SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw one
 SPAN = 5  # how many of the MEANS windows one smoothed value covers
 
@@ -337,5 +338,5 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)
     with np.errstate(over="ignore"):
-        body = np.concatenate([np.empty(0), *arrays]).astype("<f4")
+        body = np.concatenate([np.empty(0), *arrays]).clip(-LARGEST, LARGEST).astype("<f4")
     return len(text).to_bytes(4, "little") + text + body.tobytes()

@@ -75,6 +75,9 @@ class LiveTimeline:
 
     def __enter__(self) -> LiveTimeline:
         if not isinstance(self.job, Run):
+            if self.finished:
+                raise JobError("This timeline has ended", values={"timeline": self.line()[:60]},
+                               hint="a new one for each block: with watch_timeline() as live")  # fmt: skip
             self.begun = time.perf_counter()
         self.start()
         return self

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from .card import cut
 from .html import FAINT, NO_MATH, ROW
 from .text import clean
 
 Line = tuple[int, str]
 MOST = 3000  # lines of the tree; the plain text has all
+LONG = 2000  # characters of a line of it
 OPEN = 45  # lines, up to which modules are open at first
 KIND = re.compile(r"^\((MODULE|OPERATOR|PARAMETER|BUFFER|INPUT|OUTPUT|CONFIG): ?([^:(]+)(.*)\)$", re.S)
 GRAPH = re.compile(r"^\(GRAPH:[^)]*\)(?:'s)? ?")
@@ -48,7 +50,7 @@ def plain_text(lines: Sequence[Line]) -> str:
 
 def debug_html(title: str, lines: Sequence[Line]) -> str:
     """The tree. title: whose it is, and how far it is."""
-    shown = [(indent, text.strip("\n")) for indent, text in lines[:MOST]]
+    shown = [(indent, cut(text.strip("\n"), LONG)) for indent, text in lines[:MOST]]
     shown = [(indent, text) for indent, text in shown if text and " end building " not in text]
     parts: list[str] = []
     stack: list[tuple[Branch, int] | str] = [(branch, 0) for branch in reversed(tree_of(shown))]

@@ -128,6 +128,11 @@ def test_debug_tree_of_many_lines_is_cut_and_deep_ones_need_no_recursion():
     assert deep.count("<details") == deep.count("</details>") == 1999
 
 
+def test_debug_tree_cuts_a_huge_line_in_its_middle():
+    html = debug_html("G", [(0, "(GRAPH:G_0:G) start"), (1, f"(MODULE:big:Big({'<i>y</i>' * 100_000}))"), (2, "(MODULE:big.last:X())")])
+    assert len(html) < 10_000 and "<b>big</b>:Big(" in html and " ... " in html and "<b>big.last</b>" in html
+
+
 class Handle:
     def __init__(self, log, clock):
         self.log, self.clock = log, clock

@@ -93,11 +93,17 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
     compiled = graph.compiled_for(args, kwargs)
     ir = compiled.parts[0].stages[0].graph
     generators = {*compiled.build.trace.draws, default_generator}
-    ours, outputs = with_generators(generators, lambda: run_graph(graph, args, kwargs))
+    ours, outputs, written = with_generators(generators, lambda: run_graph(graph, args, kwargs))
+    agree = True
     if hasattr(reference, "compiled_for"):
         other = reference.compiled_for(args, kwargs)
+        if other.steps != compiled.steps:
+            fail(GraphError, f"{graph.name}.compare: {graph.name} takes a batch in {compiled.steps} parts and {reference.name} in {other.steps}",
+                 "config.set_gradient_accumulation_steps with the same number in both")  # fmt: skip
         generators |= set(other.build.trace.draws)
-        theirs, others = with_generators(generators, lambda: run_graph(reference, args, kwargs))
+        theirs, others, rewritten = with_generators(generators, lambda: run_graph(reference, args, kwargs))
+        names = [name for name in written if name in rewritten]
+        agree = alike([written[name] for name in names], [rewritten[name] for name in names], tolerance)[0]
         called, kept = reference.name, set(ir.nodes)
     else:
         if compiled.steps > 1:
@@ -105,7 +111,7 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
         theirs, others = with_generators(generators, lambda: run_eager(reference, args, kwargs, graph.name))
         called = type(reference).__name__ if isinstance(reference, Module) else str(getattr(reference, "__name__", "the reference"))[:NAME]
         kept = behind(ir.outputs[: len(outputs)])  # eager has its own way to count and to keep running statistics
-    return parted(graph.name, called, ir, kept, ours, theirs, *in_order(outputs, others), tolerance)
+    return parted(graph.name, called, ir, kept, ours, theirs, *in_order(outputs, others), agree, tolerance)
 
 
 def behind(outputs: list[Value]) -> set[Node]:
@@ -134,8 +140,11 @@ def in_order(ours: Given, theirs: Given) -> tuple[list[np.ndarray], list[np.ndar
     return [x for _, x in ours], [x for _, x in theirs]
 
 
-def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given]:
-    """Every operation of the trace, in order; of a batch in parts the first. No state is written."""
+def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given, dict[str, np.ndarray]]:
+    """Every operation of the trace, in order; of a batch in parts the first. No state is written.
+
+    Also what build gives, and what would be written: name of a state -> its new numbers.
+    """
     compiled = graph.compiled_for(args, kwargs)
     part = compiled.parts[0]
     ir: IR = part.stages[0].graph
@@ -154,7 +163,8 @@ def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given]
             name = part.by_number.get(node.number, str(node.op))
             steps.append(Step(node.op.name, name, where_text(node.where), inputs, found, reads))
     outputs = [env[v] for v in ir.outputs[: len(compiled.build.outputs)]]
-    return steps, [(path, x) for path, x in leaves(unflatten(compiled.build.out_tree, outputs)) if isinstance(x, np.ndarray)]
+    given = [(path, x) for path, x in leaves(unflatten(compiled.build.out_tree, outputs)) if isinstance(x, np.ndarray)]
+    return steps, given, {state.name: env[v] for state, v in ir.updates.items() if state.name}
 
 
 def run_eager(reference: Any, args: tuple, kwargs: dict, name: str) -> tuple[list[Step], Given]:
@@ -279,7 +289,8 @@ def probes(x: np.ndarray) -> np.ndarray:
 
 
 def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], theirs: list[Step], outputs: list, others: list,
-           tolerance: Tolerance) -> Parting:  # fmt: skip
+           agree: bool, tolerance: Tolerance) -> Parting:  # fmt: skip
+    """The record. agree: whether both write the same into states of one name."""
     nodes = [node for node in ir.nodes if node in kept]
     ours = [step for step, node in zip(ours, ir.nodes) if node in kept]
     pairs = paired(ours, theirs)
@@ -295,7 +306,8 @@ def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], th
         state = "only" if j is None else "equal" if equal else "differs"
         rows.append(PartingRow(step.name, spec_text(step), step.where, state, theirs[j].name if j is not None else "", gap))
     same, output = alike(outputs, others, tolerance)
-    inside = len(kept) == len(ir.nodes) and any(row.state == "differs" for row in rows)  # a gradient, with equal outputs
+    wrong = not agree or any(row.state == "differs" for row in rows)
+    inside = len(kept) == len(ir.nodes) and wrong  # a gradient or an update, with equal outputs
     at = None if (same and not inside) or not theirs else first_of(rows, ours)
     used = set(pairs.values())
     extra = tuple([at_place(s, called) for j, s in enumerate(theirs) if j not in used])

@@ -304,6 +304,37 @@ class Scale(nn.Graph):
         return x * self.by
 
 
+class Step(nn.Graph):
+    def __init__(self, model, optimizer, parts=1):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+        if parts > 1:
+            self.config.set_gradient_accumulation_steps(parts)
+
+    def build(self, x):
+        loss = self.model(x).mean()
+        loss.backward()
+        return loss
+
+
+def test_optimizers_of_another_kind_part(reference):
+    sgd, adam = flow.optim.SGD(reference.parameters(), lr=0.1), flow.optim.Adam(reference.parameters(), lr=0.1)
+    told = Step(reference, sgd).compare(Step(reference, adam), X)
+    assert told.output == 0.0 and not told.equal and told.first.name == "model.fc1.weight_optimizer" and told.first.state == "only"
+    assert Step(reference, sgd).compare(Step(reference, sgd), X).equal
+
+
+def test_batches_in_other_parts_are_not_compared(reference):
+    def step(parts):
+        return Step(reference, flow.optim.SGD(reference.parameters(), lr=0.1), parts)
+
+    x = flow.ones(6, 8)
+    with pytest.raises(GraphError, match="takes a batch in 2 parts and Step_[0-9]+ in 1"):
+        step(2).compare(step(1), x)
+    assert step(2).compare(step(2), x).equal
+
+
 def test_one_number_is_compared_as_one_number():
     graph, x = Scale(2.0), flow.tensor(3.0)
     told = graph.compare(lambda x: x * 3.0, x)

@@ -98,7 +98,8 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
     if hasattr(reference, "compiled_for"):
         other = reference.compiled_for(args, kwargs)
         if other.steps != compiled.steps:
-            fail(GraphError, f"{graph.name}.compare: {graph.name} takes a batch in {compiled.steps} parts and {reference.name} in {other.steps}",
+            counts = f"takes a batch in {compiled.steps} parts and {reference.name} in {other.steps}"
+            fail(GraphError, f"{graph.name}.compare: {graph.name} {counts}",
                  "config.set_gradient_accumulation_steps with the same number in both")  # fmt: skip
         generators |= set(other.build.trace.draws)
         theirs, others, rewritten = with_generators(generators, lambda: run_graph(reference, args, kwargs))

@@ -60,7 +60,8 @@ def subscribe(kind: type, listener: Callable):
         yield
     finally:
         with LOCK:
-            left = list(LISTENERS.pop(kind))
+            left = list(LISTENERS[kind])
             left.remove(listener)
-            if left:
-                LISTENERS[kind] = tuple(left)
+            LISTENERS[kind] = tuple(left)  # at once: others emit without the lock, and who stays must hear all
+            if not left:
+                del LISTENERS[kind]

@@ -1,6 +1,8 @@
 """The tape: backward, higher derivatives, hooks, modes, functions of one's own, and memory."""
 
 import gc
+import sys
+import threading
 import weakref
 
 import numpy as np
@@ -255,6 +257,29 @@ def test_gradcheck():
         flow.autograd.gradcheck(Bad.apply, x)
     with pytest.raises(GradError, match="float32, too coarse"):
         flow.autograd.gradcheck(lambda x: x, param(1))
+
+
+def test_who_listens_hears_all_while_others_come_and_go():
+    heard, stop = [], threading.Event()
+
+    def come_and_go():
+        while not stop.is_set():
+            with events.subscribe(events.BackwardDone, lambda record: None):
+                pass
+
+    others, before = threading.Thread(target=come_and_go), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with events.subscribe(events.BackwardDone, heard.append):
+            others.start()
+            for i in range(20_000):
+                if events.BackwardDone in events.LISTENERS:
+                    events.emit(events.BackwardDone(i, None))
+            stop.set()
+            others.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(heard) == 20_000 and events.BackwardDone not in events.LISTENERS
 
 
 def test_listeners_hear_of_backward():

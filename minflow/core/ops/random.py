@@ -164,9 +164,7 @@ def _(xp, p, counter, offset, out=None):
     if not ((p >= 0) & (p <= 1)).all():  # NaN neither
         fail(OutOfRangeError, f"bernoulli: p goes from {p.min():g} to {p.max():g}, a probability lies in [0, 1]", "p.sigmoid()")
     hit = words(xp, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
-    out = xp.empty(p.shape, p.dtype) if out is None else out
-    xp.copyto(out, hit)
-    return out
+    return hit.astype(p.dtype) if out is None else filled(xp, hit, p.shape, None, out)
 
 
 def dropped(x: Spec, counter, p: float, offset):

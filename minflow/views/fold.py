@@ -24,24 +24,43 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     total = len(record.nodes)
     if total <= limit:
         return record
-    deepest = max(len(levels(n.scope)) if n.scope else 0 for n in record.nodes)
-    if isinstance(record, GraphRecord):
+    graph = isinstance(record, GraphRecord)
+    if graph:
         record = arranged(record)
-        depths = [(depth, inner) for depth in range(deepest, 0, -1) for inner in range(depth, 0, -1)]
-    else:
-        depths = [(depth, depth) for depth in range(deepest, 0, -1)]
-    for depth, inner in depths:  # what the program says is opened as deep as fits, even where backward has to stay closed
-        keys = {n.id: (n.mark, n.phase, *scope_at(n, inner if n.phase else depth)) for n in record.nodes}
-        nodes = gathered(record.nodes, keys) if isinstance(record, GraphRecord) else record.nodes
+    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}  # inputs stay themselves
+    for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
+        at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
+        keys = {n.id: (n.mark, n.phase, *at[n.id]) for n in record.nodes}
+        nodes = gathered(record.nodes, keys) if graph else record.nodes
         runs = runs_by([keys[n.id] for n in nodes])
         if 3 <= len(runs) <= limit:
-            shown = [scope_at(nodes[run[0]], inner if nodes[run[0]].phase else depth) for run in runs]
+            shown = [at[nodes[run[0]].id] for run in runs]
             alone = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
             nodes = tuple(unframed(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
             return joined(replace(record, nodes=nodes), runs, "by module")
     keep = max(limit - 1, 1)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
     return joined(record, runs, "all but the last ones")
+
+
+def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ...]], limit: int, graph: bool):
+    """(depth for what the program says, depth for backward and the optimizer), in the order of preference: the program is
+    opened as deep as fits, even where backward has to stay closed.
+
+    There are at least as many boxes as modules, so that depths with too many modules are left out: with 100 modules inside
+    each other thousands of pairs.
+    """
+    deepest = max(len(scopes[n.id]) if n.scope else 0 for n in nodes)
+    depths = range(deepest, 0, -1)
+
+    def modules(depth: int, phased: bool) -> int:
+        return len({(n.mark, n.phase, *scopes[n.id][:depth]) for n in nodes if bool(n.phase) is phased})
+
+    said, made = ({depth: modules(depth, phased) for depth in depths} for phased in (False, True))
+    for depth in depths:
+        for inner in range(depth, 0, -1) if graph else (depth,):
+            if said[depth] + made[inner] <= limit:
+                yield depth, inner
 
 
 def arranged(record: GraphRecord) -> GraphRecord:
@@ -101,11 +120,6 @@ def gathered(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) ->
 def levels(scope: str) -> list[str]:
     """The modules of a scope, outermost first, and the function in the last: "model", ".fc1", "/gelu"."""
     return re.split(r"(?<=.)(?=[./])", scope)
-
-
-def scope_at(node: NodeRecord, depth: int) -> tuple[str, ...]:
-    """The module to fold a node into; the boxes of a graph's inputs stay themselves."""
-    return (node.id,) if node.kind == "input" else tuple(levels(node.scope)[:depth])
 
 
 def unframed(node: NodeRecord, depth: int) -> NodeRecord:

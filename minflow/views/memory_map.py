@@ -7,8 +7,6 @@ Phases differ by colour and by hatching, and the large values say their names. K
 from __future__ import annotations
 
 import math
-from bisect import insort
-from functools import lru_cache
 from html import escape
 
 from .graph_records import Block, MemoryMap
@@ -29,25 +27,26 @@ GRID = 8  # pixels from one line of a hatching to the next
 LETTER = 6.3  # pixels, about, of one letter
 
 
-@lru_cache(maxsize=1)  # asked for by the picture and by the words beside it
 def peak(record: MemoryMap) -> tuple[int, int]:
     """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the one
     it was made of takes no more room than that."""
+    change: dict[int, int] = {}
     starts: dict[int, list[Block]] = {}
     for block in record.blocks:
+        change[block.first] = change.get(block.first, 0) + block.nbytes
+        change[block.last + 1] = change.get(block.last + 1, 0) - block.nbytes
         starts.setdefault(block.first, []).append(block)
-    live: list[Block] = []
-    found = (0, 0)
-    for step in range(record.steps + 1):
-        live = [block for block in live if block.last >= step]
-        for block in starts.get(step, ()):
-            insort(live, block, key=lambda b: b.offset)
-        taken, top = 0, 0
-        for block in live:
-            end = block.offset + block.nbytes
-            taken += max(0, end - max(top, block.offset))
-            top = max(top, end)
-        found = (step, taken) if taken > found[1] else found
+    twice: dict[int, int] = {}  # in the step of the write both are live, in one place
+    for block in record.blocks:
+        for x in starts.get(block.last, ()):
+            shared = min(x.offset + x.nbytes, block.offset + block.nbytes) - max(x.offset, block.offset)
+            if block.first < x.first and shared > 0:
+                twice[block.last] = twice.get(block.last, 0) + shared
+    taken, found = 0, (0, 0)
+    for step in sorted(change):
+        taken += change[step]
+        real = taken - twice.get(step, 0)
+        found = (step, real) if real > found[1] else found
     return found
 
 

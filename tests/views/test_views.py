@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import time
 import shutil
 import threading
 
@@ -101,6 +102,34 @@ def test_summary_changes_nothing_and_shows_the_failing_layer():
     assert not any(m._hooks and (m._hooks.before or m._hooks.after) for m in model.modules() if m._hooks)
     with pytest.raises(DTypeError, match="type"):
         flow.summary(nn.Linear, (2, 3))
+
+
+def test_a_graph_of_deep_modules_is_folded_at_once():
+    class Nest(nn.Module):
+        def __init__(self, depth):
+            super().__init__()
+            self.fc, self.inner = nn.Linear(2, 2), Nest(depth - 1) if depth else nn.Identity()
+
+        def forward(self, x):
+            return self.inner(self.fc(x))
+
+    class Train(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+        def build(self, x):
+            loss = self.model(x).mean()
+            loss.backward()
+            return loss
+
+    graph = Train(Nest(60))
+    graph(flow.ones(1, 2))
+    start = time.perf_counter()
+    view = picture(graph)
+    assert "nodes are shown as" in view.text and view.svg.count("<g ") > 10
+    assert time.perf_counter() - start < 3  # a tenth of it, on an idle machine
 
 
 def test_a_tape_of_20_000_nodes_is_folded_without_recursion():

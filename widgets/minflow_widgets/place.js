@@ -28,14 +28,19 @@ const placed = (view) => ({
       drawn.set(place, [still, view.render({ model, el: place })]);
     };
     model.widget_manager.get_model(name).then((whole) => {
-      if (gone || !whole.comm_live) return;
-      PLACES.set(name, draw);
-      for (const place of document.querySelectorAll('minflow-live')) if (place.dataset.name === name) draw(place);
+      const all = () => {                                  // as often as the kernel comes or goes, as in a restart
+        if (gone) return;
+        if (!whole.comm_live) { leave(); return; }
+        PLACES.set(name, draw);
+        for (const place of document.querySelectorAll('minflow-live')) if (place.dataset.name === name) draw(place);
+      };
+      whole.on('comm_live_update', all);
+      all();
     });
-    return () => {                                         // the model is gone: its still pictures come back
-      gone = true;
+    const leave = () => {                                  // nobody answers any more: the still pictures come back
       if (PLACES.get(name) === draw) PLACES.delete(name);
       for (const place of [...drawn.keys()]) shut(place);
     };
+    return () => { gone = true; leave(); };
   },
 });

@@ -194,7 +194,8 @@ def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):  # noqa: 
     report = act(lab, shots_folder(tmp_path, "explorer-again"), [
         *SHOWN, ["eval", titles], ["eval", said], ["click", box("conv1")], ["until", f"{ROWS} > 35"],
         ["run"], ["idle"], ["until", f"{titles} == 2"], ["wait", 500], ["eval", said], ["eval", still], ["save"],
-        ["restart"], ["until", f"{still} == 2 && {titles} == 0"], ["reload"], ["until", f"{PICTURES} == 2"], ["wait", 1500], ["eval", titles], ["eval", LOST], ["shot", "restarted"],
+        ["restart"], ["until", f"{still} == 2 && {titles} == 0"], ["reload"],
+        ["until", f"{PICTURES} == 2"], ["wait", 1500], ["eval", titles], ["eval", LOST], ["shot", "restarted"],
         ["run"], ["until", f"{titles} == 2"], ["idle"], ["eval", still],
     ])  # fmt: skip
     assert report["values"] == [2, "true,false", "true,false", 0, 0, False, 0] and report["errors"] == []

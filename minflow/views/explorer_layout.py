@@ -14,7 +14,7 @@ import numpy as np
 
 from .explorer import Item, StepRecord, StepTree, begins, idle
 from .layout import text_width
-from .text import clean
+from .text import clean, shape_of
 
 HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13  # heights: a box of two lines, of one, of an open module's line; between rows; a third line
 FORWARD, BACKWARD, UPDATE = 290, 205, 190  # widths of the columns
@@ -46,13 +46,6 @@ class Row:
     ahead: str = ""  # the row whose backward runs after that of this one, though forward has them the other way round
     y: float = 0.0
     height: float = HIGH
-
-
-def shape_of(spec: str) -> str:
-    """ "8x6x28x28", and the dtype before it where it is not float32."""
-    dtype, _, rest = spec.partition("[")
-    shape = "×".join(re.findall(r"\d+", rest.partition("]")[0])) or "one number"
-    return shape if dtype == "float32" else f"{dtype} {shape}"
 
 
 def fitted(text: str, width: float, scale: float = 1.0) -> str:

@@ -14,14 +14,15 @@ from .graph_records import GraphTree, Lanes, MemoryMap, Stages, Timeline
 from .graph_text import memory_text, ms, nbytes_text, shares, times, views_note
 from .html import CARD, NO_MATH, picture_card
 from .memory_map import headline, memory_svg
-from .text import clean
+from .text import clean, shape_of
 
 INK, SOFT, RED = "#24292f", "#57606a", "#b42318"
 CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;border:0"
-NUMBER = CELL.replace("left", "right") + ";white-space:nowrap"
+WHOLE = ";white-space:nowrap"
+NUMBER = CELL.replace("left", "right") + WHOLE
 COLORS = {"forward": "#1f5fa8", "backward": "#a8420a", "recompute": "#5b3fa0", "optimizer": "#1d7a46"}
 PLAIN = "#4b5563"
-BAR = 200  # pixels of the longest bar
+BAR = 120  # pixels of the longest bar
 LOUD = ("never ran", "no gradient")  # badges that tell of a mistake, most often
 
 
@@ -46,14 +47,14 @@ def faint(text: str) -> str:
     return f'<span style="color:{SOFT}">{told(text)}</span>'
 
 
-def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "") -> str:
-    """rows: of HTML; columns of `right` are numbers.  look: of all cells."""
-    looks = [NUMBER if i in right else CELL for i in range(len(head))]
+def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1) -> str:
+    """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not broken."""
+    looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
     first = "".join(td(told(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
     lines = "".join(f'<tr style="background:#ffffff">{cells}</tr>' for cells in (first, *body))
-    whole = f"border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK};font-size:12.5px{look}"
-    return f'<table style="{whole}">{lines}</table>'
+    common = f"border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK};font-size:12.5px{look}"
+    return f'<table style="{common}">{lines}</table>'
 
 
 def bar(share: float, color: str = PLAIN, start: float = 0.0) -> str:
@@ -84,16 +85,17 @@ def tree_html(record: GraphTree) -> str:
         line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))
-        flow = told(f"{', '.join(row.inputs)} \u2192 {', '.join(row.outputs)}") if row.inputs or row.outputs else ""
+        flow = " \u2192 ".join(told(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))
+        flow = flow if row.inputs or row.outputs else ""
         rows.append([line, f"{row.params:,}" if row.params else "-", flow + marks])
-    return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,), ";font-family:monospace"))
+    return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,), ";font-family:monospace", 2))
 
 
 def stages_html(record: Stages) -> str:
     most = max((row.arena for row in record.rows), default=0) or 1
-    rows = [[code(row.name), faint(row.does), f"{row.nodes:,}", str(row.removed or "-"), str(row.added or "-"), nbytes_text(row.arena),
-             bar(row.arena / most), ms(row.seconds) if row.seconds else "-"] for row in record.rows]  # fmt: skip
-    return card(record, table(("pass", "what it does", "operations", "removed", "added", "memory", "", "time"), rows, (2, 3, 4, 5, 7)))
+    rows = [[f"{code(row.name)}<br>{faint(row.does)}", f"{row.nodes:,}", str(row.removed or "-"), str(row.added or "-"),
+             nbytes_text(row.arena), bar(row.arena / most), ms(row.seconds) if row.seconds else "-"] for row in record.rows]  # fmt: skip
+    return card(record, table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6), whole=0))
 
 
 def lanes_html(record: Lanes) -> str:
@@ -109,9 +111,11 @@ def lanes_html(record: Lanes) -> str:
     body += f'<div style="font-size:12px;margin:0 0 8px">{faint(views_note(record))}</div>' if record.views else ""
     if record.slowest:
         most = max(x.seconds for x in record.slowest) or 1.0
-        slow = [[code(x.name), code(x.module or "-"), told(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
-                 bar(x.seconds / most, COLORS.get(x.phase, PLAIN)), code(x.where)] for x in record.slowest]  # fmt: skip
-        body += table(("the slowest", "in module", "phase", "bytes written", "time", "", "line"), slow, (3, 4))
+        inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else "" for x in record.slowest]
+        slow = [[code(x.name) + module, told(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
+                 bar(x.seconds / most, COLORS.get(x.phase, PLAIN)), code(x.where)]
+                for x, module in zip(record.slowest, inside)]  # fmt: skip
+        body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)
     return card(record, body)
 
 

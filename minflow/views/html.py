@@ -11,7 +11,7 @@ import base64
 from html import escape
 
 from .records import ModuleRecord
-from .text import clean
+from .text import clean, module_totals
 
 CARD = (
     "background:#ffffff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;padding:8px;"
@@ -44,7 +44,7 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
 
 
 def module_html(record: ModuleRecord) -> str:
-    """The module tree as nested `<details>` under a header: layer, output, parameters. Two levels of it are open.
+    """The module tree as nested `<details>` under a header: layer, output, parameters; the totals below. Two levels are open.
 
     The columns hang at the right edge, which all levels share: how wide a browser's triangle is moves nothing.
     """
@@ -67,7 +67,8 @@ def module_html(record: ModuleRecord) -> str:
         stack.append("</div></details>")
         stack += [(child, level + 1) for child in reversed(module.children)]
     head = f'<div style="border-bottom:1px solid #8c959f;font-weight:bold">{module_columns("output", "parameters", ran)}layer{END}</div>'
-    return f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}{"".join(parts)}</div>'
+    total = f'<div style="border-top:1px solid #8c959f">{escape(module_totals(record))}</div>'
+    return f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}{"".join(parts)}{total}</div>'
 
 
 def module_columns(output: str, parameters: str, ran: bool) -> str:

@@ -5,6 +5,8 @@ Deterministic, at most about 120 columns. Read next: `dot.py`, the same records 
 
 from __future__ import annotations
 
+import re
+
 from .fold import LINES, fold
 from .records import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, TapeRecord
 
@@ -150,6 +152,13 @@ def parts_text(record: PartsRecord, limit: int = LINES) -> str:
 
 
 # ---- modules -------------------------------------------------------------------------------------------------------
+
+
+def shape_of(spec: str) -> str:
+    """8×6×28×28 of "float32[8, 6, 28, 28]"; the dtype stands before it where it is another one."""
+    dtype, _, rest = spec.partition("[")
+    shape = "×".join(re.findall(r"\d+", rest.partition("]")[0])) or "one number"
+    return shape if dtype == "float32" else f"{dtype} {shape}"
 
 
 def module_text(record: ModuleRecord) -> str:

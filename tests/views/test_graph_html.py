@@ -11,6 +11,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import PASSES, name_of
+from minflow.views.graph_html import BAR
 from minflow.views.graph_records import (
     Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
 )  # fmt: skip
@@ -71,6 +72,8 @@ class Cells(HTMLParser):
         elif tag == "td":
             self.rows[-1].append("")
             self.inside = True
+        elif tag == "br":
+            self.rows[-1][-1] += "\n"
 
     def handle_endtag(self, tag):
         self.inside = self.inside and tag != "td"
@@ -96,13 +99,15 @@ def test_shares_are_a_hundred_together():
 
 def test_lanes():
     record = Lanes("t", (Lane("forward", 3, 10, 0.0405), Lane("backward", 4, 20, 0.0585), Lane("optimizer", 1, 5, 0.0010)),
-                   (Operation("model.fc-add-0", "forward", "In[1]:2", "float32[2]", 8, 0.03, "model.fc"),), 2)  # fmt: skip
+                   (Operation("model.fc-add-0", "forward", "In[1]:2", "float32[2]", 8, 0.03, "model.fc"),
+                    Operation("weight_optimizer", "optimizer", "In[1]:3", "float32[2]", 8, 0.01, "model.fc")), 2)  # fmt: skip
     rows = Cells(html(record)).rows
     assert sum(int(row[4].split()[0]) for row in rows[1:4]) == 100
     assert rows[4][:2] == ["step", "8"] and "100 %" in rows[4]
-    assert rows[6][:3] == ["model.fc-add-0", "model.fc", "forward"] and rows[6][-1] == "In[1]:2"
+    assert rows[6][:2] == ["model.fc-add-0", "forward"] and rows[6][-1] == "In[1]:2", "its module stands in its name"
+    assert rows[7][:2] == ["weight_optimizer\nin model.fc", "optimizer"]
     first, second, third = widths(html(record))[:3]
-    assert first == 81 and 115 <= second <= 119 and third == 2
+    assert first == round(BAR * 0.405) and abs(second - BAR * 0.585) <= 1 and third == 1
     assert "2 of the operations are views" in html(record)
     assert "In[1]:2 in model.fc" in repr(Report(record))
 
@@ -117,13 +122,14 @@ def test_stages_say_what_each_pass_is_for(graph):
     assert all(row.does for row in record.rows), [row.name for row in record.rows if not row.does]
     assert {name_of(step) for step in PASSES} <= {row.name for row in record.rows}
     rows = Cells(html(record)).rows
-    assert ["dead_code", "removes what nobody reads"] in [row[:2] for row in rows]
+    assert "dead_code\nremoves what nobody reads" in [row[0] for row in rows]
     assert "removes what nobody reads" in repr(Report(record))
 
 
 def test_bars_of_the_first_call_follow_each_other():
     text = html(Timeline("t", (("trace", 0.010), ("plan", 0.010), ("first run", 0.020))))
-    assert [int(n) for n in re.findall(r"margin-left:(\d+)px;width", text)] == [0, 50, 100] and widths(text) == [50, 50, 100]
+    assert [int(n) for n in re.findall(r"margin-left:(\d+)px;width", text)] == [0, BAR // 4, BAR // 2]
+    assert widths(text) == [BAR // 4, BAR // 4, BAR // 2]
 
 
 def test_tree(graph):
@@ -131,6 +137,7 @@ def test_tree(graph):
     assert re.search(r"border:1px solid #b42318[^>]*>never ran<", text) and re.search(r">no gradient<", text)
     rows = Cells(html(GraphTree("t", (TreeRow("m.block", 1, "Block", params=1_408, count=2), TreeRow("m.act", 1, "ReLU", count=3))))).rows
     assert rows[1][:2] == ["block: Block x2 (each)", "1,408"] and rows[2][0] == "act: ReLU x3"
+    assert ["8×6 → 8×40"] in [row[2:] for row in Cells(text).rows]
 
 
 MAP = MemoryMap("m", 1_200, 1_200, 2_000, 9, 50, 1, 7, (

@@ -86,7 +86,9 @@ def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
     assert html.count("<details open>") == 2 and html.count("<details>") == 3  # the net and its body; what they hold is shut
     act = html[html.index("</details>") :]
     assert "→ float32[6, 4]<br>last: float32[6, 2]<br>ran 3 times" in act and "not reached" in act
-    assert ">output<" not in picture(Net()).bundle()["text/html"]
+    assert "23 parameters, all trainable; 92 bytes; input float32[6, 4]" in html
+    plain = picture(Net()).bundle()["text/html"]
+    assert ">output<" not in plain and "23 parameters, all trainable; 92 bytes<" in plain
 
 
 def test_summary_changes_nothing_and_shows_the_failing_layer():

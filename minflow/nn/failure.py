@@ -246,7 +246,7 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
     got = tuple((name, str(x.spec)) for name, x in (data or found.got)[:SHOWN])
     if not found.expected and ours and found.module is not None and found.node is None:
         found.expected = expected_in_module(found)
-    values = tuple(error.values.items()) if ours else ()
+    got, values = told_by(error, found, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
     if found.place and found.plan is None and found.place not in where:
         where = ", ".join(filter(None, [where or (f"in {found.scope}" if found.scope else ""), f"at {found.place}"]))
@@ -265,11 +265,32 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
     )
     try:
         told = {name for name, _ in values}  # of the parameters that went in, those that the error names
-        found.got = [(name, x) for name, x in found.got if not x.label or name_in(found, x, name) in told or not data]
+        if data or ours and got and got[0] in error.values.items():
+            found.got = [(name, x) for name, x in found.got if not x.label or name_in(found, x, name) in told]
         graph = picture(found, card)
         return replace(card, graph=graph and replace(graph, nodes=named_once(calls_apart(graph.nodes))))
     except Exception:  # the words are worth more than the picture
         return card
+
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def told_by(error: MinflowError, found: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
+    """(got, the other values): an error that names what it got or expected itself knows better than the frames."""
+    values = dict(error.values)
+    found.expected = values.pop("expected", found.expected)
+    said_got = [name for name in values if name == "got" or name.startswith("got ")]
+    if said_got:
+        got = tuple((name[4:], values.pop(name)) for name in said_got)
+    elif "expected" in error.values:  # of what went in, only that; the rest is right
+        spoken, _, rest = found.expected.partition(" ")
+        found.expected = f"{spoken}  {rest}"
+        got = tuple(pair for pair in got if pair[0] == spoken) or got
+    elif found.got and all(x.label for _, x in found.got):  # parameters only: what came with them was no tensor
+        parameters = {name_in(found, x, name) for name, x in found.got}
+        got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:SHOWN] or got
+    return got, tuple(values.items())
 
 
 def said(error: BaseException) -> str:

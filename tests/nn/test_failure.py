@@ -250,6 +250,42 @@ def test_what_would_have_fit_is_found_and_does_fit(work, expected):
     assert card(work).expected == expected
 
 
+@pytest.mark.parametrize(("channels", "shape", "expected", "hint"), [
+    (1, (50, 64), "[50, 1, 8, 8]", "x.reshape(50, 1, 8, 8): the images are flattened"),
+    (3, (50, 192), "[50, 3, 8, 8]", "x.reshape(50, 3, 8, 8): the images are flattened"),
+    (1, (64,), "[1, 1, 8, 8]", "x.reshape(1, 1, 8, 8)"),
+    (1, (8, 6), "[1, 1, 8, 6]", "x.reshape(1, 1, 8, 6) if x is one image of 8x6; x.reshape(8, 1, H, W) if each row is one"),
+    (1, (16, 16), "[1, 1, 16, 16]", "x.reshape(1, 1, 16, 16) if x is one image of 16x16; x.reshape(16, 1, 4, 4) if"),
+    (3, (50, 63), "", "x.reshape(50, 3, H, W): the images are flattened"),
+    (1, (50, 8, 8), "[50, 1, 8, 8]", "x.unsqueeze(1): (N, H, W) lacks the axis of channels"),
+    (1, (50, 1, 64), "[50, 1, 8, 8]", "x.reshape(50, 1, 8, 8)"),
+    (1, (9, 8, 1), "[1, 9, 8]", "x.permute(2, 0, 1)"),
+    (3, (2, 9, 8, 3), "[2, 3, 9, 8]", "x.permute(0, 3, 1, 2)"),
+    (1, (2, 5, 1, 8, 8), "[10, 1, 8, 8]", "x.flatten(0, -4)"),
+    (1, (), "", "x.reshape(N, C, H, W)"),
+])  # fmt: skip
+def test_images_of_another_rank_are_told_what_the_hint_would_give(channels, shape, expected, hint):
+    layer = nn.Conv2d(channels, 8, 3, padding=1)
+    found = card(lambda: layer(flow.ones(*shape)))
+    assert found.hint.startswith(hint) and found.expected == (f"input  float32{expected}" if expected else "")
+    assert found.got == (("input", f"float32{list(shape)}"),)
+    if expected:  # the first thing that the hint says gives just that, and the layer takes it
+        made = eval(hint.partition(": ")[0].partition(" if ")[0], {"x": flow.ones(*shape)})
+        assert str(list(made.shape)) == expected and layer(made).shape[-3] == 8
+
+
+@pytest.mark.parametrize(("layer", "value", "shown", "what"), [
+    (nn.Conv2d(1, 8, 3), np.zeros((5, 1, 8, 8), "f4"), "ndarray float32[5, 1, 8, 8]", "no tensor but ndarray of float32"),
+    (nn.Linear(4, 2), np.zeros((3, 4)), "ndarray float64[3, 4]", "no tensor but ndarray of float64"),
+    (nn.Linear(4, 2), [[1.0], [2.0]], "[[1.0], [2.0]]", "no tensor but list"),
+])  # fmt: skip
+def test_what_is_no_tensor_is_what_was_got(layer, value, shown, what):
+    found = card(lambda: layer(value))
+    assert found.got == (("input", shown),) and found.values == (("input", shown),) and what in found.what
+    text = card_text(found)
+    assert f"got       input  {shown}" in text and "  with " not in text and "bias" not in text
+
+
 def test_asking_what_would_fit_changes_nothing():
     norm = nn.BatchNorm1d(5)
     before = {name: t.numpy().copy() for name, t in norm.state_dict().items()}

@@ -15,6 +15,12 @@ from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
 
 
+class Text(str):
+    """A value of an error that is told as it is, without quotes."""
+
+    __repr__ = str.__str__
+
+
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:
     """Refuse what is no tensor, and say what was meant."""
     if isinstance(input, Tensor):
@@ -33,8 +39,10 @@ def check_tensor(name: str, input: Any, argument: str = "input") -> None:
             "return at the end of the forward that it comes from",
         )
     made = "flow.from_numpy(...)" if hasattr(input, "__array__") else "flow.tensor(...)"
-    what = f"{kind} of {input.dtype}, shape {list(input.shape)}" if kind == "ndarray" else kind
-    fail(DTypeError, f"{name}: the {argument} is no tensor but {what}", f"{made} around it", **{argument: input})
+    array = kind == "ndarray"
+    what = f"{kind} of {input.dtype}, shape {list(input.shape)}" if array else kind
+    value = Text(f"{kind} {input.dtype}{list(input.shape)}") if array else input
+    fail(DTypeError, f"{name}: the {argument} is no tensor but {what}", f"{made} around it", **{argument: value})
 
 
 def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:

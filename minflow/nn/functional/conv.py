@@ -5,13 +5,15 @@ Read next: `../../core/ops/conv.py`, the kernels.
 
 from __future__ import annotations
 
+import math
 from typing import NoReturn
 
 from ...core.errors import ShapeError
 from ...core.op import fail, name_of
 from ...core.ops.conv import conv2d as convolve
+from ...core.spec import Spec
 from ...core.tensor import Tensor
-from .arguments import check_tensor, pair, same_dtype
+from .arguments import Text, check_tensor, pair, same_dtype
 
 Size2 = int | tuple[int, int]
 
@@ -90,22 +92,49 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
         )
     channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
     if x.ndim not in (3, 4):
-        hint = "x.unsqueeze(1) adds the axis of channels" if x.ndim == 2 else "x.reshape(-1, C, H, W)"
-        fail(
-            ShapeError,
-            f"conv2d: the input has {x.ndim} axes, wanted (N, C, H, W) or (C, H, W)",
-            hint,
-            input=input,
-            weight=weight,
-        )
+        what = f"conv2d: the input has {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s, wanted (N, C, H, W) or (C, H, W)"
+        hint, shape = images(x, channels)
+        fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape))
+    shape = None
     what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
     if x.shape[-1] == channels:
+        shape = (*x.shape[:-3], channels, *x.shape[-3:-1])
         order = "0, 3, 1, 2" if x.ndim == 4 else "2, 0, 1"
         hint = f"x.permute({order}): channels come before height and width, here they are last"
+    elif x.ndim == 3 and x.shape[1] == channels and (n := side(x.shape[2])):
+        shape = (*x.shape[:2], n, n)
+        hint = f"x.reshape({x.shape[0]}, {channels}, {n}, {n}), if its last axis is a flattened image of {n}x{n}"
     elif x.ndim == 3 and channels == 1:
+        shape = (x.shape[0], 1, *x.shape[1:])
         hint = "x.unsqueeze(1): (N, H, W) lacks the axis of channels"
     elif layer:
         hint = f"nn.Conv2d({x.shape[-3]}, {w.shape[0]}, ...): in_channels comes first"
     else:
         hint = f"filters of shape (F, {x.shape[-3] // groups}, {w.shape[2]}, {w.shape[3]})"
-    fail(ShapeError, what, hint, input=input, weight=weight)
+    fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape))
+
+
+def expecting(x: Spec, shape: tuple[int, ...] | None) -> dict[str, Text]:
+    """The value of the error that says what the hint would give."""
+    return {} if shape is None else {"expected": Text(f"input {x.but(shape=shape)}")}
+
+
+def side(pixels: int) -> int:
+    """The height and width of a square image of so many pixels, at least 2x2; 0 where there is none."""
+    n = math.isqrt(pixels)
+    return n if n > 1 and n * n == pixels else 0
+
+
+def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
+    """(hint, the shape it gives) for an input with too few or too many axes: what the images in it may be."""
+    if x.ndim > 4:
+        shape = (math.prod(x.shape[:-3]), *x.shape[-3:])
+        return "x.flatten(0, -4) makes one axis of all before (C, H, W)", shape if shape[1] == channels else None
+    if not x.ndim:
+        return "x.reshape(N, C, H, W)", None
+    size, rows = x.shape[-1], 1 if x.ndim == 1 else x.shape[0]
+    n = side(size // channels) if size % channels == 0 else 0
+    flat = f"x.reshape({rows}, {channels}, {n or 'H'}, {n or 'W'})"
+    if x.ndim == 2 and channels == 1 and (n == 0 or rows == size):
+        return f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}; {flat} if each row is one", (1, 1, rows, size)
+    return f"{flat}: the images are flattened, give them back their height and width", (rows, channels, n, n) if n else None

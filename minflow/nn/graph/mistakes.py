@@ -12,6 +12,7 @@ from ...core.op import EPOCH, MODE, describe, here, symbolic
 from ...core.op import fail as fail_with
 from ...core.op import warn as warn_with
 from ...core.tensor import Tensor
+from ..functional.arguments import Text
 from ..module import Module
 from .notices import REGISTRIES, line_of_write
 
@@ -29,12 +30,6 @@ ELSEWHERE = {  # what a graph is asked for -> where it is
 
 class GraphAttributeError(GraphError, AttributeError):
     """An attribute that a graph or its config does not have, or not yet."""
-
-
-class Text(str):
-    """A value that is told as it is, without quotes."""
-
-    __repr__ = str.__str__
 
 
 def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> NoReturn:

@@ -17,6 +17,8 @@ from ...core.ir import where_text
 from ...core.op import EPOCH, MODE, using
 from ...core.random import default_generator
 from ...views.text import clean
+from .compiled import part_of
+from .tree import Leaf, flatten, unflatten
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,6 @@ class Recorder(Eager):
 def compare(graph: Any, args: tuple, kwargs: dict) -> Comparison:
     """Run both and compare. Parameters, buffers, optimizer and generator are then as they were before."""
     compiled = graph.compiled_for(args, kwargs)
-    tensors = compiled.build.inputs_of(args, kwargs)
     states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
     held = [(array, array.copy()) for array in states.values()]
     owned = {id(t.array): t.array for t, _ in graph.named_tensors()}
@@ -94,7 +95,7 @@ def compare(graph: Any, args: tuple, kwargs: dict) -> Comparison:
     part = compiled.parts[0]
     try:
         with guarded(True):
-            run(part.plan, rows_of(tensors), watch=lambda node, arrays: found.setdefault(
+            run(part.plan, rows_of(compiled, args, kwargs), watch=lambda node, arrays: found.setdefault(
                 node.number if node.number is not None else -id(node), [a.copy() for a in arrays]))  # fmt: skip
         put_back(held, drawn)
         told = run_eager(graph, args, kwargs, compiled.steps)
@@ -118,15 +119,14 @@ def run_eager(graph: Any, args: tuple, kwargs: dict, steps: int) -> list[tuple]:
     before = MODE.get()
     recorder.grad = before.grad
     recorder.seed = 1 / steps
+    first = first_part(args, kwargs, steps)
     parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters()]
     gradients, counts = [p.grad for p in parameters], [optimizer.steps for optimizer, _ in graph.optimizers]
-    if steps > 1:
-        args, kwargs = first_part((args, kwargs), steps)
     try:
         for p in parameters:
             p.grad = None
         with using(recorder):
-            graph.build(*args, **kwargs)
+            graph.build(*first[0], **first[1])
             if steps == 1:
                 for optimizer, _ in graph.optimizers:
                     optimizer.clip_grad()
@@ -139,12 +139,10 @@ def run_eager(graph: Any, args: tuple, kwargs: dict, steps: int) -> list[tuple]:
     return recorder.told
 
 
-def first_part(x: Any, steps: int) -> Any:
-    if isinstance(x, dict):
-        return {key: first_part(value, steps) for key, value in x.items()}
-    if isinstance(x, list | tuple):
-        return type(x)(first_part(value, steps) for value in x)
-    return None if x is None else x[: len(x) // steps]
+def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:
+    """The inputs of a call; of a batch in parts the first."""
+    tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
+    return unflatten(tree, part_of(tensors, 0, steps))
 
 
 def matched(graph: Any, part: Any, found: dict, told: list[tuple]) -> Comparison:
@@ -187,6 +185,7 @@ def gaps_of(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return gap
 
 
-def rows_of(tensors: list) -> list[np.ndarray]:
-    """The arrays of inputs, each in one piece; `np.ascontiguousarray` would make a single number a row."""
-    return [np.asarray(t.array, order="C") for t in tensors]
+def rows_of(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
+    """The arrays that the first part of a step takes, each in one piece; `np.ascontiguousarray` would make a single number a row."""
+    tensors = compiled.build.inputs_of(args, kwargs)
+    return part_of([np.asarray(t.array, order="C") for t in tensors], 0, compiled.steps)

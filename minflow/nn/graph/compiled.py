@@ -139,12 +139,14 @@ class Compiled:
         micro, update = self.parts
         found: list[list[np.ndarray]] = []
         seconds: list[list[float]] = []
-        for k in range(self.steps):
-            self.build.micro = k
-            parts = [a[k * (len(a) // self.steps) : (k + 1) * (len(a) // self.steps)] for a in arrays]
-            found.append(run(micro.plan, parts, timed))
-            if timed:
-                seconds.append(micro.plan.seconds)
+        try:
+            for k in range(self.steps):
+                self.build.micro = k
+                found.append(run(micro.plan, part_of(arrays, k, self.steps), timed))
+                if timed:
+                    seconds.append(micro.plan.seconds)
+        finally:
+            self.build.micro = 0  # who runs the first part alone, to compare or to explore, adds to nothing
         if timed:
             micro.plan.seconds = [sum(column) for column in zip(*seconds)]
         run(update.plan, [], timed)
@@ -158,3 +160,8 @@ class Compiled:
                 array = np.array(array, order="C")
                 return Tensor(array, spec_of(array))
         return None
+
+
+def part_of(batch: list, k: int, steps: int) -> list:
+    """Of arrays or tensors the k-th of `steps` equal parts along axis 0: what a micro-step takes."""
+    return batch if steps == 1 else [x[k * (len(x) // steps) : (k + 1) * (len(x) // steps)] for x in batch]

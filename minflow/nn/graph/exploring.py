@@ -252,15 +252,13 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
         return subject_of(graph, graph._last)
     compiled = graph.compiled_for(args, kwargs or {})
     subject = subject_of(graph, compiled)
-    arrays = rows_of(compiled.build.inputs_of(args, kwargs or {}))
+    arrays = rows_of(compiled, args, kwargs or {})
     states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
     held = [(array, array.copy()) for array in states.values()]
     drawn = [(g, g.get_state()) for g in {*compiled.build.trace.draws, default_generator}]
     subject.starts(arrays)
     try:
         with guarded(True):
-            if compiled.steps > 1:
-                arrays = [a[: len(a) // compiled.steps] for a in arrays]
             for k, part in enumerate(subject.parts):
                 run(part.plan, arrays if not k else [], watch=subject.watcher(part))
             for name in kinds_of(graph):

@@ -107,9 +107,8 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
         agree = alike([written[name] for name in names], [rewritten[name] for name in names], tolerance)[0]
         called, kept = reference.name, set(ir.nodes)
     else:
-        if compiled.steps > 1:
-            args, kwargs = first_part((args, kwargs), compiled.steps)
-        theirs, others = with_generators(generators, lambda: run_eager(reference, args, kwargs, graph.name))
+        first = first_part(args, kwargs, compiled.steps)
+        theirs, others = with_generators(generators, lambda: run_eager(reference, *first, graph.name))
         called = type(reference).__name__ if isinstance(reference, Module) else str(getattr(reference, "__name__", "the reference"))[:NAME]
         kept = behind(ir.outputs[: len(outputs)])  # eager has its own way to count and to keep running statistics
     return parted(graph.name, called, ir, kept, ours, theirs, *in_order(outputs, others), agree, tolerance)
@@ -149,8 +148,7 @@ def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given,
     compiled = graph.compiled_for(args, kwargs)
     part = compiled.parts[0]
     ir: IR = part.stages[0].graph
-    arrays = rows_of(compiled.build.inputs_of(args, kwargs))
-    arrays = [a[: len(a) // compiled.steps] for a in arrays] if compiled.steps > 1 else arrays
+    arrays = rows_of(compiled, args, kwargs)
     env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
     steps = []
     with guarded(False), np.errstate(all="ignore"):

@@ -1,6 +1,7 @@
 """graph.compare(reference): the first node where two implementations part, and that comparing changes nothing."""
 
 import time
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -333,6 +334,39 @@ def test_batches_in_other_parts_are_not_compared(reference):
     with pytest.raises(GraphError, match="takes a batch in 2 parts and Step_[0-9]+ in 1"):
         step(2).compare(step(1), x)
     assert step(2).compare(step(2), x).equal
+
+
+Batch = namedtuple("Batch", "x more")
+
+
+class Parts(nn.Graph):
+    """Takes a batch in two parts."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+        self.config.set_gradient_accumulation_steps(2)
+
+    def build(self, batch):
+        loss = (self.model(batch.x) * batch.more["weight"]).square().mean()
+        loss.backward()
+        return loss
+
+
+def test_of_a_batch_in_parts_the_first_is_compared_and_adds_to_nothing(reference):
+    graph, batch = Parts(reference), Batch(flow.randn(6, 8), {"weight": flow.rand(6, 1), "none": None})
+    fresh = graph_subject(graph, (batch,)).gradients
+    for _ in range(2):
+        told = graph.compare_eager(batch)
+        assert len(told.rows) > 10 and told.first is None and {row.phase for row in told.rows} == {"forward", "backward"}
+        assert graph.compare(lambda b: (reference(b.x) * b.more["weight"]).square().mean(), batch).equal
+        assert graph.compare(Parts(reference), batch).equal  # of which one was called, and the other was not
+        model = {key: t.numpy().copy() for key, t in reference.state_dict().items()}
+        graph(batch)
+        for key, array in model.items():
+            reference.state_dict()[key].numpy()[...] = array
+    assert graph_subject(graph, (batch,)).gradients == fresh and len(fresh) == 6
 
 
 def test_one_number_is_compared_as_one_number():

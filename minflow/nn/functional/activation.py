@@ -66,12 +66,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
 
 
-@composite
+@composite("gelu")
 def gelu_erf(x: Tensor) -> Tensor:
     return x * (e.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
-@composite
+@composite("gelu")
 def gelu_tanh(x: Tensor) -> Tensor:
     return x * (e.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
 
@@ -82,7 +82,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return overwrite(input, silu_of) if inplace else silu_of(input)
 
 
-@composite
+@composite("silu")
 def silu_of(x: Tensor) -> Tensor:
     return x * e.sigmoid(x)
 

@@ -97,20 +97,26 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
-def composite(function: Callable) -> Callable:
-    """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row."""
-    part = "/" + function.__name__
+def composite(name: str) -> Callable[[Callable], Callable]:
+    """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row.
 
-    @functools.wraps(function)
-    def scoped(*args, **kwargs):
-        mode = MODE.get()
-        token = MODE.set(mode.but(scope=mode.scope + part))
-        try:
-            return function(*args, **kwargs)
-        finally:
-            MODE.reset(token)
+    name: by which users know the function.
+    """
+    part = "/" + name
 
-    return scoped
+    def decorated(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def scoped(*args, **kwargs):
+            mode = MODE.get()
+            token = MODE.set(mode.but(scope=mode.scope + part))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                MODE.reset(token)
+
+        return scoped
+
+    return decorated
 
 
 def axis_of(name: str, dim: int, ndim: int) -> int:

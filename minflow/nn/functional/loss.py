@@ -31,7 +31,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     return squared(input, target, reduction)
 
 
-@composite
+@composite("mse_loss")
 def squared(input: Tensor, target: Tensor, reduction: str) -> Tensor:
     return reduced(e.square(input - target), reduction)
 
@@ -42,7 +42,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     return absolute(input, target, reduction)
 
 
-@composite
+@composite("l1_loss")
 def absolute(input: Tensor, target: Tensor, reduction: str) -> Tensor:
     return reduced(e.abs(input - target), reduction)
 
@@ -100,7 +100,7 @@ def binary_cross_entropy(
     return entropy(input, target, weight, reduction)
 
 
-@composite
+@composite("binary_cross_entropy")
 def entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     low = -100.0
     losses = -(target * e.log(input).clamp(min=low) + (1 - target) * e.log(1 - input).clamp(min=low))
@@ -129,7 +129,7 @@ def binary_cross_entropy_with_logits(
     return logits_entropy(input, target, weight, pos_weight, reduction)
 
 
-@composite
+@composite("binary_cross_entropy_with_logits")
 def logits_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
@@ -225,7 +225,7 @@ def cross_entropy(
     return labelled(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
-@composite
+@composite("cross_entropy")
 def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float) -> Tensor:
     axis = 1 if input.spec.ndim > 1 else 0
     classes = input.spec.shape[axis]
@@ -236,7 +236,7 @@ def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction
     return losses.sum() / (losses.spec.size or 1) if reduction == "mean" else reduced(losses, reduction)
 
 
-@composite
+@composite("cross_entropy")
 def labelled(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
 ) -> Tensor:
@@ -374,6 +374,6 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
     try:
         check_numbers(np, name, target.array, classes, ignore_index)
     except OutOfRangeError as error:
-        error.values = {name_of(x, name): describe(x) for name, x in (("input", input), ("target", target))}
+        error.values |= {name_of(x, name): describe(x) for name, x in (("target", target), ("input", input))}
         raise
     return target

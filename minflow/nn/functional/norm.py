@@ -58,7 +58,7 @@ def batch_norm(
     return out
 
 
-@composite
+@composite("batch_norm")
 def by_statistics(
     x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
@@ -97,7 +97,7 @@ def layer_norm(
     return normalized(input, tuple(range(-len(shape), 0)), weight, bias, eps)
 
 
-@composite
+@composite("layer_norm")
 def normalized(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     centered = x - x.mean(axes, keepdim=True)
     out = centered * e.rsqrt((centered * centered).mean(axes, keepdim=True) + eps)

@@ -12,7 +12,7 @@ from ...core.tensor import Tensor
 from .arguments import check_tensor, composite
 
 
-@composite
+@composite("pad")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Put `value` (0 if None) around the input: pad is (left, right) of the last axis, then of the one before it, ...
 
@@ -53,7 +53,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return out.clone() if out is input else out
 
 
-@composite
+@composite("normalize")
 def normalize(input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
     """input / max(norm of order p along dim, eps)."""
     check_tensor("normalize", input)

@@ -377,7 +377,7 @@ def describe(x: Any) -> str:
     """A tensor by its spec and, on a tape, the line that made it; anything else by its repr."""
     spec = getattr(x, "spec", None)
     if spec is None:
-        text = repr(x)
+        text = " ".join(repr(x).split())
         return text if len(text) <= 80 else text[:77] + "..."
     node = x.value.node if getattr(x, "value", None) is not None else None
     if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):

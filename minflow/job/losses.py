@@ -80,7 +80,8 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
     try:
         check_labels(np, what, flat.array, classes, NOTHING)
     except OutOfRangeError as error:
-        error.values = {"labels": describe(labels), second: describe(scores)}
+        wanted = error.values["expected"].replace("target", "labels")
+        error.values = {"labels": describe(labels), "expected": wanted, second: describe(scores)}
         raise
     return flat
 

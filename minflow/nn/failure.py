@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..compiler.executor import run
 from ..core.autograd import backprop
 from ..core.errors import MinflowError
-from ..core.ir import Graph, Node, Source, Value, Where, file_name, where_text
+from ..core.ir import INPUT, Graph, Node, Source, Value, Where, file_name, where_text
 from ..core.op import MODULE_CALL, OURS, Op, apply, infer
 from ..core.tensor import Tensor
 from ..views.card import CardRecord
@@ -286,11 +286,21 @@ def told_by(error: MinflowError, found: Failure, got: Pairs) -> tuple[Pairs, Pai
     elif "expected" in error.values:  # of what went in, only that; the rest is right
         spoken, _, rest = found.expected.partition(" ")
         found.expected = f"{spoken}  {rest}"
-        got = tuple(pair for pair in got if pair[0] == spoken) or got
+        got = tuple(pair for pair in (*got, *values.items()) if pair[0] == spoken)[:1] or got
+        found.got = [(name, x) for name, x in found.got if x.label or name == spoken] or found.got
+        if found.plan is not None and (name := input_of(found.node)):
+            got = tuple((f"{spoken}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
     elif found.got and all(x.label for _, x in found.got):  # parameters only: what came with them was no tensor
         parameters = {name_in(found, x, name) for name, x in found.got}
         got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:SHOWN] or got
     return got, tuple(values.items())
+
+
+def input_of(node: Any) -> str:
+    """The name of the input that a node looks at, itself or through views; "" if it looks at what was computed."""
+    while node.inputs and node.op.is_view:
+        node = node.inputs[0].node
+    return node.name if node.op is INPUT else ""
 
 
 def said(error: BaseException) -> str:

@@ -286,6 +286,41 @@ def test_what_is_no_tensor_is_what_was_got(layer, value, shown, what):
     assert f"got       input  {shown}" in text and "  with " not in text and "bias" not in text
 
 
+TEN = [i % 10 for i in range(50)]
+
+
+@pytest.mark.parametrize(("labels", "first", "hint"), [
+    ([n + 5 for n in TEN], "5 to 14, * the first outside is 10 (at position 5 of the labels)",
+     "target - 5: classes count from 0; or a last layer with 15 outputs, if there are that many classes"),
+    ([2 * n for n in TEN], "0 to 18, * the first outside is 10 (at position 5 of the labels)",
+     "a last layer with 19 outputs, if there are that many classes"),
+    ([2 * n + 1 for n in TEN], "1 to 19, * the first outside is 11 (at position 5 of the labels)",
+     "a last layer with 20 outputs, if there are that many classes"),
+    ([n - 1 for n in TEN], "-1 to 8, * the first outside is -1 (at position 0 of the labels)",
+     "target + 1: classes count from 0; or ignore_index=-1, if that number means no label"),
+    ([*TEN[:49], -50], "-50 to 9, * the first outside is -50 (at position 49 of the labels)",
+     "ignore_index=-50, if that number means no label"),
+])  # fmt: skip
+def test_labels_of_no_class_are_told_with_the_first_of_them(labels, first, hint, capsys):
+    class Loss(nn.Graph):
+        def build(self, x, y):
+            return nn.functional.cross_entropy(x * 2, y)
+
+    x, y, loss = flow.ones(50, 10), flow.tensor(labels, dtype=flow.int32), nn.CrossEntropyLoss()
+    head, _, tail = first.partition("*")
+    for work, name in ((lambda: loss(x, y), "target"), (lambda: Loss()(x, y), "target, the input y")):
+        found = card(work)
+        assert found.what == f"cross_entropy: labels go from {head}and the input has 10 classes: 0 to 9;{tail}" and found.hint == hint
+        assert found.got == ((name, "int32[50]"),) and found.expected == "target  from 0 to 9"
+    assert failing(card(lambda: loss(x, y)))[1] and card(lambda: loss(x, y)).graph.title == "what went in"
+
+
+def test_first_label_of_no_class_in_an_image_or_alone():
+    found = card(lambda: nn.functional.cross_entropy(flow.ones(1, 3, 2, 2), flow.tensor([[[0, 1], [2, 3]]])))
+    assert found.what.endswith("the first outside is 3 (at position (0, 1, 1) of the labels)")
+    assert card(lambda: nn.functional.cross_entropy(flow.ones(3), flow.tensor(7))).what.endswith("the first outside is 7")
+
+
 def test_asking_what_would_fit_changes_nothing():
     norm = nn.BatchNorm1d(5)
     before = {name: t.numpy().copy() for name, t in norm.state_dict().items()}

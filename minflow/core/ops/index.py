@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from ..errors import DTypeError, OutOfRangeError, ShapeError
 from ..examples import bools, case, floats, ints, strided
-from ..op import data_dependent, define, fail, kernel
+from ..op import data_dependent, define, fail, here, kernel
 from ..spec import Spec, int64, spec_of
 from .rules import join, need_axis, need_index
 from .shape import zeros_of
 
 
+def first(xp, numbers, wrong, name: str) -> tuple[int, str]:
+    """(12, " (at position 3 of the index)"): the first number that is wrong, and where it stands."""
+    place = tuple(xp.argwhere(wrong)[0].tolist())
+    return int(numbers[place]), f" (at position {place if len(place) > 1 else place[0]} of the {name})" if place else ""
+
+
 def check_bounds(xp, op: str, index, size: int, axis: int) -> None:
     """Refuse an index outside [-size, size), naming the first one and where it stands."""
     if index.size and (index.max() >= size or index.min() < -size):
-        wrong = xp.argwhere((index >= size) | (index < -size))[0]
-        place = tuple(int(i) for i in wrong)
-        at = f" (at position {place if len(place) > 1 else place[0]} of the index)" if place else ""
+        wrong, at = first(xp, index, (index >= size) | (index < -size), "index")
         fail(
             OutOfRangeError,
-            f"{op}: index {int(index[place])}{at} is outside axis {axis}, which has size {size}",
-            f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end"
-            if size
-            else "the axis is empty",
+            f"{op}: index {wrong}{at} is outside axis {axis}, which has size {size}",
+            f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end" if size else "the axis is empty",
             index=spec_of(index),
         )
 
@@ -341,20 +343,20 @@ def classes(index: Spec, num_classes: int) -> Spec:
 
 
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
-    """Refuse class numbers outside [0, classes) that are not `ignore_index`."""
+    """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it stands."""
     if not labels.size or (labels.min() >= 0 and labels.max() < classes):
         return
-    counted = labels[labels != ignore_index]
-    if not counted.size or (counted.min() >= 0 and counted.max() < classes):
+    outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]
+    if not outside.any():
         return
-    low, high = int(counted.min()), int(counted.max())
-    hint = f"a last layer with {high + 1} outputs, if there are that many classes"
-    if (low, high) == (1, classes):
-        hint = "target - 1: classes count from 0"
-    elif low < 0:
-        hint = f"ignore_index={low}, if that number means no label"
-    what = f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}"
-    fail(OutOfRangeError, what, hint, target=spec_of(labels))
+    low, high, (wrong, at) = int(counted.min()), int(counted.max()), first(xp, labels, outside, "labels")
+    hint = f"ignore_index={low}, if that number means no label" if low < 0 else \
+        f"a last layer with {high + 1} outputs, if there are that many classes"  # fmt: skip
+    if low and high - low < classes:
+        hint = f"target {'-' if low > 0 else '+'} {abs(low)}: classes count from 0; or {hint}"
+    raise OutOfRangeError(f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}; "
+                          f"the first outside is {wrong}{at}", where=here(),
+                          values={"target": spec_of(labels), "expected": f"target from 0 to {classes - 1}"}, hint=hint)  # fmt: skip
 
 
 checked_labels = define(

@@ -201,12 +201,13 @@ class Graph(Looking, Reports, Display):
         mode = MODE.get()
         if EPOCH.now != own["_epoch"]:
             self.look()
-        try:  # the common case: tensors only
-            specs = tuple([x.spec for x in args])
-            tree, tensors = len(args), args
-            if kwargs or mode.trace is not None:
-                raise AttributeError
-        except AttributeError:
+        specs, tensors = None, args
+        if not kwargs and mode.trace is None:
+            try:  # the common case: tensors only
+                specs, tree = tuple([x.spec for x in args]), len(args)
+            except AttributeError:
+                pass  # what is wrong is told outside of this
+        if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
         key = own["_key"], tree, specs, mode.grad, default_dtype()
         compiled = own["_plans"].get(key)
@@ -253,6 +254,7 @@ class Graph(Looking, Reports, Display):
         own = self.__dict__
         if type(self).build is Graph.build:
             mistakes.missing_build(self)
+        mistakes.check_arguments(self, args, kwargs)
         tree, tensors, specs = self.structure(args, kwargs)
         inputs = self.input_key(tree, specs)
         last: Compiled | None = own["_last"]

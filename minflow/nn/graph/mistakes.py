@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
+
+import numpy as np
 
 from ...core.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
 from ...core.ir import INPUT, Value, where_text
@@ -28,6 +31,10 @@ ELSEWHERE = {  # what a graph is asked for -> where it is
 }  # fmt: skip
 
 
+class GraphArgumentError(GraphError, TypeError):
+    """A call of a graph with other arguments than its build has."""
+
+
 class GraphAttributeError(GraphError, AttributeError):
     """An attribute that a graph or its config does not have, or not yet."""
 
@@ -46,9 +53,11 @@ def a(thing: Any) -> str:
 
 
 def short(thing: Any) -> str:
-    """Its repr if that is short, else what kind of thing it is."""
+    """Its repr if that is short, else what kind of thing it is; an array by its dtype and shape."""
     text = repr(thing)
-    return text if len(text) <= 80 and "\n" not in text and " at 0x" not in text else a(thing)
+    if len(text) <= 80 and "\n" not in text and " at 0x" not in text:
+        return text
+    return f"{type(thing).__name__} {thing.dtype}{list(thing.shape)}" if isinstance(thing, np.ndarray) else a(thing)
 
 
 # ---- defining a graph ------------------------------------------------------------------------------------------------
@@ -166,6 +175,47 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
                          values={name: short(leaf)}, where=here(), hint=hint)  # fmt: skip
 
     return refuse
+
+
+def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
+    """Refuse a call with other arguments than build has, and say which."""
+    try:  # the signature of a wrapper is its own: what it hands on is its business
+        signature = inspect.signature(graph.build, follow_wrapped=False)
+        signature.bind(*args, **kwargs)
+        return
+    except ValueError:  # a callable without a signature
+        return
+    except TypeError:
+        pass
+    parameters = list(signature.parameters.values())
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    open_ended = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    by_place = {p.name for p in places[: len(args)]}
+    required = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    missing = [name for name in required if name not in by_place and name not in kwargs]
+    extra = len(args) - len(places) if not open_ended else 0
+    twice = [name for name in kwargs if name in by_place]
+    unknown = [name for name in kwargs if name not in signature.parameters]
+    told = [f"{both(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
+    told += [f"{extra} more {'is' if extra == 1 else 'are'} given by position"] if extra > 0 else []
+    told += [f"{both(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
+    told += [f"it has no {both(unknown)}"] if unknown else []
+    takes = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
+    given = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [short_input(x) for x in args[len(places) :]]
+    given += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
+    raise GraphArgumentError(f"{graph.name}: build takes {takes}, and {'; '.join(told) or 'was called with others'}",
+                             values={"build": f"at {build_line(graph)}", "got": ", ".join(given) or "nothing"}, where=here(),
+                             hint=f"graph({', '.join(required)})")  # fmt: skip
+
+
+def both(names: list[str]) -> str:
+    """ "x", "x and y", "x, y and z"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def short_input(x: Any) -> str:
+    """A tensor by its spec; anything else as `short` has it."""
+    return str(x.spec) if isinstance(x, Tensor) else short(x)
 
 
 def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:

@@ -4,6 +4,7 @@ Each is told with its values, the line and a hint, and leaves model, optimizer a
 Read next: `test_mistakes_settings.py`, and `test_mistakes_build.py` for mistakes inside build.
 """
 
+import functools
 import re
 
 import numpy as np
@@ -14,7 +15,7 @@ from graph_models import MLP, Predict, TrainGraph, bits
 import minflow as flow
 from minflow import nn
 from minflow.core.errors import GradError, GraphError, ShapeError
-from minflow.nn.graph.mistakes import GraphAttributeError
+from minflow.nn.graph.mistakes import GraphArgumentError, GraphAttributeError
 
 HINT_SGD = "self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))"
 
@@ -333,13 +334,67 @@ def test_an_input_that_is_no_tensor(value, name, kind, shown, hint, setup):
             assert bits(graph(setup.x)) == bits(setup.model(setup.x))
 
 
-def test_too_many_and_too_few_inputs(setup):
+def test_an_array_of_many_numbers_is_told_by_its_shape(setup):
     graph = Predict(setup.model)
-    for call, word in ((lambda: graph(setup.x, setup.x), "positional"), (lambda: graph(), "'x'"), (lambda: graph(z=setup.x), "'z'")):
-        with pytest.raises(TypeError, match=rf"build\(\).*{word}") as caught:
+    for call in (lambda: graph(np.zeros((50, 20), "f4")), lambda: graph(x=np.zeros((50, 20), "f4"))):
+        with told(GraphError, ": the input x is an ndarray", {"x": r"ndarray float32\[50, 20\]"}, "flow.from_numpy(array)", call) as caught:
             call()
-        assert "< def build(self, x): >" in caught.value.__notes__[0]
-    assert bits(graph(setup.x)) == bits(setup.model(setup.x)) and bits(graph(x=setup.x)) == bits(graph(setup.x))
+        assert caught.value.__context__ is None, "what happened inside is not the learner's business"
+
+
+class TwoInputs(nn.Graph):
+    def build(self, x, y, scale=None, *, shift=None):
+        return x + y
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "what", "given"),
+    [
+        (1, (), "and y is missing", "x float32[4, 20]"),
+        (0, (), "and x and y are missing", "nothing"),
+        (0, "y", "and x is missing", "y=float32[4, 20]"),
+        (4, (), "and 1 more is given by position", "x float32[4, 20], y float32[4, 20], scale float32[4, 20], float32[4, 20]"),
+        (5, (), "and 2 more are given by position", "x float32[4, 20], y float32[4, 20], scale " + ", ".join(["float32[4, 20]"] * 3)),
+        (1, "z", "and y is missing; it has no z", "x float32[4, 20], z=float32[4, 20]"),
+        (2, "x", "and x is given twice", "x float32[4, 20], y float32[4, 20], x=float32[4, 20]"),
+    ],
+)
+def test_other_arguments_than_build_has(args, kwargs, what, given, setup, capsys):
+    graph = TwoInputs()
+    call = lambda: graph(*[setup.x] * args, **dict.fromkeys(kwargs, setup.x))  # noqa: E731
+    said = re.escape(f": build takes (x, y, scale=None, *, shift=None), {what}")
+    values = {"build": r"at test_mistakes_graph.py:\d+", "got": re.escape(given)}
+    with told(GraphArgumentError, said, values, "graph(x, y)", call) as caught:
+        call()
+    assert isinstance(caught.value, TypeError | GraphError) and caught.value.__context__ is None and not capsys.readouterr().out
+    assert bits(graph(setup.x, y=setup.x)) == bits(setup.x + setup.x)
+
+
+def test_a_wrapped_build_takes_what_its_wrapper_takes(setup):
+    def halved(build):
+        @functools.wraps(build)
+        def wrapper(self, x, y, other):
+            return build(self, x, y)
+        return wrapper
+
+    class Wrapped(nn.Graph):
+        @halved
+        def build(self, x, y):
+            return x + y
+
+    assert bits(Wrapped()(setup.x, setup.x, setup.x)) == bits(setup.x + setup.x)
+    with pytest.raises(TypeError, match=r"build takes \(x, y, other\), and other is missing"):
+        Wrapped()(setup.x, setup.x)
+
+
+def test_a_type_error_of_build_itself_is_as_it_was(setup):
+    class Wrong(nn.Graph):
+        def build(self, x):
+            return len(x, x)
+
+    with pytest.raises(TypeError) as caught:
+        Wrong()(setup.x)
+    assert not isinstance(caught.value, GraphError)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from textwrap import wrap
 
 from .fold import BOXES, fold, levels
-from .records import GraphRecord, NodeRecord, TapeRecord
+from .records import GraphRecord, NodeRecord, TapeRecord, module_name
 from .text import clean
 
 STYLES = {  # kind -> attributes of its boxes
@@ -106,7 +106,7 @@ def short_name(node: NodeRecord) -> str:
     """A parameter inside the frame of its module, by the module and its own name, as errors call it: "fc1.weight"."""
     modules = node.scope.partition("/")[0]
     if node.kind in ("leaf", "state") and modules and node.label.startswith(f"{modules}."):
-        return f"{modules.rpartition('.')[2]}{node.label[len(modules) :]}"
+        return f"{module_name(modules.split('.'))}{node.label[len(modules) :]}"
     return node.label
 
 

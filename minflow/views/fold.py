@@ -9,10 +9,11 @@ import re
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from .records import GraphRecord, Input, NodeRecord, TapeRecord
+from .records import GraphRecord, Input, NodeRecord, TapeRecord, module_name
 
 BOXES = 25  # in a picture that is opened
 LINES = 200  # in a text tree
+FEW = 3  # operations, that a box names
 
 
 def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | GraphRecord:
@@ -127,7 +128,7 @@ def unframed(node: NodeRecord, depth: int) -> NodeRecord:
     modules = levels(node.scope)
     if node.kind != "op" or not node.scope or len(modules) < depth:
         return node
-    name = f"{modules[depth - 1].lstrip('./')} {node.phase}".strip()
+    name = f"{module_name([module.lstrip('./') for module in modules[:depth]])} {node.phase}".strip()
     label = node.label if node.label == name else f"{name}: {node.label}"
     return replace(node, label=label, scope="".join(modules[: depth - 1]))
 
@@ -198,9 +199,11 @@ def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, .
     states = len(members) - len(ops)
     phases = {n.phase for n in members}
     phase = phases.pop() if len(phases) == 1 else ""
-    label = f"{levels(scope)[-1].lstrip('./')} {phase}".strip() or rest
+    label = f"{module_name([level.lstrip('./') for level in levels(scope)])} {phase}".strip() or rest
     kind = "states" if any(n.kind == "state" for n in members) else "parameters"
-    attrs = f"{count} operation{'s' * (count != 1)}" + (f", {states} {kind[: None if states > 1 else -1]}" if states else "")
+    few = count == len(ops) <= FEW and not phase
+    attrs = ", ".join(n.label for n in ops) if few else f"{count} operation{'s' * (count != 1)}"
+    attrs += f", {states} {kind[: None if states > 1 else -1]}" if states else ""
     return NodeRecord(
         id=id,
         kind="folded",

@@ -7,7 +7,7 @@ a tensor is anything with `.spec` and `.value`. Read next: `fold.py`, how a larg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -293,12 +293,20 @@ def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, st
 
 
 def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -> str:
-    """ "fc1.weight" for a parameter met inside fc1, else the learner's own name, else nothing."""
+    """ "fc1.weight" for a parameter met inside fc1 (or inside a function there), else the learner's own name, else nothing."""
     label = getattr(tensor, "label", "") or ""
     if label:
-        module = scope.rpartition(".")[2]
+        module = module_name(scope.partition("/")[0].split("."))
         return f"{module}.{label}" if module else label
     return names.get(id(tensor), "") or node.name or "leaf"
+
+
+def module_name(path: Sequence[str]) -> str:
+    """The last name of a path of modules; a number says little by itself: "blocks.0.1" of model.blocks.0.1."""
+    first = len(path) - 1
+    while first > 0 and path[first].isdigit():
+        first -= 1
+    return ".".join(path[max(first, 0) :])
 
 
 def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:

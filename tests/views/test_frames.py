@@ -96,4 +96,13 @@ def test_parameters_are_called_by_their_module_and_name():
     ir = graph.compiled_for((x,), {}).parts[0].stages[0].graph
     for text in (dot_text(graph_record(ir), 60), dot()):
         labels = {m.partition("\\n")[0] for m in re.findall(r'\[label="([^"]+)" shape=ellipse', text)}
-        assert {"0.weight", "1.bias", "skip.weight", "head.bias"} <= labels and not any("blocks." in label for label in labels)
+        assert {"blocks.0.0.weight", "blocks.1.bias", "skip.weight", "head.bias"} <= labels, "numbers with what they count"
+        assert not any("model" in label or "Nested" in label for label in labels)
+
+
+def test_boxes_of_a_sequential_say_where_they_are_and_what_they_do():
+    model = nn.Sequential(*[nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1), nn.ReLU()) for _ in range(3)])
+    text = dot_text(tape_record(model(flow.randn(2, 1, 4, 4)).sum()), 12)
+    for i in range(3):
+        assert f'label="Sequential.{i}.0\\nconv2d, reshape, add, 2 parameters\\n' in text
+        assert f'label="Sequential.{i}.1\\nbatch_norm, 2 parameters\\n' in text and f'label="Sequential.{i}.2: relu\\n' in text

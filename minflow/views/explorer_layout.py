@@ -7,19 +7,20 @@ that both the widget's script and `explorer_svg.py` draw: sizes in pixels, texts
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .explorer import Item, StepRecord, StepTree, begins, idle
-from .layout import text_width
+from .explorer_fit import BROAD, FAR, PAD, Texts, fitted, fitted_words, wide
 from .text import clean, shape_of
 
 HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13  # heights: a box of two lines, of one, of an open module's line; between rows; a third line
-FORWARD, BACKWARD, UPDATE = 290, 205, 190  # widths of the columns
-LANE, LANES, INSET, INSETS = 9, 7, 9, 6  # width and number of lanes in a margin; how far an inner row is moved in, how often at most
-TOP, EDGE, BETWEEN = 30, 10, 28
+WIDTHS = ((150, 276), (110, 200), (96, 184))  # of each column: the least and the most; between them, as wide as its texts
+LANE, LANES, INSET, INSETS = 8, 7, 7, 6  # width and number of lanes in a margin; how far an inner row is moved in, how often at most
+TOP, EDGE, BETWEEN = 30, 8, 24
 SHAPES = 2  # that a box names on each side
 
 
@@ -46,32 +47,6 @@ class Row:
     ahead: str = ""  # the row whose backward runs after that of this one, though forward has them the other way round
     y: float = 0.0
     height: float = HIGH
-
-
-def fitted(text: str, width: float, scale: float = 1.0) -> str:
-    """The text, cut so that it is no wider."""
-    text = clean(text)
-    if len(text) > 400:
-        text = text[:400] + "…"
-    scale *= 1.09  # the estimate is of a narrow font
-    if text_width(text) * scale <= width:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if text_width(text[:middle] + "…") * scale <= width else (low, middle - 1)
-    return text[:low] + "…"
-
-
-def fitted_words(text: str, width: float) -> str:
-    """The text, cut behind a whole `name=value` where it has such parts, else behind a word."""
-    text = clean(text)
-    if fitted(text, width) == text:
-        return text
-    joint = ", " if re.search(r"\w=", text) else " "
-    parts = re.split(r", (?=\w+=)" if joint == ", " else " ", text[:400])
-    shorter = (joint.join(parts[:n]) + joint.rstrip() + " …" for n in range(len(parts) - 1, 0, -1))
-    return next((words for words in shorter if fitted(words, width) == words), "…" if joint == ", " else fitted(text, width))
 
 
 def spec_of(record: StepRecord, value: tuple[int, int]) -> str:
@@ -292,10 +267,12 @@ def view_of(layout: Layout) -> dict:
     ups = lanes_for(rows, layout.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
     across = lanes_for(rows, layout.links["update"], lambda s, t: s == t)
     gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
-    columns = [gutter, gutter + FORWARD + BETWEEN, 0]
+    texts = [texts_of(record, row) for row in rows]
+    widths = [widest(texts, k) for k in range(3)]
+    columns = [gutter, gutter + widths[0] + BETWEEN, 0]
     right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
-    columns[2] = columns[1] + BACKWARD + right + 18 if has_backward else gutter + FORWARD + BETWEEN
-    end = columns[2] + UPDATE if has_update else (columns[1] + BACKWARD if has_backward else gutter + FORWARD)
+    columns[2] = columns[1] + widths[1] + right + 18 if has_backward else columns[1]
+    end = columns[2] + widths[2] if has_update else (columns[1] + widths[1] if has_backward else gutter + widths[0])
     heads = [[gutter, "forward ↓"]]
     if has_backward:
         heads.append([columns[1], "backward ↑"])
@@ -305,21 +282,21 @@ def view_of(layout: Layout) -> dict:
     for r, row in enumerate(rows):
         inset = min(row.level, INSETS) * INSET
         frames += frame_of(rows, r, gutter - 5 + inset - INSET / 2, end + 6 - inset / 2) if row.is_open else []
-        drawn.append(row_data(record, row, columns, inset))
+        drawn.append(row_data(record, row, texts[r], columns, widths))
     places = Places(rows, drawn)
     paths = []
     for a, b in touching.items():
         if b in layout.links["forward"].get(a, ()):
-            x = gutter + FORWARD * 0.82
+            x = gutter + widths[0] * 0.82
             paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
     for s, far, lane in left:
         paths.append(["f", trunk(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
     for a, b in before.items():
         if b in layout.links["backward"].get(a, ()):
-            paths.append(["b", arrow_up(columns[1] + BACKWARD * 0.6, rows[a].y, rows[b].y + rows[b].height)])
+            paths.append(["b", arrow_up(columns[1] + widths[1] * 0.6, rows[a].y, rows[b].y + rows[b].height)])
         if a in layout.links["backward"].get(b, ()):
-            paths.append(["b", arrow_down(columns[1] + BACKWARD * 0.75, rows[b].y + rows[b].height, rows[a].y)])
-    margin = columns[1] + BACKWARD + 8
+            paths.append(["b", arrow_down(columns[1] + widths[1] * 0.75, rows[b].y + rows[b].height, rows[a].y)])
+    margin = columns[1] + widths[1] + 8
     for s, far, lane in ups:
         paths.append(["b", trunk(places, s, far, 1, margin + LANE * lane, 1)])
     margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
@@ -339,31 +316,22 @@ def view_of(layout: Layout) -> dict:
     return {"w": round(end + EDGE), "h": round(layout.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
 
 
-def row_data(record: StepRecord, row: Row, columns: list, inset: float) -> list:
-    item, boxes = row.item, []
+def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
+    """Column -> what its box says; of an open row only the first."""
+    item, found = row.item, {}
+    inset = min(row.level, INSETS) * INSET
     name, what, second = forward_words(record, row)
-    opens = -1 if item.kind not in ("module", "fold") else int(row.is_open)
     signs = [mark_text(row, k) for k in range(3)]
-    mark = signs[0]
-    said = [name, what, second]
     if row.is_open:
-        inside = counted(item.last - item.first, "part")
-        bold, faint = fitted("▾ " + name, FORWARD * 0.6 - inset, 1.08), fitted(what or inside, FORWARD)
-        boxes.append([0, columns[0] + inset, FORWARD - inset, bold, faint, "", "", ""])
-        return [item.id, "open", row.y, row.height, row.level, opens, clean(f"{name} {what}, open"), boxes]
-    if row.parts[0].nodes or item.kind in ("input", "output", "state") or opens == 0:
-        lead = "▸ " if opens == 0 else ""
-        width = FORWARD - inset
-        room = width - 16 - (text_width(mark) + 8 if mark else 0)
-        bold = fitted(lead + name, room * (0.66 if what or row.height == LOW else 1), 1.08)
-        rest = room - text_width(bold) * 1.08 - 8
-        third = ""
+        return {0: Texts(inset, "▾ " + name, what or counted(item.last - item.first, "part"))}
+    if row.parts[0].nodes or item.kind in ("input", "output", "state", "module", "fold"):
+        name = "▸ " + name if item.kind in ("module", "fold") else name
         if item.kind == "fold":
-            what, second, third = "", what, second
-        if row.height == LOW:
-            what, second = f"{what}  {second}".strip(), ""
-        second, third = fitted(second, width - 16), fitted(third, width - 16)
-        boxes.append([0, columns[0] + inset, width, bold, fitted_words(what, rest), second, mark, third])
+            found[0] = Texts(inset, name, "", what, signs[0], second)
+        elif row.height == LOW:
+            found[0] = Texts(inset, name, f"{what}  {second}".strip(), "", signs[0], cut=False)
+        else:
+            found[0] = Texts(inset, name, what, second, signs[0], cut=item.kind == "op" and not row.loss)
     if row.parts[1].nodes:
         part = row.parts[1]
         ops = [record.nodes[i].op for i in part.nodes]
@@ -374,20 +342,37 @@ def row_data(record: StepRecord, row: Row, columns: list, inset: float) -> list:
         shapes = shapes_text(record, part, "←")
         if row.gradients and part.ins and not part.outs:
             shapes = f"parameters ← {shapes}"
-        width = BACKWARD - inset * 0.5
-        room = width - 16 - (text_width(signs[1]) + 8 if signs[1] else 0)
-        bold, first = fitted(label, room, 1.08), f"before {row.ahead}" if row.ahead else ""
-        first = first and fitted(first, room - text_width(bold) * 1.18 - 8)
-        boxes.append([1, columns[1] + inset * 0.5, width, bold, first, fitted(shapes, width - 16), signs[1], ""])
-        said.append(f"backward {counted(len(ops), 'operation')} {first} {shapes}")
+        found[1] = Texts(inset / 2, label, f"before {row.ahead}" if row.ahead else "", shapes, signs[1], cut=False)
     if item.kind not in ("input", "output") and (row.parts[2].nodes or (row.states and item.kind != "state")):
         title, words = update_words(record, row)
-        width = UPDATE - inset * 0.5
-        room = width - 16 - (text_width(signs[2]) + 8 if signs[2] else 0)
-        boxes.append([2, columns[2], width, fitted(title, room, 1.08), "", fitted(words, width - 16), signs[2], ""])
-        said.append(f"parameters {title} {words}")
-    said += [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"), signs) if sign]
-    return [item.id, item.kind, row.y, row.height, row.level, opens, clean(", ".join(s for s in said if s)), boxes]
+        found[2] = Texts(inset / 2, title, "", words, signs[2])
+    return found
+
+
+def widest(texts: list[dict[int, Texts]], column: int) -> int:
+    """The width of a column: the least in which all of its texts are whole, within WIDTHS."""
+    least, most = WIDTHS[column]
+    return math.ceil(min(max([least, *[own[column].needed() for own in texts if column in own]]), most))
+
+
+def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: list, widths: list) -> list:
+    item, boxes = row.item, []
+    name, what, second = forward_words(record, row)
+    opens = -1 if item.kind not in ("module", "fold") else int(row.is_open)
+    said = [f"{name} {what}", "open"] if row.is_open else [name, what, second]
+    for column, own in texts.items():
+        room, width = own.room(widths[column]), widths[column] - own.inset
+        bold = fitted(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, BROAD)
+        faint = own.faint and fitted_words(own.faint, room - wide(bold, BROAD) - FAR)
+        second, third = (fitted(words, width - 2 * PAD) for words in (own.second, own.third))
+        boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
+        if column == 1:
+            said.append(f"backward {counted(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")
+        elif column == 2:
+            said.append(f"parameters {own.bold} {own.second}")
+    said += [f"{word} {box.mark}" for word, box in zip(("forward", "backward", "update"), map(texts.get, range(3))) if box and box.mark]
+    kind = "open" if row.is_open else item.kind
+    return [item.id, kind, row.y, row.height, row.level, opens, clean(", ".join([x for x in said if x])), boxes]
 
 
 def frame_of(rows: list[Row], r: int, x: float, end: float) -> list:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import partial
 from html import escape
 
-from .explorer_layout import Layout, counted, fitted_words, forward_words, mark_text, update_words
+from .explorer_fit import fitted_words
+from .explorer_layout import Layout, counted, forward_words, mark_text, update_words
 from .text import clean, columns
 
 FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update

@@ -109,7 +109,7 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
 
 
 def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
-    """In a laptop's window: the selected box, and beside it what is told of it; only the triangle and a double click shut."""
+    """In a laptop's window: the selected box, and below or beside it what is told of it; only the triangle and a double click shut."""
     view = """(() => {
       const at = (node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
       return ['.mfx .scroll', '.mfx h4', '.mfx rect[stroke-width="3"]'].map((css) => at(document.querySelector(css)));
@@ -121,14 +121,48 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
         ["double", box("conv1")], ["until", f"{ROWS} < 20"], ["double", box("conv1")], ["wait", 800], ["eval", ROWS],
         *[["click", step("on")]] * 20, ["wait", 600], ["eval", view], ["shot", "step"],
         ["size", 900, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "narrow"],
+        ["size", 1700, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "wide"],
     ])  # fmt: skip
-    opened, still, told, clicked, again, stepped, narrow = report["values"]
+    opened, still, told, clicked, again, stepped, narrow, wide = report["values"]
     assert opened == still == again > 20 and told.startswith("conv1") and "values of the result" in told
-    for (left, top, right, bottom), name, chosen in (clicked, stepped, narrow):
+    for (left, top, right, bottom), name, chosen in (clicked, stepped, narrow, wide):
         assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is in sight in the picture"
         assert 90 <= name[1] and bottom < 700, "and both are in the window"
-    assert clicked[1][0] > clicked[0][2] and stepped[1][0] > stepped[0][2], "at the right"
-    assert narrow[1][3] < narrow[0][1], "above"
+    assert all(view[1][1] > view[0][3] for view in (clicked, stepped, narrow)), "below"
+    assert wide[1][0] > wide[0][2], "at the right"
+
+
+def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):  # noqa: F811
+    """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves its box."""
+    seen = """(() => {
+      const scroll = document.querySelector('.mfx .scroll'), frame = scroll.getBoundingClientRect();
+      const heads = [...document.querySelectorAll('.mfx .heads text')].map((x) => x.getBoundingClientRect());
+      let out = [];
+      for (const box of document.querySelectorAll('.mfx .row g[data-column]')) {
+        const own = box.querySelector('rect').getBoundingClientRect();
+        for (const text of box.querySelectorAll('text')) if (text.getBoundingClientRect().right > own.right + 1) out.push(text.textContent);
+      }
+      return [scroll.scrollWidth - scroll.clientWidth, scroll.scrollLeft,
+              heads.filter((x) => x.top >= frame.top && x.right <= frame.right).length, out];
+    })()"""
+    down = "(() => { const scroll = document.querySelector('.mfx .scroll'); scroll.scrollTop = 500; return scroll.scrollTop; })()"
+    only = LENET + "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = lenet()\n" \
+           "    def build(self, x):\n        return self.model(x)\nexplore(Only(), x)"  # fmt: skip
+    write(lab[1], MODEL + LENET.replace("(8", "(50"))
+    report = act(lab, shots_folder(tmp_path, "explorer-fits"), [
+        *SHOWN, ["eval", seen], ["eval", down], ["eval", seen], ["shot", "down"],
+        ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", seen], ["shot", "opened"],
+        *[["click", step("on")]] * 9, ["wait", 600], ["eval", seen], ["shot", "stepped"],
+    ])  # fmt: skip
+    first, top, *others = report["values"]
+    assert top > 100, "the names of the columns stay while the picture is scrolled down"
+    assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
+    write(lab[1], MODEL + only)
+    report = act(lab, shots_folder(tmp_path, "explorer-fits"), [*SHOWN, ["eval", seen], ["shot", "forward"],
+        ["eval", "document.querySelector('.mfx .told').getBoundingClientRect().left"],
+        ["eval", "document.querySelector('.mfx .scroll').getBoundingClientRect().right"]])  # fmt: skip
+    view, told, right = report["values"]
+    assert view == [0, 0, 2, []] and told > right, "two columns, and the details beside them"
 
 
 def test_keys_alone_do_it_all(lab, tmp_path):  # noqa: F811

@@ -11,7 +11,8 @@ import minflow.typing as tp
 from minflow.job.exploring import job_subject
 from minflow.nn.graph.exploration import Exploration
 from minflow.nn.graph.exploring import graph_subject
-from minflow.views.explorer_layout import fitted, fitted_words, view_of
+from minflow.views.explorer_fit import fitted, fitted_words, wide
+from minflow.views.explorer_layout import view_of
 from minflow.vision.models import lenet
 
 WORDS = {"forward": "forward", "backward": "backward", "optimizer": "update"}
@@ -73,6 +74,28 @@ def test_panel_title_lanes_and_steps_count_the_same_operations(net):
     assert f"; {whole} operations" in picture["pass"] and whole == len(graph.nodes)
     assert picture["steps"] + lanes.views == whole and picture["views"] == f"{lanes.views} views run without one"
     assert "this recorded step" in told["times"]
+
+
+def test_a_page_has_room_for_all_columns():
+    """A cell of JupyterLab in a window of 1,280 pixels leaves 808 for the picture: also where a module of convolutions is opened."""
+    graph = Step(lenet(), nn.CrossEntropyLoss())
+    graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
+    exploration = Exploration(graph_subject(graph))
+    views = [view_of(exploration.layout)]
+    assert not any("…" in text for row in views[0]["rows"] for box in row[7] for text in box[3:]), "texts are whole"
+    for row in exploration.layout.rows:
+        if row.item.kind == "module":
+            exploration.opened = exploration.tree.reveal(row.item) | {row.item.key}
+            exploration.arranged()
+            views.append(view_of(exploration.layout))
+    assert len(views) > 10 and max(view["w"] for view in views) <= 808
+    assert {len(view["heads"]) for view in views} == {3}
+
+
+def test_widths_are_those_of_the_font():
+    """In Helvetica, Arial and Liberation Sans, digits are 0.556 em wide, an arrow 1."""
+    assert 0 <= wide("50×32×28×28 → 50×32×28×28") / (11 * (22 * 0.556 + 6 * 0.584 - 6 * 0.556 + 1 + 2 * 0.278)) - 1 < 0.08
+    assert fitted("x" * 10_000, 50).endswith("…") and wide(fitted("x" * 10_000, 50)) <= 50 and fitted("conv1", 50) == "conv1"
 
 
 def test_exchanged_gradients_say_so(net):

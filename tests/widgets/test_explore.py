@@ -254,7 +254,7 @@ def test_sizes_for_mobilenet(notebook):
 
 
 def test_script_is_small_and_uses_text_only():
-    parts = [Path(module.__file__).with_name(name).read_text(encoding="utf-8") for name in ("explorer.js", "numbers.js", "place.js")]
+    parts = [Path(module.__file__).with_name(name).read_text(encoding="utf-8") for name in module.SCRIPTS]
     source = "".join(parts)
     assert all(len(part.encode()) < 15_000 for part in parts)
     assert "innerHTML" not in source and "eval(" not in source and source.count("http") == source.count("http://www.w3.org/2000/svg")

@@ -1,54 +1,8 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
-// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css; before it: numbers.js.
-// Colours are variables of explorer.css, which has them for light and dark pages.
-const FILL = ['var(--f)', 'var(--b)', 'var(--u)'], STROKE = ['var(--fs)', 'var(--bs)', 'var(--us)'], INK = 'var(--ink)';
-const LINE = { f: ['var(--fs)', ''], b: ['var(--bs)', '6 3'], u: ['var(--us)', ''], k: ['var(--ks)', '2 3'], bh: ['var(--bs)', ''], kh: ['var(--ks)', ''] };
+// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
+// Put before it: place.js, numbers.js, explorer_picture.js.
 const KEPT = new Set();   // names of those that are drawn anew since "keep as picture" was pressed there
-
-function drawBox(group, kind, y, h, [column, x, w, bold, faint, second, mark, third]) {
-  const box = svgNode('g', { 'data-column': column });
-  if (kind !== 'open') {
-    const end = kind === 'input' || kind === 'output', pill = (end || kind === 'state') && h < 30;
-    const fill = end ? 'var(--soft)' : kind === 'state' ? FILL[2] : FILL[column];
-    const stroke = end ? 'var(--faint)' : kind === 'state' ? STROKE[2] : STROKE[column];
-    const rect = svgNode('rect', { x, y, width: w, height: h, rx: pill ? h / 2 : 4, fill, stroke });
-    if (column === 1 || mark === 'gone') rect.setAttribute('stroke-dasharray', '6 3');
-    box.append(rect);
-  } else box.append(svgNode('rect', { x, y, width: w, height: h, fill: 'transparent' }));
-  const line = y + (h > 30 ? 15 : h / 2 + 4);
-  const text = svgNode('text', { x: x + 8, y: line, 'xml:space': 'preserve', fill: INK });
-  text.append(svgNode('tspan', { 'font-weight': 'bold' }, bold));
-  if (faint) text.append(svgNode('tspan', { dx: 8, fill: 'var(--faint)' }, faint));
-  box.append(text);
-  if (second) box.append(svgNode('text', { x: x + 8, y: y + 29, fill: INK }, second));
-  if (third) box.append(svgNode('text', { x: x + 8, y: y + 42, fill: INK }, third));
-  if (mark) box.append(svgNode('text', { x: x + w - 6, y: line, 'text-anchor': 'end', 'font-weight': 'bold', fill: 'var(--mark)' }, mark));
-  group.append(box);
-}
-
-function drawPicture(view) {
-  const svg = svgNode('svg', { width: view.w, height: view.h, viewBox: `0 0 ${view.w} ${view.h}`, role: 'tree', 'aria-label': `${view.title}, ${view.pass}` });
-  for (const [x, y, width, height, level] of view.frames) {
-    svg.append(svgNode('rect', { x, y, width, height, rx: 6, fill: level % 2 ? 'var(--page)' : 'var(--soft)', stroke: 'var(--edge)' }));
-  }
-  for (const [kind, d] of view.paths) {
-    const path = svgNode('path', { d, fill: 'none', stroke: LINE[kind][0] });
-    if (LINE[kind][1]) path.setAttribute('stroke-dasharray', LINE[kind][1]);
-    svg.append(path);
-  }
-  for (const [x, words] of view.heads) svg.append(svgNode('text', { x, y: 17, 'font-weight': 'bold', fill: INK }, words));
-  for (const [id, kind, y, h, level, open, words, boxes] of view.rows) {
-    const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, 'data-lm-suppress-shortcuts': 'true', role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
-    if (open >= 0) row.setAttribute('aria-expanded', open === 1);
-    for (const box of boxes) drawBox(row, kind, y, h, box);
-    if (open >= 0) {
-      row.append(svgNode('rect', { class: 'sign', x: boxes[0][1] - 6, y: y - 1, width: 30, height: h + 2, rx: 4, fill: 'transparent' }));
-      row.lastChild.append(svgNode('title', {}, open ? 'close' : 'open'));
-    }
-    svg.append(row);
-  }
-  return svg;
-}
+const BESIDE = 270;       // pixels that the details want beside the picture
 
 export default placed({
   render({ model, el }) {
@@ -81,7 +35,7 @@ export default placed({
     root.append(bar, found, main, status, key, help);
     el.append(root);
 
-    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9;
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0;
     const ask = (want) => {
       count += 1; waiting = count; since = performance.now();
       model.set('ask', JSON.stringify({ ...want, stage: view.stage, n: count + Math.random() }));
@@ -110,10 +64,19 @@ export default placed({
       if (chosen && focus) chosen.focus({ preventScroll: true });
       if (chosen && show) {
         const box = (chosen.querySelector(`g[data-column="${column}"]`) ?? chosen).getBoundingClientRect(), frame = scroll.getBoundingClientRect();
-        if (box.top < frame.top + 4) scroll.scrollTop += box.top - frame.top - 40;
+        if (box.top < frame.top + HEAD + 4) scroll.scrollTop += box.top - frame.top - HEAD - 40;
         else if (box.bottom > frame.bottom - 4) scroll.scrollTop += box.bottom - frame.bottom + 40;
-        if (box.left < frame.left || box.right > frame.right) scroll.scrollLeft += box.left - frame.left - 30;
+        if (box.left < frame.left) scroll.scrollLeft += box.left - frame.left - 10;
+        else if (box.right > frame.right) scroll.scrollLeft += Math.min(box.right - frame.right + 20, box.left - frame.left - 10);
       }
+    };
+    // The details stand beside the picture where both have room, else below it; a picture that shrinks leaves them where they are.
+    const arrange = () => {
+      const now = main.clientWidth;
+      if (!now) return;
+      if (now !== room) [room, most] = [now, 0];
+      most = Math.max(most, view.w || 0);
+      main.classList.toggle('below', most + BESIDE > room);
     };
     const select = (row, column) => {
       if (!row) return;
@@ -130,7 +93,8 @@ export default placed({
         view = JSON.parse(text);
         at = [scroll.scrollLeft, scroll.scrollTop];
         lost = scroll.contains(root.getRootNode().activeElement);       // the row with the focus is drawn anew
-        scroll.replaceChildren(drawPicture(view));
+        arrange();
+        scroll.replaceChildren(drawHeads(view), drawPicture(view));
         title.textContent = view.title; key.textContent = view.key;
         passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = `shown: ${view.pass}`;
         passes.input.setAttribute('aria-valuetext', view.pass);
@@ -152,7 +116,7 @@ export default placed({
       if (detail.title) {
         const list = html('dl');
         for (const [what, words] of detail.rows) list.append(html('dt', {}, what), worded(html('dd'), words));
-        told.append(list, ...detail.hists.map((one) => drawNumbers(one, (told.clientWidth || 290) - 20)));
+        told.append(list, ...detail.hists.map((one) => drawNumbers(one, main.matches('.below') ? 290 : (told.clientWidth || 290) - 20)));
       }
       const field = root.getRootNode().activeElement;
       if (heading !== name.textContent) told.scrollTop = 0;
@@ -209,9 +173,11 @@ export default placed({
     search.addEventListener('input', () => { clearTimeout(typed); typed = setTimeout(() => ask({ do: 'search', text: search.value }), 150); });
     passes.input.addEventListener('input', () => ask({ do: 'stage', to: Number(passes.input.value) }));
     steps.input.addEventListener('input', () => ask({ do: 'step', to: Number(steps.input.value) }));
+    const sizes = new ResizeObserver(arrange);
+    sizes.observe(root);
     draw();
     if (KEPT.delete(model.get('name'))) keep.focus({ preventScroll: true });
     requestAnimationFrame(() => mark(detail.row, detail.column, false, true));   // what is selected already is in sight
-    return () => { clearTimeout(timer); model.off('change:picture', later); model.off('change:detail', later); };
+    return () => { clearTimeout(timer); sizes.disconnect(); model.off('change:picture', later); model.off('change:detail', later); };
   },
 });

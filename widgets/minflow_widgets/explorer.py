@@ -29,6 +29,7 @@ from .frontends import answering, close, in_notebook, one_page
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 MOST = 8  # explorers that are live at once
+SCRIPTS = ("place.js", "numbers.js", "explorer_picture.js", "explorer.js")
 SHOWN: deque = deque()  # those that are live, the oldest first
 
 
@@ -40,7 +41,7 @@ def widget_class():
     import traitlets
 
     class GraphExplorer(anywidget.AnyWidget):
-        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("place.js", "numbers.js", "explorer.js"))
+        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS)
         _css = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
         name = traitlets.Unicode("").tag(sync=True)
         picture = traitlets.Unicode("").tag(sync=True)

@@ -15,6 +15,7 @@ import numpy as np
 from ..core.errors import JobError
 from ..core.spec import DType
 from ..core.tensor import Tensor
+from ..nn.graph.mistakes import a
 from .handle import Handle
 from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
 
@@ -195,8 +196,9 @@ class Signature:
                     if isinstance(value, tuple | list)
                     else type(value).__name__
                 )
-                raise JobError(f"the argument {path} of job {self.name} is a tuple of {len(tree)} arrays", values={"got": got},
-                               where=here(), hint=f"{self.name}(..., ({', '.join(['array'] * len(tree))}))")  # fmt: skip
+                raise JobError(f"the argument {path} of job {self.name} is {kind_of(value)}, where a tuple of {len(tree)} arrays is wanted",
+                               values={"got": got}, where=here(),
+                               hint=f"{self.name}(..., ({', '.join(['array'] * len(tree))}))")  # fmt: skip
             for i, (inner, part) in enumerate(zip(tree, value)):
                 inside(f"{path}[{i}]", inner, part)
 
@@ -218,7 +220,8 @@ class Signature:
             return [np.array(part, order="C") for part in np.split(array, devices, axis)]
         if not isinstance(value, list | tuple) or len(value) != devices:
             got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else described(value)
-            self.refuse(argument, f"is a list with one {'array' if issubclass(kind, ListNumpy) else 'list of arrays'} for each device",
+            one = "array" if issubclass(kind, ListNumpy) else "list of arrays"
+            self.refuse(argument, f"is {kind_of(value)}, where a list with one {one} for each device is wanted",
                         {"devices": devices, "got": got},
                         f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)")  # fmt: skip
         if issubclass(kind, ListNumpy):
@@ -249,7 +252,7 @@ class Signature:
                 hint = "return the Blob from its job: a call gives the array" if symbolic else ".numpy() gives the array of a tensor"
             self.refuse(
                 argument,
-                "is a numpy array",
+                f"is {kind_of(array)}, where a numpy array is wanted",
                 {"expected": text(kind), f"got {argument.path}{at}": described(array)},
                 hint,
             )
@@ -396,6 +399,11 @@ def annotation_of(value: Any) -> str:
         key, part = next(iter(value.items()), ("", None))
         return f"Dict[{type(key).__name__}, {annotation_of(part)}]"
     return "tp.Numpy"
+
+
+def kind_of(value: Any) -> str:
+    """ "a list of 2", "an int", "a Tensor"."""
+    return f"{a(value)} of {len(value)}" if isinstance(value, tuple | list) else a(value)
 
 
 def described(value: Any) -> str:

@@ -265,7 +265,7 @@ def test_a_job_called_in_a_callback_is_refused_at_that_line():
 
 def test_a_wrong_batch_of_a_run_is_told_where_it_was_started():
     run = flow.start(plus_one, [3])
-    with pytest.raises(JobError, match="the argument x of job plus_one is a numpy array") as caught:
+    with pytest.raises(JobError, match="the argument x of job plus_one is an int, where a numpy array is wanted") as caught:
         run.result()
     assert caught.value.where.startswith("at test_job_user.py:")
 
@@ -344,7 +344,7 @@ def test_an_error_without_a_text_does_not_end_the_worker():
         flow.sync_default_session(timeout=20)
     assert isinstance(caught.value.__cause__, Hostile) and caught.value.where.startswith("at test_job_user.py:")
     assert plus_one(X)[0, 0] == 2
-    with pytest.raises(JobError, match="the argument x of job plus_one is a numpy array") as caught:
+    with pytest.raises(JobError, match="the argument x of job plus_one is a Hostile, where a numpy array is wanted") as caught:
         plus_one(Hostile())
     assert caught.value.values["got x"] == "Hostile"
 
@@ -363,8 +363,8 @@ ARRAYS = {
     "of objects": (lambda: X.astype(object), "another dtype", 'x.astype("float32")'),
     "of the other byte order": (lambda: X.astype(">f4"), "another dtype", 'x.astype("float32")'),
     "double": (lambda: X.astype("f8"), "another dtype", 'x.astype("float32"), or dtype=flow.float64 in the placeholder'),
-    "a handle": (lambda: doubled(X), "is a numpy array", "doubled(...).get() waits"),
-    "a tensor": (lambda: flow.tensor(X), "is a numpy array", ".numpy() gives"),
+    "a handle": (lambda: doubled(X), "is a Step, where a numpy array is wanted", "doubled(...).get() waits"),
+    "a tensor": (lambda: flow.tensor(X), "is a Tensor, where a numpy array is wanted", ".numpy() gives"),
 }
 
 
@@ -375,6 +375,25 @@ def test_an_array_that_is_refused(which):
         plus_one(make())
     assert hint in caught.value.hint and "above" not in caught.value.hint and caught.value.where
     assert ("placeholder" in caught.value.hint) == (which == "double")
+
+
+def test_a_structure_that_is_refused_is_told_as_what_it_is():
+    one = tp.Numpy.Placeholder((2, 3))
+
+    @flow.global_function()
+    def both(pair: tuple[one, one]) -> tp.Numpy:
+        return pair[0] + pair[1]
+
+    for wrong, kind in ((X, "an ndarray"), ((X,), "a tuple of 1"), ([X] * 3, "a list of 3"), (None, "None")):
+        with pytest.raises(JobError, match=f"the argument pair of job both is {kind}, where a tuple of 2 arrays is wanted"):
+            both(wrong)
+
+    @flow.global_function()
+    def listed(x: tp.ListNumpy.Placeholder((2, 3))) -> tp.ListNumpy:
+        return x
+
+    with pytest.raises(JobError, match="the argument x of job listed is an ndarray, where a list with one array for each device is wanted"):
+        listed(X)
 
 
 BIG = np.arange(24, dtype="float32").reshape(4, 6)
@@ -407,7 +426,7 @@ def test_a_blob_of_another_job_is_refused(keep):
     with pytest.raises(JobError, match="a Blob of another build is used while job uses is built") as caught:
         uses(X)
     assert caught.value.where.startswith("at test_job_user.py:") and "share variables by name" in caught.value.hint
-    with pytest.raises(JobError, match="is a numpy array") as caught:
+    with pytest.raises(JobError, match="is a Blob, where a numpy array is wanted") as caught:
         plus_one(kept[0])
     assert "return the Blob from its job" in caught.value.hint
 

@@ -59,7 +59,7 @@ def test_an_error_ends_the_curve_cleanly(front, kind):
         curve.add(1, loss=2.0)
         raise kind("stop")
     assert front.finished == 1 and f"stopped by {kind.__name__}" in repr(curve)
-    assert not [t for t in threading.enumerate() if t.name == "minflow-curve"]
+    assert not [t for t in threading.enumerate() if t.name == "minflow LossCurve"]
     curve.add(2, loss=1.0)
     assert len(curve.data["loss"][0]) == 2 and front.finished == 1
 
@@ -91,9 +91,9 @@ def test_a_curve_from_a_thread(front):
 def test_a_curve_that_nobody_holds_ends_its_thread(front):
     LossCurve().add(1, loss=1.0)
     end = time.perf_counter() + 10
-    while any(t.name == "minflow-curve" for t in threading.enumerate()) and time.perf_counter() < end:
+    while any(t.name == "minflow LossCurve" for t in threading.enumerate()) and time.perf_counter() < end:
         time.sleep(0.05)
-    assert not [t for t in threading.enumerate() if t.name == "minflow-curve"]
+    assert not [t for t in threading.enumerate() if t.name == "minflow LossCurve"]
 
 
 def test_few_points_keep_every_spike():

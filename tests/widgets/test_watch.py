@@ -16,7 +16,8 @@ from minflow import nn
 from minflow.core import events
 from minflow.core.errors import JobError, MinflowError
 from minflow_widgets import LossCurve, frontends, loss_curve, watch
-from minflow_widgets.loss_curve import Rows
+from minflow_widgets.norm import Norm
+from minflow_widgets.rows import Rows
 from minflow_widgets.watch import HELD
 
 
@@ -121,7 +122,7 @@ def test_what_goes_wrong_in_watching_is_told_at_the_end():
         graph(flow.from_numpy(X))
     assert f"{graph.name} gives no number to draw: return the loss from build" in curve.text() and "return the loss" in curve.svg()
     with pytest.raises(KeyError), watch(model, optimizer) as curve:
-        curve._source.sources[0].norm.of = lambda arrays: 1 / 0
+        curve._source.sources[0].norm.tell = lambda *what: 1 / 0
         model(flow.from_numpy(X)).sum().backward()
         optimizer.step()
         raise KeyError
@@ -137,6 +138,124 @@ def test_gradient_norm_of_half_precision(scale):
         wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
         optimizer.step()
     assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5) and 0 < wanted < math.inf
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-28])
+def test_gradient_norm_beyond_the_squares_of_float32(scale):
+    model, optimizer = model_and_optimizer(lr=0.0)
+    with watch(model, optimizer) as curve:
+        (model(flow.from_numpy(X)) * scale).sum().backward()
+        wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
+        optimizer.step()
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["graph", "eager", "graph by its optimizer"])
+def test_the_norm_of_a_short_run_is_a_curve(kind):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    things = (train,) if kind == "graph" else (model, optimizer)
+    with watch(*things) as curve:
+        for _ in range(29):
+            if kind == "eager":
+                optimizer.zero_grad()
+                model(flow.from_numpy(X)).square().mean().backward()
+                optimizer.step()
+            else:
+                train(flow.from_numpy(X))
+    assert curve.data["gradient norm"][0].tolist() == curve.data["loss"][0].tolist() == list(range(1, 30))
+    assert "at step" not in curve._series["gradient norm"].now(29) and "every" not in curve.svg()
+
+
+@pytest.mark.parametrize("kind", ["graph", "eager"])
+def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind):
+    """By steps, not by the time of day; the last one is told, and so is the first that is not finite."""
+    model, optimizer = model_and_optimizer(lr=1e-3)
+    train, bad, x = Train(model, optimizer), 2222, flow.from_numpy(X)
+
+    def step():
+        if kind == "graph":
+            return train(x)
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        return optimizer.step()
+
+    with watch(*((train,) if kind == "graph" else (model, optimizer))) as curve:
+        norm = curve._source.sources[0].norm
+        for i in range(1, 2501):
+            if i == bad:
+                assert norm.every > 1
+                model.weight.data[0, 0] = float("nan")
+            step()
+            if i == bad - 1:
+                label, last = header(curve)["series"][-1], int(norm.taken[0])
+                assert label["name"] == "gradient norm" and label["every"].startswith("norm of every ")
+                assert last == i or label["label"].endswith(f" at step {last}")
+                assert last == i or f" at step {last}" in curve.line() and f" at step {last}" in curve.text()
+    steps, values = curve.data["gradient norm"]
+    assert steps[:30].tolist() == list(range(1, 31)) and 60 < len(steps) < 1500 and steps[-1] == 2500
+    assert bad in steps and np.isfinite(values[steps < bad]).all() and not np.isfinite(values[steps >= bad]).any()
+    assert f"norm of every {norm.every:,}th step" in curve.svg() and "gradient norm NaN<" in curve.svg()
+
+
+def test_how_often_the_norm_is_taken():
+    """At most its share of the time; more often where steps become slower, all the same after a pause."""
+    def run(norm, steps, each, took, pauses=()):
+        taken, when = [], norm.taken[1] if norm.taken else 0.0
+        start = int(norm.taken[0]) if norm.taken else 0
+        for step in range(start + 1, start + steps + 1):
+            when += each + (60.0 if step in pauses else 0.0)
+            norm.left -= 1
+            if norm.left <= 0:
+                taken.append(step)
+                norm.choose(step, when, took)
+        return taken
+
+    fast = Norm()
+    taken = run(fast, 3000, 1e-3, 60e-6)
+    assert taken[:60] == list(range(1, 61)) and fast.every == 50 and len([t for t in taken if t > 1000]) == 40
+    assert run(fast, 4000, 1e-3, 60e-6, pauses=(3100,))[-10:] == list(range(6550, 7001, 50))
+    taken = run(fast, 500, 0.1, 60e-6)
+    assert taken[-1] - taken[-2] == 1, "slow steps are taken all"
+    large = Norm()
+    taken = run(large, 200, 0.16, 0.02)
+    assert taken[0] == 1 and large.every == 100 and len(taken) < 15, "a norm that takes an eighth of each step is not taken thirty times"
+    assert run(Norm(), 29, 0.2, 0.002) == list(range(1, 30))
+
+
+def test_the_last_norm_is_not_that_of_another_backward():
+    model, optimizer = model_and_optimizer()
+    with watch(model, optimizer) as curve:
+        norm = curve._source.sources[0].norm
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(flow.from_numpy(X)).square().mean().backward()
+            optimizer.step()
+            norm.left = 100
+        optimizer.zero_grad()
+        model(flow.from_numpy(X)).sum().backward()  # to look at something
+    assert curve.data["gradient norm"][0].tolist() == [1] and "gradient norm" in curve.text() and " at step 1" in curve.text()
+    with pytest.raises(KeyboardInterrupt), watch(model, optimizer) as curve:
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(flow.from_numpy(X)).square().mean().backward()
+            optimizer.step()
+            curve._source.sources[0].norm.left = 100
+        raise KeyboardInterrupt  # in the middle of a step, for all that is known
+    assert curve.data["gradient norm"][0].tolist() == [3]
+
+
+def test_losses_of_a_thread_that_never_steps_do_not_pile_up():
+    model, optimizer = model_and_optimizer()
+    with watch(model, optimizer) as curve:
+        source = curve._source.sources[0]
+        for i in range(2500):
+            source.backward(events.BackwardDone(1, None, (flow.tensor(float(i)),)))
+        kept = next(iter(source.losses.values()))
+        assert len(kept) <= 2000 and kept[-1] == 2499 and kept == sorted(kept)
+        again = kept
+        source.backward(events.BackwardDone(1, None, (flow.tensor(1.0),)))
+        assert next(iter(source.losses.values())) is again, "nothing is copied"
 
 
 def test_an_optimizer_and_its_model():
@@ -388,11 +507,10 @@ def test_a_dear_loop_leaves_less_for_showing():
         curve = loss_curve.LossCurve()
         rows = curve.rows()
         rows.cost = cost
-        pump = loss_curve.Pump.__new__(loss_curve.Pump)
-        pump.curve, pump.recording, pump.share = (lambda: curve), (loss_curve.clock() - 1.0, 0.0), loss_curve.SHARE
+        curve._recorded = (loss_curve.clock() - 1.0, 0.0)
         rows.extend([(("loss",), 1, loss_curve.clock(), 1.0)] * rate)
-        assert pump.look()
-        return pump.share
+        assert curve._look()
+        return curve._share()
 
     assert share(12e-6, 100) == loss_curve.SHARE and share(7e-6, 1000) == loss_curve.SHARE
     assert loss_curve.LEAST <= share(12e-6, 1000) < 0.0045

@@ -139,3 +139,34 @@ def test_a_timeline_that_is_entered_again_is_refused(page):
         pass
     with pytest.raises(JobError, match="This timeline has ended"), live:
         pass
+
+
+def test_a_curve_that_is_explored_often_leaves_few_models(page):
+    with LossCurve() as ended:
+        ended.add(loss=1.0)
+    for _ in range(20):
+        ended.explore()
+    before = len(ipywidgets._instances)
+    for _ in range(20):
+        ended.explore()
+    assert len(ipywidgets._instances) == before and type(page[-1].what).__name__ == "LiveCurve" and page[-1].what.comm is not None
+
+
+@pytest.mark.parametrize("made", ["curve", "timeline"])
+def test_models_of_what_nobody_holds_are_closed(page, made):
+    def dropped():
+        live = LossCurve() if made == "curve" else watch_timeline()
+        live.add(loss=1.0) if made == "curve" else live.start()
+        pump = live._pump if made == "curve" else live.pump
+        return pump, weakref.ref(live)
+
+    def drop(n):
+        for pump, ref in [dropped() for _ in range(n)]:
+            pump.thread.join(20)
+            gc.collect()
+            assert ref() is None
+
+    drop(20)
+    before = len(ipywidgets._instances)
+    drop(10)
+    assert len(ipywidgets._instances) == before

@@ -122,6 +122,7 @@ function panel(c, theme, title, members, width, tall, scene) {
   }
   const mean = Math.max(0, ...members.map((s) => s.window));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
+  under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
   if (scene.marks.length && tall > STRIP && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");

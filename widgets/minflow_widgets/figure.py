@@ -14,7 +14,7 @@ import numpy as np
 
 from minflow.views.text import clean
 
-from .series import SMALL, Series, drawn, number, panels, rows
+from .series import SMALL, Series, drawn, latest, number, panels, rows
 
 WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
 LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, at least, and the height of a line of text
@@ -60,7 +60,7 @@ def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), s
     """
     titles, lines = panels(series, declared) or ["loss"], drawn(series, declared)
     known = {s.name: s for s in before}
-    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*lines, *known.values())]))
+    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*lines, *known.values())]), series)
     parts, top = [], BAR if status else 0
     for row in rows(titles):
         width = WIDTH / len(row)
@@ -84,13 +84,14 @@ def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), s
 
 
 class Scene(NamedTuple):
-    """What all panels share. limits: of the x axis.  before: name -> series of the previous run."""
+    """What all panels share. limits: of the x axis.  before: name -> series of the previous run.  series: of all panels."""
 
     x: str
     log: bool
     marks: Sequence
     before: dict[str, Series]
     limits: tuple[float, float]
+    series: list[Series]
 
 
 def describe(series: list[Series], note: str = "") -> str:
@@ -98,7 +99,7 @@ def describe(series: list[Series], note: str = "") -> str:
     last = max((s.steps[-1] for s in series if s.count), default=None)
     parts = ["no values" if last is None else f"step {number(last)}"]
     for s in series:
-        parts.append(s.label() + (f" ({s.warning()})" if s.bad else ""))
+        parts.append(s.label(latest(series, s)) + (f" ({s.warning()})" if s.bad else ""))
     return "; ".join([*parts, note] if note else parts)
 
 
@@ -138,10 +139,10 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     parts += marks(scene, across, top, bottom, tall > STRIP)
     window = max((w for *_, w in lines), default=0)
     under = ["step" if scene.x == "step" else "seconds since its start"]
-    under += [f"thick line: mean of {window}"] if window else []
-    under += ["grey: previous run"] if old else []
-    told = "numbered: epochs" if scene.marks and tall > STRIP else ""
-    under += [told] if told and 6 * len("; ".join([*under, told])) < right - left else []
+    under += [s.sampled() for s in members if s.every > 1][:1]
+    for told in (f"thick line: mean of {window}" if window else "", "grey: previous run" if old else "",
+                 "numbered: epochs" if scene.marks and tall > STRIP else ""):  # fmt: skip
+        under += [told] if told and 5.6 * len("; ".join([*under, told])) < width else []
     parts.append(text((left + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
     for x, y in old:
         parts.append(path(across(x), up(scaled(y)), f'stroke="{OLD}"'))
@@ -157,7 +158,7 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
             parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{color}"/>'
                       for a, b in zip(across(x).tolist(), up(scaled(y)).tolist()) if b == b]  # fmt: skip
         parts.append(f'<path d="M{left} {12 + row * LINE}h20" stroke="{color}" stroke-width="2"{dashed}/>')
-        parts.append(text(left + 26, 16 + row * LINE, s.label()))
+        parts.append(text(left + 26, 16 + row * LINE, s.label(latest(scene.series, s))))
         row += 1
         if s.bad:
             at = min(max(across(s.bad[0 if scene.x == "step" else 2]), left), right)

@@ -15,12 +15,13 @@ import sys
 import threading
 import weakref
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minflow.views.text import clean
 
 ENDED: deque = deque()  # widgets that have ended last, which still live
+SHOWN: deque = deque()  # the same of those for which no picture stands on the page
 
 
 def choose():
@@ -45,6 +46,18 @@ def start(curve):
     except Exception:  # as above
         return Still(live=True)
     return front
+
+
+def leave(front, shown) -> None:
+    """The end of what is shown. A place that fails must not hide the error of the user, for which it ends, perhaps."""
+    try:
+        front.finish(shown)
+    except Exception:
+        with suppress(Exception):
+            if in_notebook():
+                from IPython.display import display
+
+                display(shown.bundle(), raw=True)
 
 
 def in_notebook() -> bool:
@@ -172,7 +185,9 @@ def explore(curve) -> None:
     from IPython.display import display
 
     try:
-        display(live(curve))
+        widget = live(curve)
+        display(widget)
+        retire(widget, SHOWN, 16)
     except Exception:
         display(curve.bundle(), raw=True)
 
@@ -186,6 +201,7 @@ class Widget:
 
     def open(self, curve) -> None:
         self.widget = live(curve)
+        self.dropped = when_dropped(curve, self.widget)
         self.show()
 
     def show(self) -> None:
@@ -202,14 +218,22 @@ class Widget:
         self.widget.data, bundle = curve.encode(), curve.bundle()
         for handle in self.handles:
             handle.update(bundle, raw=True)
+        self.dropped.detach()
         retire(self.widget)
 
 
-def retire(widget) -> None:
+def retire(widget, ended: deque = ENDED, most: int = 8) -> None:
     """Close it some widgets later: a page that was loaded again meanwhile has nothing else to show."""
-    ENDED.append(widget)
-    if len(ENDED) > 8:
-        close(ENDED.popleft())
+    ended.append(widget)
+    if len(ended) > most:
+        close(ended.popleft())
+
+
+def when_dropped(owner, widget) -> weakref.finalize:
+    """Retire the widget where nobody holds what it shows any more: ipywidgets would hold it until the kernel ends."""
+    dropped = weakref.finalize(owner, retire, widget, SHOWN, 16)
+    dropped.atexit = False
+    return dropped
 
 
 def close(widget) -> None:

@@ -8,12 +8,7 @@ Knows nothing of how things are shown: that is `frontends.py`. Read next: `watch
 from __future__ import annotations
 
 import threading
-import time
-import weakref
-from collections import deque
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 
@@ -21,17 +16,15 @@ from minflow.views.text import clean
 
 from . import frontends, previous
 from .given import as_number, check_options, words
-from .series import Series, drawn, encode, number
+from .pump import Ending, Pump, clock
+from .rows import Rows
+from .series import Series, drawn, encode, latest, number
 
-PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
 SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
 LEAST = 0.003  # of a processor that it may take always, however much of the budget is spent in the loop
 BUDGET = 0.016  # of a processor for recording in the loop and showing; sending the messages takes 2 ms a second besides
 RECENT = 5.0  # seconds over which the rate is taken
 MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
-FIRST = itemgetter(0)
-clock = time.perf_counter
-processor = getattr(time, "thread_time", time.perf_counter)
 
 
 class LossCurve:
@@ -64,15 +57,15 @@ class LossCurve:
         self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
         self._series: dict[str, Series] = {}
         self._rows: list[Rows] = []  # what fast loops fill, and the pump empties
-        self._lock = threading.RLock()  # guards the series; never held while something is shown
+        self._lock = threading.RLock()  # guards the series; held while the front end is made, not while it shows something
         self._front = None
         self._pump: Pump | None = None
         self._place = previous.Place([], 0, [])
         self._cell = ("", "")  # where it was shown first, and in which run of that cell
         self._source = None  # what fills the curve by itself: `watch.py`
         self._note = ""
-        self._finished, self._left = False, False  # left: its `with` block
-        self._recording = 0.0  # seconds of processor that rows have cost those who filled them
+        self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block
+        self._recording, self._recorded = 0.0, (clock(), 0.0)  # seconds of processor that rows have cost their loops; when last looked
         self._started, self._ended = clock(), None
 
     # -- what a training loop calls
@@ -141,6 +134,7 @@ class LossCurve:
                     if series is None:
                         series = self._series[rows.prefix + name] = Series(rows.prefix + name, rows.zero)
                     series.extend(steps, values, times)
+                    series.every = rows.every
         return fresh
 
     def mark(self, text: str = "") -> None:
@@ -178,22 +172,27 @@ class LossCurve:
         """Show the last values and leave the still picture in place of the live one. Leaving the `with` block does this."""
         if self._source is not None:
             self._source.end()  # takes what is left, and listens no longer
-        with self._lock:
-            if self._finished:
-                return
-            self._take()
-            self._finished, self._ended = True, clock()
-            self._note = note or ("" if self._series or self._source is None else self._source.note())
-            if self._front is None:
-                self._front = frontends.start(self) if self._series else None
-                self._cell = previous.running_cell()
-            self._place.keep([s.thin() for s in self._series.values() if s.count])
+        if not self._ending.first(self._pump):
+            return
         try:
-            if self._pump is not None:
-                self._pump.stop()
-        finally:  # an interrupt while it waits for the pump must not cost the picture
-            if self._front is not None:
-                self._front.finish(self)
+            with self._lock:
+                self._take()
+                self._finished, self._ended = True, clock()
+                self._note = note or ("" if self._series or self._source is None else self._source.note())
+                if self._front is None:
+                    self._front = frontends.start(self) if self._series else None
+                    self._cell = previous.running_cell()
+                self._place.keep([s.thin() for s in self._series.values() if s.count])
+            try:
+                if self._pump is not None:
+                    self._pump.stop()
+            finally:  # an interrupt while it waits for the pump must not cost the picture
+                if self._front is not None:
+                    frontends.leave(self._front, self)
+        finally:
+            self._ending.over.set()
+            if self._source is not None:
+                self._source.let_go()
 
     def explore(self) -> None:
         """Show the curve once more as a canvas with hover values and a log scale. While it is live, so is this one."""
@@ -239,6 +238,20 @@ class LossCurve:
 
     def _update(self) -> None:
         self._front.update(self)
+
+    def _look(self) -> bool | None:
+        """Whether there is something new; None where what fills it has ended: then it has ended too."""
+        if self._source is not None and not self._source.look():
+            self.finish(self._source.note())
+            return None
+        with self._lock:
+            return self._take()
+
+    def _share(self) -> float:
+        """Of a processor that showing may take: what recording leaves of the budget."""
+        (since, before), self._recorded = self._recorded, (clock(), self._recording)
+        recording = (self._recording - before) / max(self._recorded[0] - since, 1e-9)
+        return min(SHARE, max(BUDGET - recording, LEAST))
 
     def _now(self) -> tuple[float, float]:
         """The last step of all series, and its seconds."""
@@ -319,7 +332,8 @@ class LossCurve:
             self._take()
             last = max((s.steps[-1] for s in self._series.values() if s.count), default=None)
             parts = [] if last is None else [f"step {number(last)}" + (f" of {number(self.total)}" if self.total else "")]
-            parts += [s.now() + (f" ({s.warning()})" if s.bad else "") for s in self._series.values()]
+            every = list(self._series.values())
+            parts += [s.now(latest(every, s)) + (f" ({s.warning()})" if s.bad else "") for s in every]
         return "  ".join(parts) or "no values yet"
 
     def text(self) -> str:
@@ -382,96 +396,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{int(seconds) // 60} min {int(seconds) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-class Rows(deque):
-    """Numbers on their way from a fast loop to a curve. A loop appends rows (names, step, when, value of each name), a tuple of
-    texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in bulk.
-
-    prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a prefix,
-    else from the start of the curve.  late: name -> what makes its numbers out of those in the rows, so that the loop need not.
-    cost: seconds of processor that a row has cost the loop.
-    """
-
-    def __init__(self, prefix: str = "", zero: float | None = None):
-        super().__init__()
-        self.prefix, self.zero, self.late, self.cost = prefix, zero, {}, 0.0
-
-    def take(self):
-        """(names, steps, times, column of each name) of the rows so far, those of the same names together."""
-        rows = [self.popleft() for _ in range(len(self))]  # what comes meanwhile is for the next time
-        for names, alike in groupby(rows, FIRST):
-            _, steps, times, *columns = zip(*alike)
-            if self.late:
-                columns = [tuple(map(self.late.get(name, float), column)) for name, column in zip(names, columns)]
-            yield names, steps, times, columns
-
-
-class Pump:
-    """The thread that shows a curve: at most one update per PERIOD, none while nothing is new, the last one always.
-
-    It holds the curve weakly: a curve that nobody holds any more ends its thread. Where threads cannot start
-    (WebAssembly), the same work is done by the caller.
-    """
-
-    def __init__(self, curve: LossCurve):
-        self.curve = weakref.ref(curve)
-        self.news = threading.Event()
-        self.stopping = threading.Event()
-        self.shown_at = -PERIOD
-        self.recording, self.share = (clock(), 0.0), SHARE  # when it looked last, and what recording had cost until then
-        self.idle = 1.0  # seconds without news, after which it looks around by itself; 0: at each PERIOD
-        self.thread: threading.Thread | None = threading.Thread(target=self.run, name="minflow-curve", daemon=True)
-        try:
-            self.thread.start()
-        except RuntimeError:
-            self.thread = None
-
-    def wake(self) -> None:
-        if self.thread is not None:
-            if not self.news.is_set():
-                self.news.set()
-        elif clock() - self.shown_at >= PERIOD:
-            self.shown_at = clock()
-            self.show()
-
-    def run(self) -> None:
-        while True:
-            fresh = self.news.wait(timeout=self.idle)
-            self.news.clear()
-            start, now = processor(), clock()
-            looked = None if self.stopping.is_set() else self.look()
-            if looked is None or (fresh or looked) and not self.show():
-                return
-            self.stopping.wait(max(PERIOD - (clock() - now), (processor() - start) / self.share))
-
-    def look(self) -> bool | None:
-        """Whether there is something new; None where nobody holds the curve. Its source may have ended: then it ends too."""
-        curve = self.curve()
-        if curve is None:
-            return None
-        if curve._source is not None and not curve._source.look():
-            curve.finish(curve._source.note())
-            return None
-        with curve._lock:
-            fresh = curve._take()
-        (since, before), self.recording = self.recording, (clock(), curve._recording)
-        recording = (self.recording[1] - before) / max(self.recording[0] - since, 1e-9)
-        self.share = min(SHARE, max(BUDGET - recording, LEAST))
-        return fresh
-
-    def show(self) -> bool:
-        curve = self.curve()
-        if curve is None:
-            return False
-        try:
-            curve._update()
-        except Exception:  # a front end that went away must not stop a training run; finish() shows the rest
-            return False
-        return True
-
-    def stop(self) -> None:
-        self.stopping.set()
-        self.news.set()
-        if self.thread is not None and self.thread is not threading.current_thread():
-            self.thread.join(timeout=5.0)

@@ -29,11 +29,11 @@ SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; ne
 class Series:
     """The values of one name, in the order in which they came. Not thread-safe: the curve holds a lock.
 
-    zero: the `time.perf_counter` from which its times count.
+    zero: the `time.perf_counter` from which its times count.  every: n, where it has a value of every n-th step only.
     """
 
     def __init__(self, name: str, zero: float = 0.0):
-        self.name, self.zero = name, zero
+        self.name, self.zero, self.every = name, zero, 1
         self.word = word_of(name)  # series with one word share a panel
         self.count, self.moved = 0, False  # moved: was there a value unlike the first?
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
@@ -127,16 +127,23 @@ class Series:
 
     # ---- in words --------------------------------------------------------------------------------------------------
 
-    def now(self) -> str:
-        """`loss 0.0512`"""
-        return f"{clean(self.name)} {number(self.values[-1])}" if self.count else f"{clean(self.name)} -"
+    def now(self, latest: float | None = None) -> str:
+        """`loss 0.0512`; `gradient norm 0.4 at step 20` where that is not the `latest` step."""
+        if not self.count:
+            return f"{clean(self.name)} -"
+        old = self.word == "norm" and latest is not None and self.steps[-1] != latest
+        return f"{clean(self.name)} {number(self.values[-1])}" + (f" at step {number(self.steps[-1])}" if old else "")
 
-    def label(self) -> str:
+    def label(self, latest: float | None = None) -> str:
         """`loss 0.0512 · lowest 0.048 at step 688`"""
-        text = self.now()
+        text = self.now(latest)
         if self.best is not None and self.count > 1 and self.word not in SMALL:
             text += f" · {'highest' if self.sign < 0 else 'lowest'} {number(self.best[0])} at step {number(self.best[1])}"
         return text
+
+    def sampled(self) -> str:
+        """`norm of every 20th step`, or nothing where it is of each."""
+        return f"{self.word} of every {self.every:,}{'nd' if self.every == 2 else 'th'} step" if self.every > 1 else ""
 
     def warning(self) -> str:
         """`NaN from step 12`, `NaN first at step 12` where numbers came again, or nothing."""
@@ -291,6 +298,12 @@ def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarra
     return found[0], found[1], found[3]
 
 
+def latest(series: list[Series], s: Series) -> float | None:
+    """The last step of those that are told with this one, under the same prefix."""
+    prefix = s.name.rpartition(" ")[0].removesuffix("gradient")
+    return max([one.steps[-1] for one in series if one.count and one.name.startswith(prefix)], default=None)
+
+
 def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
     """The series that are lines: a small one that never changed is only a number, unless room is kept for it."""
     return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
@@ -326,9 +339,11 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
         clock = times if s is longest or times and s.within(longest) else s.clock()
         if not clock and s.count:
             arrays += [s.points("time")[0], s.means("time")[0]]
+        label = s.label(latest(series, s))
         entries.append(
-            {"panel": titles.index(s.word), "name": clean(s.name), "label": s.label(), "n": len(x), "m": len(mx), "window": window}
+            {"panel": titles.index(s.word), "name": clean(s.name), "label": label, "n": len(x), "m": len(mx), "window": window}
             | ({"zero": zero} if zero else {})
+            | ({"every": s.sampled()} if s.every > 1 else {})
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})
             | ({"bad": s.bad[0], "late": s.bad[2], "warning": s.warning()} if s.bad else {})

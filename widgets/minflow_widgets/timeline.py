@@ -16,7 +16,6 @@ import json
 import sys
 import threading
 import time
-import weakref
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +30,8 @@ from minflow.views.text import clean
 from minflow.views.timeline import LANES, bars, extent, formula, ms, pair
 
 from . import frontends, previous
+from .pump import Ending, Pump
 
-PERIOD = 0.1  # seconds between two updates
 RECENT = 60  # steps that the live numbers are of
 LOOKED = 600  # steps of all jobs, among which they are looked for
 NOT_YET = ("not watching yet: `with watch_timeline(): ...` follows the jobs of a block; `live = watch_timeline(); live.start()` "
@@ -50,7 +49,7 @@ class LiveTimeline:
                            hint="with watch_timeline(): ... watches every job in the block")  # fmt: skip
         self.job, self.begun, self.seen = job, time.perf_counter(), None
         self.front, self.pump, self.note, self.cell = None, None, "", ("", "")
-        self.finishing, self.finished = threading.Lock(), False
+        self.ending, self.finished = Ending(), False
         if isinstance(job, Run):
             self.begun = job.started
             HELD.add(self)
@@ -61,7 +60,7 @@ class LiveTimeline:
         if self.front is None:
             self.cell = previous.running_cell()
             self.front = choose(self)
-            self.pump = Pump(self)
+            self.pump = Pump(self, idle=0.0)
 
     def stop(self) -> None:
         """Wait for the steps in flight, then leave the picture. A run goes on."""
@@ -98,14 +97,16 @@ class LiveTimeline:
 
     def finish(self, note: str = "") -> None:
         """Leave the still picture in place of the live one."""
-        with self.finishing:
-            if self.finished:
-                return
-            self.finished, self.note = True, note
-        self.start()
-        self.pump.stop()
-        HELD.discard(self)
-        self.front.finish(self)
+        if not self.ending.first(self.pump):
+            return
+        self.finished, self.note = True, note
+        try:
+            self.start()
+            self.pump.stop()
+            frontends.leave(self.front, self)
+        finally:
+            self.ending.over.set()
+            HELD.discard(self)
 
     # ---- what there is to show -----------------------------------------------------------------------------------------
 
@@ -134,14 +135,21 @@ class LiveTimeline:
         found = known(self.job, recent)[-RECENT:]
         return record_of(found, since=self.begun) if found else None
 
-    def update(self) -> None:
-        """Show what is new, if something is."""
+    def _look(self) -> bool | None:
+        """Whether there is something new; None where its run has ended: then it has ended too."""
+        if isinstance(self.job, Run) and self.job.done():
+            self.finish("" if self.job.error is None else f"stopped by {type(self.job.error).__name__}")
+            return None
         last = STREAM.records[-1] if STREAM.records else None
-        state = last and (last.caller, last.number, last.submitted, last.ended, last.finished)
-        if state == self.seen:
-            return
+        state, before = last and (last.caller, last.number, last.submitted, last.ended, last.finished), self.seen
         self.seen = state
+        return state != before
+
+    def _update(self) -> None:
         self.front.update(self)
+
+    def _share(self) -> float:
+        return 1.0  # of a processor: ten updates a second are seldom dear
 
     def line(self) -> str:
         """Where it stands, in one line."""
@@ -214,41 +222,6 @@ def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
     return LiveTimeline(job)
 
 
-class Pump:
-    """The thread that looks ten times a second whether there is something new. It holds the timeline weakly."""
-
-    def __init__(self, owner: LiveTimeline):
-        self.owner, self.stopping = weakref.ref(owner), threading.Event()
-        self.thread: threading.Thread | None = threading.Thread(target=self.run, name="minflow-timeline", daemon=True)
-        try:
-            self.thread.start()
-        except RuntimeError:  # no threads here: only the picture at the end
-            self.thread = None
-
-    def run(self) -> None:
-        failures = 0  # one after the other
-        while not self.stopping.wait(PERIOD):
-            owner = self.owner()
-            if owner is None:
-                return
-            if isinstance(owner.job, Run) and owner.job.done():
-                owner.finish("" if owner.job.error is None else f"stopped by {type(owner.job.error).__name__}")
-                return
-            try:
-                owner.update()
-                failures = 0
-            except Exception:  # a front end that went away must not stop a run; finish() shows the rest
-                failures += 1
-                if failures == 3 and not isinstance(owner.job, Run):
-                    return
-            del owner
-
-    def stop(self) -> None:
-        self.stopping.set()
-        if self.thread is not None and self.thread is not threading.current_thread():
-            self.thread.join(5.0)
-
-
 # ---- where it is shown -------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +268,7 @@ class Widget:
         from IPython.display import display
 
         self.widget = widget_class()(data=timeline.encode())
+        self.dropped = frontends.when_dropped(timeline, self.widget)
         self.handles = [display(self.widget, display_id=True)]
 
     def show(self, timeline: LiveTimeline) -> None:
@@ -311,4 +285,5 @@ class Widget:
         bundle = timeline._repr_mimebundle_()
         for handle in self.handles:
             handle.update(bundle, raw=True)
+        self.dropped.detach()
         frontends.retire(self.widget)

@@ -29,14 +29,17 @@ from minflow.nn.graph.compiled import GraphRan
 from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
 
-from .loss_curve import PERIOD, SHARE, LossCurve, Rows, clock
+from .loss_curve import LossCurve, clock
+from .norm import Norm
+from .rows import Rows
 
 HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
+MOST = 1000  # losses of one step that are remembered
 LARGE = 100_000  # values of a result, above which its mean is not taken
 Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
 NOTHING: Numbers = (), ()
 STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
-LOSS, LR, NORM, LOSS_LR = ("loss",), ("lr",), ("gradient norm",), ("loss", "lr")
+LOSS, LR, LOSS_LR = ("loss",), ("lr",), ("loss", "lr")
 ARRAYS = np.ndarray | np.generic
 
 
@@ -44,8 +47,8 @@ def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradie
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
     What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm of all
-    gradients together, which is taken at most ten times a second. Several things stand side by side, told apart by their names or
-    by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a LossCurve to fill; then leaving the
+    gradients together, of every n-th step where each would cost too much. Several things stand side by side, told apart by their
+    names or by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a LossCurve to fill; then leaving the
     `with` block ends the watching, not the curve. Raises MinflowError for anything that has no steps.
     """
     models = [thing for thing in things if isinstance(thing, Module)]
@@ -144,12 +147,12 @@ class Sources:
         return len(over) < len(self.sources) or not all(over)
 
     def wait(self) -> None:
-        """Until what was submitted has landed."""
+        """Until what was submitted has landed, and all of the last step is told. After an error nobody waits."""
         for source in self.sources:
             source.wait()
+            source.safely(lambda _, source=source: source.last())(None)
 
     def end(self) -> None:
-        HELD.discard(self.curve)
         with self.lock:
             if self.listening is None:
                 return
@@ -157,6 +160,10 @@ class Sources:
         for source in self.polled:
             source.take()
         self.curve.close(self.rows)
+
+    def let_go(self) -> None:
+        """The picture is there: nobody needs to hold the curve."""
+        HELD.discard(self.curve)
 
     def note(self) -> str:
         """What is to be told at the end."""
@@ -212,27 +219,11 @@ class Source:
     def wait(self) -> None:
         pass
 
+    def last(self) -> None:
+        """Tell what is still to be told of the last step."""
+
     def note(self) -> str:
         return self.problem
-
-
-class Norm:
-    """The norm of all gradients together, as often as it costs no more than its share of the time."""
-
-    def __init__(self) -> None:
-        self.due = 0.0
-        self.rows: Rows | None = None
-
-    def tell(self, step: float, when: float, arrays: list) -> None:
-        if arrays:
-            self.rows.append((NORM, step, when, self.of(arrays)))
-
-    def of(self, arrays: list) -> float:
-        start = clock()
-        arrays = [a if a.itemsize >= 4 else a.astype(np.float32) for a in arrays]  # squares of half precision end at 65504
-        total = sum([float(np.vdot(a, a).real) for a in arrays])
-        self.due = start + max(PERIOD, (clock() - start) / SHARE)
-        return total**0.5
 
 
 class OptimizerSource(Source):
@@ -243,7 +234,7 @@ class OptimizerSource(Source):
     def __init__(self, optimizer, gradients: bool):
         super().__init__(type(optimizer).__name__)
         self.optimizer, self.norm = optimizer, Norm() if gradients else None
-        self.parameters = None
+        self.parameters, self.graph = None, None  # graph: that stepped it last
         self.losses: dict[int, list[float]] = {}  # of each thread
         self.told, self.lr, self.names = None, NOTHING, LOSS  # rates of the last step; told as; names of a step with a loss
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
@@ -254,8 +245,11 @@ class OptimizerSource(Source):
     def backward(self, event) -> None:
         found = [float(t.array.item()) for t in event.outputs if t.array is not None and t.array.size == 1]
         if found:
-            thread = get_ident()
-            self.losses[thread] = self.losses[thread] + found if thread in self.losses else found
+            kept = self.losses.setdefault(get_ident(), found)
+            if kept is not found:
+                kept += found
+                if len(kept) > 2 * MOST:  # of a thread that never steps
+                    del kept[:-MOST]
 
     def stepped(self, event) -> None:
         losses = self.losses.pop(get_ident(), None)
@@ -269,20 +263,38 @@ class OptimizerSource(Source):
         if losses is None:
             self.rows.append((self.lr[0], step, when, *self.lr[1]))
         else:
-            self.rows.append((self.names, step, when, losses[0] if len(losses) == 1 else sum(losses) / len(losses), *self.lr[1]))
-            if self.norm is not None and when >= self.norm.due:
-                self.norm.tell(event.step, when, self.gradients())
+            loss = losses[0] if len(losses) == 1 else sum(losses) / len(losses)
+            self.rows.append((self.names, step, when, loss, *self.lr[1]))
+            norm = self.norm
+            if norm is not None:
+                norm.last = step, when
+                norm.left -= 1
+                if norm.left <= 0 or (loss - loss != 0.0 and not norm.bad):
+                    norm.tell(step, when, self.gradients)
 
     def gradients(self) -> list:
         grads = [p.grad for p in self.parameters or self.optimizer.parameters()]
         return [g.array for g in grads if g is not None and g.array is not None]
 
+    def last(self) -> None:
+        if self.norm is not None and self.graph is not None:
+            self.norm.end(self.of_graph)
+        elif self.norm is not None and not self.losses:  # a backward since has changed the gradients
+            self.norm.end(self.gradients)
+
+    def of_graph(self) -> list:
+        return [g.numpy() for g in self.graph.grads.values()]
+
     def ran(self, event) -> None:
         if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
             step, when, (names, values) = self.optimizer.steps, clock(), numbers_of(event.result, True)
+            self.graph = event.graph
             self.rows.append((names, step, when, *values))
-            if self.norm is not None and when >= self.norm.due:
-                self.norm.tell(step, when, [g.numpy() for g in event.graph.grads.values()])
+            if self.norm is not None:
+                self.norm.last = step, when
+                self.norm.left -= 1
+                if self.norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not self.norm.bad):
+                    self.norm.tell(step, when, self.of_graph)
 
 
 class GraphSource(Source):
@@ -308,17 +320,26 @@ class GraphSource(Source):
             self.told, self.lr = event.lr, rates(event.lr)
             self.names = LOSS + self.lr[0]
         if type(result) is Tensor and result.array.size == 1:  # without a call, which costs a microsecond between cold steps
-            self.rows.append((self.names, step, when, float(result.array.item()), *self.lr[1]))
+            values = (float(result.array.item()),)
+            self.rows.append((self.names, step, when, *values, *self.lr[1]))
         else:
             (names, values), (more, lr) = numbers_of(result, self.training), self.lr
             if not names:
                 self.problem = f"{self.name} gives no number to draw: return the loss from build"
             self.rows.append((names + more, step, when, *values, *lr))
-        if self.norm is not None and when >= self.norm.due:
-            self.norm.tell(step, when, self.gradients())
+        norm = self.norm
+        if norm is not None:
+            norm.last = step, when
+            norm.left -= 1
+            if norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not norm.bad):
+                norm.tell(step, when, self.gradients)
 
     def gradients(self) -> list:
         return [g.numpy() for g in self.graph.grads.values()]
+
+    def last(self) -> None:
+        if self.norm is not None:
+            self.norm.end(self.gradients)
 
 
 class JobSource(Source):

@@ -1,0 +1,137 @@
+"""What shows curves and timelines: a place that fails, at any time, costs neither the run nor the error of the user."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core import events
+from minflow_widgets import LossCurve, frontends, pump, timeline, watch, watch_timeline
+from minflow_widgets.watch import HELD
+
+
+class Front:
+    """A place where the first updates fail."""
+
+    def __init__(self, failures=0):
+        self.failures, self.shown, self.finished = failures, 0, 0
+
+    def update(self, thing):
+        self.failures -= 1
+        if self.failures >= 0:
+            raise OSError("the page went away")
+        self.shown += 1
+
+    def finish(self, thing):
+        self.finished += 1
+
+
+@pytest.fixture
+def place(monkeypatch):
+    def placed(front):
+        monkeypatch.setattr(frontends, "choose", lambda: front)
+        monkeypatch.setattr(timeline, "choose", lambda shown: front)
+        return front
+
+    flow.clear_default_session()
+    yield placed
+    flow.clear_default_session()
+    assert not events.LISTENERS and not HELD
+
+
+def started(n=200, seconds=0.005):
+    @flow.global_function()
+    def mean(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
+        return flow.math.reduce_mean(x)
+
+    return flow.start(mean, [np.ones(2, "f")] * n, callback=lambda x: time.sleep(seconds))
+
+
+def until(condition, seconds=20):
+    end = time.perf_counter() + seconds
+    while not condition() and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert condition()
+
+
+@pytest.mark.parametrize("made", [watch, watch_timeline])
+@pytest.mark.parametrize("failures", [1, 10_000])
+def test_what_fails_to_be_shown_ends_all_the_same(place, made, failures):
+    """Once: the next update shows it. For ever: it is tried no more, but the curve of the run ends with the run."""
+    front = place(Front(failures))
+    run = started()
+    live = made(run)
+    run.result(30)
+    until(lambda: front.finished)
+    if failures == 1:
+        assert front.shown > 0
+    else:
+        assert front.failures == failures - pump.TRIES
+    if made is watch:
+        assert len(live.data["loss"][0]) == 200 and live._finished
+
+
+class Gone(Front):
+    def finish(self, thing):
+        super().finish(thing)
+        raise RuntimeError("comm is closed")
+
+
+@pytest.mark.parametrize("made", [LossCurve, watch_timeline])
+def test_a_place_that_fails_at_the_end_hides_no_error(place, made, monkeypatch):
+    front = place(Gone())
+    with pytest.raises(ValueError, match="the user's own"), made():
+        raise ValueError("the user's own")
+    with made() as live:
+        if made is LossCurve:
+            live.add(loss=1.0)
+    assert front.finished == (1 if made is LossCurve else 2) + (made is LossCurve)
+    shown = []
+    monkeypatch.setattr(frontends, "in_notebook", lambda: True)
+    monkeypatch.setattr("IPython.display.display", lambda what, raw: shown.append(what))
+    with made() as live:
+        if made is LossCurve:
+            live.add(loss=1.0)
+    assert shown == [live.bundle()], "the picture stands where it can"
+
+
+def test_a_place_that_fails_at_the_end_of_a_run(place, monkeypatch):
+    failed = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    front = place(Gone())
+    curve = watch(started(3, 0.0))
+    until(lambda: front.finished and not curve._pump.thread.is_alive())
+    assert not failed
+
+
+@pytest.mark.parametrize("made", [watch, watch_timeline])
+def test_who_comes_second_waits_for_the_picture(place, made):
+    """The pump leaves it, on a thread that the end of the program would cut off."""
+    left = []
+
+    class Slow(Front):
+        def finish(self, thing):
+            time.sleep(0.3)
+            left.append(thing)
+
+    place(Slow())
+    run = started(3, 0.0)
+    live = made(run)
+    run.result(30)
+    until(lambda: live._finished if made is watch else live.finished)
+    assert not left
+    live.finish()
+    assert left == [live]
+
+
+def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(place):
+    front = place(Front())
+    run = started(3, 0.0)
+    start = time.perf_counter()
+    with watch(run) as curve:
+        run.result(30)
+    curve.finish()
+    assert front.finished == 1 and time.perf_counter() - start < 4.0

@@ -1,0 +1,93 @@
+"""The norm of all gradients together: of every step at first, then of every n-th, so that taking it costs little.
+
+Knows nothing of what trains. Read next: `watch.py`, which asks for it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from .rows import Rows
+
+NORM = ("gradient norm",)
+FIRST = 30  # steps of which each is taken, so that a short run has a curve
+PART = 0.1  # of a step, that this may cost in these
+FREE = 0.002  # seconds of processor that may be spent at once after them, each step taken: some fifty steps of a small net
+SHARE = 0.002  # of the time, that it may cost from then on
+LARGEST = 1_000_000  # steps between two, at most
+processor = getattr(time, "thread_time", time.perf_counter)
+
+
+class Norm:
+    """Which steps are taken. left: steps until the next one; the loop counts it down.  last: (step, when) of the last step.
+
+    every: n, where every n-th step is taken.  bad: a value was NaN or infinite already; the first of them is always taken.
+    """
+
+    def __init__(self) -> None:
+        self.rows: Rows | None = None
+        self.every, self.left, self.bad = 1, 1, False
+        self.last: tuple[float, float] | None = None
+        self.taken: tuple[float, float] | None = None  # (step, when) of the last one that was taken
+        self.count, self.credit, self.apart = 0, FREE, 1
+
+    def tell(self, step: float, when: float, gradients: Callable[[], list]) -> None:
+        """Take the one of this step, and choose the next."""
+        start = processor()
+        self.bad = self.bad or self.left > 0  # before its turn: for the sake of a loss that is not finite
+        arrays = gradients()
+        if arrays:
+            value = norm_of(arrays)
+            self.bad = self.bad or value - value != 0.0
+            self.rows.every = self.every
+            self.rows.append((NORM, step, when, value))
+        self.choose(step, when, processor() - start)
+
+    def choose(self, step: float, when: float, took: float) -> None:
+        """The next step: a round n that keeps the cost at its share. What is not spent is saved, up to FREE."""
+        before = self.taken[1] if self.taken else when
+        each = (when - before) / max(self.apart - self.left, 1)
+        self.count += 1
+        if not self.taken or self.count < FIRST and took <= PART * each:
+            every = 1
+        else:
+            every = self.every
+            self.credit = max(min(FREE, self.credit + SHARE * (when - before)) - took, -FREE)
+            if self.credit < 0 and took > SHARE * every * each and every < LARGEST:
+                every = more(every)
+            elif self.credit > 0 and every > 1 and took < SHARE * less(every) * each:
+                every = less(every)
+        self.every, self.taken = every, (step, when)
+        self.left = self.apart = every - int(step) % every
+
+    def end(self, gradients: Callable[[], list]) -> None:
+        """The last step of the run is taken too; its gradients are there until the next one begins."""
+        if self.last is not None and self.last != self.taken:
+            self.tell(*self.last, gradients)
+
+
+def more(n: int) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, ..."""
+    return n * 5 // 2 if str(n)[0] == "2" else n * 2
+
+
+def less(n: int) -> int:
+    """The one before."""
+    return n * 2 // 5 if str(n)[0] == "5" else n // 2
+
+
+def norm_of(arrays: list) -> float:
+    """The root of the sum of all squares, also where a float of theirs cannot hold that sum."""
+    arrays = [a if a.itemsize >= 4 else a.astype(np.float32) for a in arrays]  # squares of half precision end at 65504
+    total = sum([float(np.vdot(a, a).real) for a in arrays])
+    if 1e-30 < total < math.inf or total != total:
+        return total**0.5
+    most = max([float(np.abs(a).max(initial=0.0)) for a in arrays])
+    if not 0.0 < most < math.inf:
+        return most
+    scaled = [a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) / most for a in arrays]
+    return most * sum([float(np.vdot(a, a).real) for a in scaled]) ** 0.5

@@ -23,7 +23,7 @@ NUMBER = CELL.replace("left", "right") + WHOLE
 COLORS = {"forward": "#1f5fa8", "backward": "#a8420a", "recompute": "#5b3fa0", "optimizer": "#1d7a46"}
 PLAIN = "#4b5563"
 BAR = 120  # pixels of the longest bar
-LOUD = ("never ran", "no gradient")  # badges that tell of a mistake, most often
+LOUD = ("never ran", "no gradient", "not registered")  # badges that tell of a mistake, most often
 
 
 def td(content: str, look: str = CELL) -> str:

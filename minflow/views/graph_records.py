@@ -13,7 +13,8 @@ from dataclasses import dataclass
 class TreeRow:
     """A module. inputs, outputs: specs of its first call.  calls: how often it ran, None before the first call of the graph.
 
-    badges: "never ran", "no gradient: weight", "frozen", "checkpointed".  count: how many equal neighbours this row stands for.
+    badges: "never ran", "no gradient: weight", "frozen", "checkpointed", "not registered".
+    count: how many equal neighbours this row stands for.
     """
 
     path: str

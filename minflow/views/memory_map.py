@@ -75,8 +75,9 @@ def memory_svg(record: MemoryMap) -> str:
     up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL  # noqa: E731
     parts = [
         f'<text x="12" y="20" font-weight="bold" fill="{INK}">{escape(cut(clean(record.title), 100))}</text>',
-        f'<text x="12" y="37" fill="{SOFT}">{nbytes_text(record.total)} of values, one after the other in {nbytes_text(record.arena)}; '
-        f"outside it: states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call</text>",
+        f'<text x="12" y="37" fill="{SOFT}">{nbytes_text(record.total)} of values share {nbytes_text(record.arena)}, '
+        f"{nbytes_text(record.arena - most)} of it gaps at the peak; outside it: "
+        f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call</text>",
         f'<rect x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{TALL}" fill="#ffffff" stroke="{FAINT}"/>',
     ]
     for i in range(5):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,8 @@ def view_of(
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
     if numbers + images + memory:
         return View(record_of_tensor(x, numbers, images, memory, tensors, labels))
+    if not values and getattr(x, "array", None) is not None and getattr(x, "value", x) is None:
+        return View(replace(tensor_record(x), about="no tape: nothing that it was computed from wants a gradient"))
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
     if record is None:
         raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor (its tape), a Module or a Graph")
@@ -170,7 +173,8 @@ def show(
     boxes: int = BOXES,
     names: dict[str, Any] | None = None,
 ) -> None:
-    """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
+    """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal. A Tensor
+    without a tape, of which no gradient is wanted, shows its numbers.
 
     It shows at once, wherever in a cell it stands. Of a Tensor also, instead of its tape: numbers, the numbers as a heat
     map with their statistics;  images, the images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps

@@ -140,6 +140,24 @@ def test_tree(graph):
     assert ["8×6 → 8×40"] in [row[2:] for row in Cells(text).rows]
 
 
+def test_a_module_that_nobody_registered_is_marked():
+    outside = nn.Linear(4, 4)
+
+    class Predict(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def build(self, x):
+            return outside(self.fc(x)) + nn.ReLU()(x)
+
+    graph = Predict()
+    graph(flow.ones(2, 4))
+    badges = {row.path: row.badges for row in graph.tree().record.rows}
+    assert badges["fc"] == () and [path for path, marks in badges.items() if "not registered" in marks] == ["Linear"]
+    assert re.search(r"color:#b42318[^>]*>not registered<", html(graph.tree().record))
+
+
 MAP = MemoryMap("m", 1_200, 1_200, 2_000, 9, 50, 1, 7, (
     Block("a-0", "float32[100]", 0, 400, 0, 3, "forward"), Block("b-0", "float32[200]", 400, 800, 2, 9, "backward"),
     Block("over", "float32[100]", 0, 400, 3, 4, "forward"), Block("c-0", "float32[100]", 0, 400, 6, 8, "optimizer"),
@@ -184,6 +202,7 @@ def test_memory_is_drawn_to_scale():
     assert b[2] / c[2] == pytest.approx(8 / 3, abs=0.01)
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert "b-0" in words and "peak: 1.2 kB at step 2" in words
+    assert "2.0 kB of values share 1.2 kB, 0 B of it gaps at the peak; outside it: states 50 B, new outputs 7 B a call" in words
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
     assert all(x + wide <= WIDTH for found in rects.values() for x, _, wide, _ in found)
 

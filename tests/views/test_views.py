@@ -106,6 +106,14 @@ def test_summary_changes_nothing_and_shows_the_failing_layer():
         flow.summary(nn.Linear, (2, 3))
 
 
+def test_a_tensor_without_a_tape_shows_its_numbers(capsys):
+    flow.show(flow.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    out = capsys.readouterr().out
+    assert out.startswith("float32[2, 3]  no tape: nothing that it was computed from wants a gradient\n6 numbers: min 1, mean 3.5, max 6")
+    assert "<img" in picture(flow.ones(2, 3)).bundle()["text/html"]
+    assert picture(flow.ones(2, 3, requires_grad=True)).text.startswith("tape of")
+
+
 def test_a_graph_of_deep_modules_is_folded_at_once():
     class Nest(nn.Module):
         def __init__(self, depth):

@@ -6,6 +6,7 @@ Each method gives an object with `.record` (plain data) that prints as text. Rea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -40,7 +41,8 @@ class Reports:
     """The part of nn.Graph that gives records of itself."""
 
     def tree(self: Any, depth: int | None = None) -> Report:
-        """The modules with the shapes that passed, equal neighbours once, and badges: never ran, no gradient, frozen.
+        """The modules with the shapes that passed, equal neighbours once, and badges: never ran, no gradient, frozen, not
+        registered (called in build, but no attribute of the graph or of a module in it: an optimizer does not find it).
 
         depth: how many levels below the members are shown; None for all.
         """
@@ -173,13 +175,15 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
     for call in last.build.top.walk() if last else ():
         calls.setdefault(id(call.module), []).append(call)
     reached = last.build.reached if last and last.build.backwards else None
-    members = [*graph.named_members(), *[(p, m) for p, m in graph._found if "." not in p]]
+    found = [(p, m) for p, m in graph._found if "." not in p]
     seen: set[int] = set()
-    for name, member in members:
+    for name, member in [*graph.named_members(), *found]:
         stack = [(name, member, 0)]
         while stack:
             path, module, depth = stack.pop()
-            yield tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, id(module) in seen)
+            row = tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, id(module) in seen)
+            outside = depth == 0 and row.params and any(module is m for _, m in found)
+            yield replace(row, badges=("not registered", *row.badges)) if outside else row
             if id(module) not in seen:
                 stack += [(f"{path}.{n}", child, depth + 1) for n, child in reversed(module._modules.items()) if child is not None]
             seen.add(id(module))

@@ -254,6 +254,7 @@ class Plan:
         timed: leave the seconds of each call in `seconds`.  watch: `watch(node, arrays)` after each call, with its outputs.
         """
         slots = self.slots
+        slots[:] = [None] * len(slots)  # also what was kept: a view of an input is made anew
         for (slot, fixed), array in zip(self.inputs, arrays):
             if self.written and id(owner_of(array)) in self.written:
                 array = array.copy()  # it shares storage with a state that this plan writes

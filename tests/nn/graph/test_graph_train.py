@@ -352,6 +352,22 @@ def test_gradients_rates_and_values():
         graph.grads["model.layers.2.bias"]
 
 
+def test_a_view_of_a_large_input_is_kept_at_each_call():
+    class Flat(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.flat = nn.Flatten()
+
+        def build(self, x):
+            return self.flat(x).sum()
+
+    graph, x = Flat(), flow.ones(100, 10, 10)
+    graph.keep("flat")
+    for k in (1, 2, 3):
+        graph(x * k)
+        assert (graph.values("flat").numpy() == k).all()
+
+
 def test_compare_eager_finds_the_operation_that_differs():
     flow.manual_seed(0)
     model = Normed()

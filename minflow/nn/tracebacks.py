@@ -5,6 +5,7 @@ MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Read next
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import TracebackType
@@ -12,16 +13,19 @@ from typing import Any
 
 from ..core.errors import MinflowError
 from ..core.op import OURS
+from .graph.failing import library
 
 SHELL = ("IPython/core/", "ipykernel/")  # frames of who runs the cell
 
 
 def learners(traceback: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """The traceback without the frames of minflow and of the shell, and how many frames of minflow that leaves out."""
-    kept, left_out = [], 0
+    """The traceback without the frames of minflow, of Python's library where minflow called it, and of the shell; and how
+    many frames that leaves out, those of the shell not counted."""
+    kept, left_out, inside = [], 0, False
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if OURS[file]:
+        inside = OURS[file] or inside and library(file)
+        if inside:
             left_out += 1
         elif not any(part in file.replace("\\", "/") for part in SHELL):
             kept.append(traceback)
@@ -32,29 +36,55 @@ def learners(traceback: TracebackType | None) -> tuple[TracebackType | None, int
     return chain, left_out
 
 
-def render(error: MinflowError) -> list[str]:
+def known_of(error: BaseException) -> BaseException | None:
+    """What an error came of, as Python shows it."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def repeated(cause: BaseException, error: BaseException) -> bool:
+    """Does the error tell all that its cause would? An error of ours that no line of the learner's raised, told again."""
+    return isinstance(cause, MinflowError) and isinstance(error, MinflowError) and bool(cause.what) and cause.what in error.what
+
+
+def render(error: BaseException) -> list[str]:
     """What IPython prints for the error (it asks an exception that has `_render_traceback_`): a list of texts."""
     shell = sys.modules["IPython"].get_ipython()
     if os.environ.get("MINFLOW_TRACEBACK") == "full":
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1)
     chain, left_out = learners(error.__traceback__)
-    causes: list[tuple[BaseException, Any]] = []
-    cause = error.__cause__ or error.__context__
+    before: list[tuple[BaseException, Any, Any, bool]] = []
+    link, cause = error, known_of(error)
     try:
-        while cause is not None and len(causes) < 20:
-            causes.append((cause, cause.__traceback__))
+        while cause is not None and len(before) < 40:
+            before.append((cause, cause.__traceback__, cause.__cause__, cause.__suppress_context__))
             cause.__traceback__, more = learners(cause.__traceback__)
             left_out += more
-            cause = cause.__cause__ or cause.__context__
+            if cause.__traceback__ is None and repeated(cause, link):
+                before.append((link, link.__traceback__, link.__cause__, link.__suppress_context__))
+                link.__cause__ = cause = known_of(cause)  # sets __suppress_context__ too
+                continue
+            link, cause = cause, known_of(cause)
         lines = list(shell.InteractiveTB.structured_traceback(type(error), error, chain, tb_offset=0))
     finally:
-        for known, traceback in causes:
-            known.__traceback__ = traceback
+        for known, traceback, came_of, suppress in reversed(before):
+            known.__traceback__, known.__cause__, known.__suppress_context__ = traceback, came_of, suppress
     if left_out:
         lines.append(f"({left_out} frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them)")
     return lines
 
 
+def interrupted(shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None) -> None:
+    """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped."""
+    chain, left_out = learners(traceback)
+    if chain is not None and left_out:
+        error._render_traceback_ = functools.partial(render, error)  # type: ignore[attr-defined]
+    shell.showtraceback((kind, error, traceback), running_compiled_code=True)
+
+
 def install() -> None:
-    """From now on IPython shows errors of ours so."""
+    """From now on IPython shows errors of ours so, and interrupts; those only where the user shows them in no way of his own."""
     MinflowError._render_traceback_ = render  # type: ignore[attr-defined]
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    if shell is not None and getattr(shell, "custom_exceptions", None) == ():
+        shell.set_custom_exc((KeyboardInterrupt,), interrupted)

@@ -81,6 +81,67 @@ def fails(result):
     assert "1 / 0" in text and "During handling" in text and text.rstrip().endswith("True 2")
 
 
+JOB = MODEL + """
+import numpy as np
+import minflow.typing as tp
+@flow.global_function()
+def job(x: tp.Numpy.Placeholder((4, 3)), y: tp.Numpy.Placeholder((4,), dtype=flow.int32)) -> tp.Numpy:
+    return flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(x, 3, name="out"))
+"""
+
+
+def test_an_error_of_a_job_is_told_once(tmp_path):
+    """Its cause was raised by no line of the learner's, and says the same."""
+    cells = JOB, 'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))', "import sys; print(type(sys.last_value.__cause__).__name__)"
+    text = shown(tmp_path, *cells)
+    assert text.count("labels go from 0 to 9") == 1 and "direct cause" not in text and text.rstrip().endswith("OutOfRangeError")
+    head = r"JobError: the work of step 1 of job raised OutOfRangeError: .*\n  target +int32\[4\]\n"
+    assert re.search(head + r"(.*\n)*  Try: .*\n\(\d+ frames", text)
+    full = shown(tmp_path, *cells, MINFLOW_TRACEBACK="full")
+    assert full.count("labels go from 0 to 9") > 1 and "direct cause" in full
+
+
+STOP = MODEL + """
+import os, signal
+class Graph(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Linear(3, 4)
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
+graph = Graph()
+x = flow.ones(2, 3)
+graph(x)
+run = type(graph._last.parts[0].plan).run
+def stopped(*args):
+    os.kill(os.getpid(), signal.SIGINT)  # waits until the end of the step
+    return run(*args)
+type(graph._last.parts[0].plan).run = stopped
+def train():
+    while True:
+        graph(x)
+"""
+
+
+def test_an_interrupt_shows_the_learners_line_only(tmp_path):
+    text = shown(tmp_path, STOP, "train()", "print('goes on', graph._steps)")
+    assert "KeyboardInterrupt" in text and functions(text) == ["train"] and "---->" in text and "minflow/" not in text
+    assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text) and "goes on 2" in text
+    full = shown(tmp_path, STOP, "train()", MINFLOW_TRACEBACK="full")
+    assert "Graph.__call__" in functions(full) and "guarded" in functions(full) and "left out" not in full
+
+
+def test_other_interrupts_and_the_users_own_way_are_as_ever(tmp_path):
+    text = shown(tmp_path, MODEL, "def wait():\n    raise KeyboardInterrupt\nwait()")
+    assert functions(text) == ["wait"] and "KeyboardInterrupt" in text and "left out" not in text
+    own = "get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: print('my own'))"
+    text = shown(tmp_path, own, STOP, "train()")
+    assert "my own" in text and "left out" not in text
+
+
 def test_other_errors_are_as_ever(tmp_path):
     text = shown(tmp_path, MODEL, "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))")
     assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text) and "left out" not in text

@@ -147,7 +147,7 @@ class JobBuild:
             if (first, line) not in self.collisions:  # a layer has several variables, and is told of once
                 self.collisions.add((first, line))
                 self.problem(JobError(f"two layers of job {self.job.name} are named alike: {name!r} is there already",
-                                      values={"first": f"at {where_text(first)}", "again": f"at {where_text(line)}"}, where=here(),
+                                      values={"first": f"at {where_text(first)}"}, where=here(),
                                       hint='name="hidden" and name="output": by its name another job shares its numbers'))  # fmt: skip
             number = 2
             while f"{name}.{number}" in self.named:

@@ -476,7 +476,8 @@ def test_two_layers_of_one_name_are_told_with_both_lines():
 
     with pytest.raises(JobError, match="'Dense-weight' is there already") as told:
         ran(function, MATRIX)
-    assert "first  at test_job_layers.py" in str(told.value) or str(told.value).count("test_job_layers") >= 2
+    first = function.__code__.co_firstlineno + 1
+    assert told.value.values == {"first": f"at test_job_layers.py:{first}"} and told.value.where == f"at test_job_layers.py:{first + 1}"
 
 
 def test_swapped_labels_and_two_names_are_told_in_one_pass():

@@ -30,12 +30,23 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
     held = [(s.array, s.array.copy()) for s in plan.graph.states]
     drawn = [(g, g.get_state()) for g in {*[g for g, _ in plan.draws], default_generator}]
     subject.starts(arrays)
+
+    def timed() -> None:
+        try:
+            with guarded(True):
+                plan.drawn.update(plan.submitted())
+                run(plan.plan, arrays, True)
+        finally:
+            put_back(held, drawn)
+
+    cold = not plan.plan.runs
     try:
         with guarded(True):
             plan.drawn.update(plan.submitted())
             run(plan.plan, arrays, watch=subject.watcher(plan.part))
     finally:
         put_back(held, drawn)
+    subject.times_from(timed, cold)
     return subject
 
 

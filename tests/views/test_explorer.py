@@ -277,7 +277,7 @@ def test_details_of_an_operation_a_module_and_a_parameter():
     told = act(exploration, "select", id=row(exploration, "matmul").item.id, column=0)[2]
     known = dict(told["rows"])
     assert told["title"] == "model.fc1-matmul-0" and known["gives"] == "float32[5, 8]" and known["bytes"] == "160 B"
-    assert "test_explorer.py:" in known["line"] and "% of this recorded step" in known["time"]
+    assert "test_explorer.py:" in known["line"] and "% of this step, run again" in known["time"]
     assert sum(told["hists"][0][4]) == 40 and any("gradient" in h[0] for h in told["hists"])
     weight = act(exploration, "select", id=row(exploration, "weight").item.id, column=2)[2]
     assert any(what == "gradient norm" for what, _ in weight["rows"])

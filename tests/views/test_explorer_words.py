@@ -8,7 +8,9 @@ import pytest
 import minflow as flow
 import minflow.nn as nn
 import minflow.typing as tp
+from minflow.compiler.plan import Plan
 from minflow.job.exploring import job_subject
+from minflow.nn.graph import exploring
 from minflow.nn.graph.exploration import Exploration
 from minflow.nn.graph.exploring import graph_subject
 from minflow.views.explorer_fit import fitted, fitted_words, wide
@@ -73,7 +75,37 @@ def test_panel_title_lanes_and_steps_count_the_same_operations(net):
     whole = sum(lane.ops for lane in lanes.lanes)
     assert f"; {whole} operations" in picture["pass"] and whole == len(graph.nodes)
     assert picture["steps"] + lanes.views == whole and picture["views"] == f"{lanes.views} views run without one"
-    assert "this recorded step" in told["times"]
+    assert told["times"] == "of this step, run again; another takes a little more or less"
+
+
+def sum_of(times):
+    return sum(times.values())
+
+
+def test_times_are_those_of_a_warm_step(monkeypatch):
+    """What the first run of a plan takes, and what it takes to look at values between the calls, is not in the times."""
+    graph, x, y = Step(lenet(), nn.CrossEntropyLoss()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
+
+    def run_timed(plan):
+        plan.run_watched(lambda node, arrays: None)
+        plan.seconds = [9.0] * len(plan.nodes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "run_timed", run_timed)
+        first = graph_subject(graph, (x, y))
+    assert first.timed == "this step, run again" and set(first.seconds().values()) == {9.0}
+    assert 0 < sum(i.seconds for i in first.instructions) < 9
+    assert [part.plan.seconds for part in first.parts] == [None], "graph.lanes() tells of calls"
+    for _ in range(3):
+        graph(x, y)
+    lanes = sum(lane.seconds for lane in graph.lanes().record.lanes)
+    again = graph_subject(graph, (x, y))
+    assert again.timed == "the last timed call" and sum_of(again.seconds()) == pytest.approx(lanes)
+    monkeypatch.setattr(exploring, "LONG", 0.0)
+    other = Step(lenet(), nn.CrossEntropyLoss())
+    cold = Exploration(graph_subject(other, (x, y)))
+    assert ["times", "of the first, cold step; later ones take less"] in cold.detail()["rows"]
+    assert graph_subject(other, (x, y)).timed == "this recorded step"
 
 
 def test_a_page_has_room_for_all_columns():

@@ -85,14 +85,15 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
             rows.append([kind + "s", f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}, "
                          f"{bytes_text(sum(s.nbytes for s in states))}"])  # fmt: skip
     if timed:
-        rows.append(["times", f"of {which_step(subject)}; another step takes a little more or less"])
+        other = "later ones take less" if subject.timed.endswith("cold step") else "another takes a little more or less"
+        rows.append(["times", f"of {which_step(subject)}; {other}"])
     rows += [["note", record.note]] if record.note else []
     return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "hists": []}
 
 
 def which_step(subject: Subject) -> str:
     """The step whose times are told."""
-    return "this recorded step" if subject.instructions else "the last timed call"
+    return subject.timed if subject.instructions else "the last timed call"
 
 
 def covered(tree: StepTree, item: Item, column: int) -> list[int]:
@@ -322,7 +323,7 @@ def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, A
     i = next((i for i, n in enumerate(tree.record.nodes) if n.name == step.name), None)
     node = None if i is None else tree.record.nodes[i]
     rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op]] if node is not None else []
-    rows += [["phase", phase_word(step.phase)], ["time", seconds_text(step.seconds)]]
+    rows += [["phase", phase_word(step.phase)], ["time", seconds_text(subject.seconds().get(step.name, step.seconds))]]
     hists: list[list] = []
     rows += [["reads", read_words(subject, tree, x, True)] for x in (node.inputs if node is not None else ())]
     gives = result_words(tree, node, len(step.outs))

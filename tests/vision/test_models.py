@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DataError
+from minflow.core.errors import DataError, ShapeError
 from minflow.vision import models
 from minflow.vision.models.mobilenet_v2 import make_divisible
 
@@ -86,6 +86,18 @@ def test_every_parameter_gets_a_gradient():
     model = models.mobilenet_v2(num_classes=3)
     model(flow.rand(2, 3, 32, 32)).sum().backward()
     assert all(p.grad is not None and np.isfinite(p.grad.numpy()).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize(("shape", "expected", "what", "hint"), [
+    ((2, 1, 32, 32), "x float32[2, 1, 28, 28]", "and these are 32x32", "transforms.Resize((28, 28))"),
+    ((2, 1, 8, 9), "x float32[2, 1, 28, 28]", "and these are 8x9", "transforms.Resize((28, 28))"),
+    ((1, 28, 28), "x float32[1, 1, 28, 28]", "and this is a single one", "x.unsqueeze(0)"),
+])  # fmt: skip
+def test_lenet_says_which_images_it_takes(shape, expected, what, hint):
+    with pytest.raises(ShapeError) as caught:
+        models.lenet()(flow.rand(*shape))
+    assert caught.value.what == f"LeNet takes batches of images of 28x28, {what}" and caught.value.hint.startswith(hint)
+    assert caught.value.values["expected"] == expected and "Linear" not in str(caught.value) and "test_models.py:" in caught.value.where
 
 
 @pytest.mark.parametrize("make", [models.lenet, models.mobilenet_v2])

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from ... import nn
+from ...core.errors import ShapeError
+from ...core.op import fail
 from ...core.tensor import Tensor
+from ...nn.functional.arguments import Text
 from .weights import refuse_pretrained
 
 
@@ -27,10 +32,23 @@ class LeNet(nn.Module):
         self.relu = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
+        images = x
         x = self.pool1(self.relu(self.conv1(x)))
         x = self.pool2(self.relu(self.conv2(x)))
+        if x.shape[1:] != (64, 7, 7):
+            refuse_size(images)
         x = self.dropout(self.relu(self.fc1(x.flatten(1))))
         return self.fc2(x)
+
+
+def refuse_size(x: Tensor) -> NoReturn:
+    """The error for what is no batch of images of 28x28, in place of one about fc1, which the learner did not write."""
+    shape = x.shape
+    what, hint = f"and these are {shape[-2]}x{shape[-1]}", "transforms.Resize((28, 28)) for the images; or a model of your own for this size"
+    if len(shape) == 3:
+        what, hint = "and this is a single one", "x.unsqueeze(0) makes a batch of one image"
+    expected = x.spec.but(shape=(shape[0] if len(shape) == 4 else 1, shape[-3], 28, 28))
+    fail(ShapeError, f"LeNet takes batches of images of 28x28, {what}", hint, x=x, expected=Text(f"x {expected}"))
 
 
 def lenet(pretrained: bool = False, progress: bool = True, **kwargs) -> LeNet:

@@ -156,7 +156,7 @@ class Job(Display):
             for (watch, _), values in zip(plan.watches, watched):
                 watch.handler(whole(values, watch.kind))
 
-        return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth)
+        return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self)
 
     def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
         key = tuple(

@@ -73,6 +73,7 @@ class Step(Handle):
     def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None):
         self.stream, self.work, self.owner = stream, work, owner
         self.record = Record(name, number)
+        self.job: Any = None  # the job function that was called
         self.cell = None  # the notebook cell that submitted it
         self.result: Any = None
         self.error: BaseException | None = None

@@ -60,7 +60,7 @@ class Stream:
     # ---- the caller's side -----------------------------------------------------------------------------------------------
 
     def submit(self, name: str, work: Callable[[], Any], callback: Callable | None = None, before_callback: Callable | None = None,
-               owner: Any = None, depth: int | None = None) -> Step:  # fmt: skip
+               owner: Any = None, depth: int | None = None, job: Any = None) -> Step:  # fmt: skip
         """Put one step into the queue; waits while it is full. Raises what an earlier step has left to be told."""
         self.refuse_inside(f"calling {name}")
         self.notebook()
@@ -79,7 +79,8 @@ class Stream:
                     pass
             number = next(self.counts.setdefault(name, itertools.count(1)))
             step = Step(self, name, number, work, owner)
-            step.callback, step.before_callback, step.cell = callback, before_callback, None if owner is not None else self.cell
+            step.job, step.callback, step.before_callback = job, callback, before_callback
+            step.cell = None if owner is not None else self.cell
             self.callers.submits(step.record, start, clock())
             self.ready()
             try:
@@ -256,7 +257,7 @@ class Stream:
                 return
         if JobStepped in events.LISTENERS:
             try:
-                events.emit(JobStepped(step.name, step.number, step.owner, step.result, record))
+                events.emit(JobStepped(step.job, step.name, step.number, step.owner, step.result, record))
             except BaseException as error:
                 self.fail(step, told(step, error, "who listens to JobStepped"))
                 return

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import threading
 import time
 
@@ -16,7 +15,6 @@ from minflow import nn
 from minflow.core import events
 from minflow.core.errors import JobError, MinflowError
 from minflow_widgets import LossCurve, frontends, loss_curve, watch
-from minflow_widgets.norm import Norm
 from minflow_widgets.rows import Rows
 from minflow_widgets.watch import HELD
 
@@ -91,22 +89,6 @@ def test_a_graph(front):
     assert data["gradient norm"][0].tolist()[0] == 1 and front.finished == 1
 
 
-def test_the_norm_is_that_of_all_gradients():
-    model, optimizer = model_and_optimizer()
-    with watch(model, optimizer) as curve:
-        loss = model(flow.from_numpy(X)).square().mean()
-        loss.backward()
-        optimizer.step()
-    wanted = math.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
-    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
-    same, again = model_and_optimizer()
-    train = Train(same, again)
-    with watch(train) as curve:
-        train(flow.from_numpy(X))
-    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
-    assert curve.data["loss"][1][0] == pytest.approx(loss.item())
-
-
 def test_what_goes_wrong_in_watching_is_told_at_the_end():
     class Forward(nn.Graph):
         def __init__(self, model):
@@ -127,122 +109,6 @@ def test_what_goes_wrong_in_watching_is_told_at_the_end():
         optimizer.step()
         raise KeyError
     assert "stopped by KeyError; SGD is not watched well: ZeroDivisionError: division by zero" in curve.text()
-
-
-@pytest.mark.parametrize("scale", [1e-4, 1000.0])
-def test_gradient_norm_of_half_precision(scale):
-    model, optimizer = model_and_optimizer(lr=0.0)
-    model.to(flow.float16)
-    with watch(model, optimizer) as curve:
-        (model(flow.ones(4, 3).to(flow.float16)) * scale).sum().backward()
-        wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
-        optimizer.step()
-    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5) and 0 < wanted < math.inf
-
-
-@pytest.mark.parametrize("scale", [1e20, 1e-28])
-def test_gradient_norm_beyond_the_squares_of_float32(scale):
-    model, optimizer = model_and_optimizer(lr=0.0)
-    with watch(model, optimizer) as curve:
-        (model(flow.from_numpy(X)) * scale).sum().backward()
-        wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
-        optimizer.step()
-    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["graph", "eager", "graph by its optimizer"])
-def test_the_norm_of_a_short_run_is_a_curve(kind):
-    model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
-    things = (train,) if kind == "graph" else (model, optimizer)
-    with watch(*things) as curve:
-        for _ in range(29):
-            if kind == "eager":
-                optimizer.zero_grad()
-                model(flow.from_numpy(X)).square().mean().backward()
-                optimizer.step()
-            else:
-                train(flow.from_numpy(X))
-    assert curve.data["gradient norm"][0].tolist() == curve.data["loss"][0].tolist() == list(range(1, 30))
-    assert "at step" not in curve._series["gradient norm"].now(29) and "every" not in curve.svg()
-
-
-@pytest.mark.parametrize("kind", ["graph", "eager"])
-def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind):
-    """By steps, not by the time of day; the last one is told, and so is the first that is not finite."""
-    model, optimizer = model_and_optimizer(lr=1e-3)
-    train, bad, x = Train(model, optimizer), 2222, flow.from_numpy(X)
-
-    def step():
-        if kind == "graph":
-            return train(x)
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        return optimizer.step()
-
-    with watch(*((train,) if kind == "graph" else (model, optimizer))) as curve:
-        norm = curve._source.sources[0].norm
-        for i in range(1, 2501):
-            if i == bad:
-                assert norm.every > 1
-                model.weight.data[0, 0] = float("nan")
-            step()
-            if i == bad - 1:
-                label, last = header(curve)["series"][-1], int(norm.taken[0])
-                assert label["name"] == "gradient norm" and label["every"].startswith("norm of every ")
-                assert last == i or label["label"].endswith(f" at step {last}")
-                assert last == i or f" at step {last}" in curve.line() and f" at step {last}" in curve.text()
-    steps, values = curve.data["gradient norm"]
-    assert steps[:30].tolist() == list(range(1, 31)) and 60 < len(steps) < 1500 and steps[-1] == 2500
-    assert bad in steps and np.isfinite(values[steps < bad]).all() and not np.isfinite(values[steps >= bad]).any()
-    assert f"norm of every {norm.every:,}th step" in curve.svg() and "gradient norm NaN<" in curve.svg()
-
-
-def test_how_often_the_norm_is_taken():
-    """At most its share of the time; more often where steps become slower, all the same after a pause."""
-    def run(norm, steps, each, took, pauses=()):
-        taken, when = [], norm.taken[1] if norm.taken else 0.0
-        start = int(norm.taken[0]) if norm.taken else 0
-        for step in range(start + 1, start + steps + 1):
-            when += each + (60.0 if step in pauses else 0.0)
-            norm.left -= 1
-            if norm.left <= 0:
-                taken.append(step)
-                norm.choose(step, when, took)
-        return taken
-
-    fast = Norm()
-    taken = run(fast, 3000, 1e-3, 60e-6)
-    assert taken[:60] == list(range(1, 61)) and fast.every == 50 and len([t for t in taken if t > 1000]) == 40
-    assert run(fast, 4000, 1e-3, 60e-6, pauses=(3100,))[-10:] == list(range(6550, 7001, 50))
-    taken = run(fast, 500, 0.1, 60e-6)
-    assert taken[-1] - taken[-2] == 1, "slow steps are taken all"
-    large = Norm()
-    taken = run(large, 200, 0.16, 0.02)
-    assert taken[0] == 1 and large.every == 100 and len(taken) < 15, "a norm that takes an eighth of each step is not taken thirty times"
-    assert run(Norm(), 29, 0.2, 0.002) == list(range(1, 30))
-
-
-def test_the_last_norm_is_not_that_of_another_backward():
-    model, optimizer = model_and_optimizer()
-    with watch(model, optimizer) as curve:
-        norm = curve._source.sources[0].norm
-        for _ in range(2):
-            optimizer.zero_grad()
-            model(flow.from_numpy(X)).square().mean().backward()
-            optimizer.step()
-            norm.left = 100
-        optimizer.zero_grad()
-        model(flow.from_numpy(X)).sum().backward()  # to look at something
-    assert curve.data["gradient norm"][0].tolist() == [1] and "gradient norm" in curve.text() and " at step 1" in curve.text()
-    with pytest.raises(KeyboardInterrupt), watch(model, optimizer) as curve:
-        for _ in range(2):
-            optimizer.zero_grad()
-            model(flow.from_numpy(X)).square().mean().backward()
-            optimizer.step()
-            curve._source.sources[0].norm.left = 100
-        raise KeyboardInterrupt  # in the middle of a step, for all that is known
-    assert curve.data["gradient norm"][0].tolist() == [3]
 
 
 def test_losses_of_a_thread_that_never_steps_do_not_pile_up():
@@ -358,17 +224,37 @@ def test_two_jobs_side_by_side():
     assert curve.encode().count(b'"panel": 0') == 2, "both in one panel"
 
 
-def test_one_curve_for_two_parts():
-    train = job()
-    with LossCurve(x="time") as curve:
-        with watch(train, into=curve, names=["first"]):
-            train(X)
-        train(X)
-        with watch(train, into=curve, names=["second"]):
-            train(X)
-    assert [len(values) for _, values in curve.data.values()] == [1, 1, 1, 1]
-    assert list(curve.data) == ["first loss", "first lr", "second loss", "second lr"]
-    assert curve._rows == [], "a curve that is filled in many parts looks at none of them for ever"
+def test_the_rate_of_a_run_that_is_watched_late(front):
+    run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 30, callback=lambda loss: time.sleep(0.01))
+    run.result(30)
+    time.sleep(0.2)
+    curve = watch(run)
+    wait_for(lambda: front.finished)
+    time.sleep(0.3)  # nor does its time go on after its end
+    took = run.ended - run.started
+    assert f" · {loss_curve.duration(took)}" in curve._status() and loss_curve.per_second(30 / took) in curve._status()
+
+
+def test_the_time_of_a_curve_ends_with_it():
+    with LossCurve() as curve:
+        curve.add(1, loss=1.0)
+        curve.add(2, loss=0.5)
+    told = curve._status()
+    time.sleep(0.25)
+    assert curve._status() == told and "step 2" in told
+
+
+def test_a_run_over_what_has_no_length(front):
+    class Some(flow.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter([np.ones(3, np.float32)] * 8)
+
+    loader = flow.utils.data.DataLoader(Some(), batch_size=4)
+    run = flow.start(job(tp.Callback[tp.Numpy]), loader)
+    curve = watch(run)
+    run.result(30)
+    wait_for(lambda: front.finished)
+    assert curve.total is None and len(curve.data["loss"][0]) == 2
 
 
 def wait_for(condition, seconds=20):

@@ -63,6 +63,7 @@ class LossCurve:
         self._place = previous.Place([], 0, [])
         self._cell = ("", "")  # where it was shown first, and in which run of that cell
         self._source = None  # what fills the curve by itself: `watch.py`
+        self._fed: list = []  # the same within blocks of the caller
         self._note = ""
         self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block
         self._recording, self._recorded = 0.0, (clock(), 0.0)  # seconds of processor that rows have cost their loops; when last looked
@@ -137,6 +138,11 @@ class LossCurve:
                     series.every = rows.every
         return fresh
 
+    def _remark(self, note: str) -> None:
+        """What is to be told under the picture, once."""
+        if note not in self._note:
+            self._note = "; ".join(filter(None, [self._note, note]))
+
     def mark(self, text: str = "") -> None:
         """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by default."""
         with self._lock:
@@ -177,8 +183,8 @@ class LossCurve:
         try:
             with self._lock:
                 self._take()
-                self._finished, self._ended = True, clock()
-                self._note = note or ("" if self._series or self._source is None else self._source.note())
+                self._finished, self._ended = True, (self._source.ended() if self._source is not None else None) or clock()
+                self._remark(note or ("" if self._series or self._source is None else self._source.note()))
                 if self._front is None:
                     self._front = frontends.start(self) if self._series else None
                     self._cell = previous.running_cell()
@@ -244,6 +250,8 @@ class LossCurve:
         if self._source is not None and not self._source.look():
             self.finish(self._source.note())
             return None
+        for source in tuple(self._fed):
+            source.look()
         with self._lock:
             return self._take()
 

@@ -102,7 +102,8 @@ class LiveTimeline:
         self.finished, self.note = True, note
         try:
             self.start()
-            self.pump.stop()
+            if self.pump is not None:  # it may come here first, while it is made
+                self.pump.stop()
             frontends.leave(self.front, self)
         finally:
             self.ending.over.set()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from threading import get_ident
 
 import numpy as np
@@ -31,16 +31,12 @@ from minflow.nn.module import Module
 
 from .loss_curve import LossCurve, clock
 from .norm import Norm
+from .results import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of, rates, scheduled
 from .rows import Rows
 
 HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 MOST = 1000  # losses of one step that are remembered
-LARGE = 100_000  # values of a result, above which its mean is not taken
-Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
-NOTHING: Numbers = (), ()
 STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
-LOSS, LR, LOSS_LR = ("loss",), ("lr",), ("loss", "lr")
-ARRAYS = np.ndarray | np.generic
 
 
 def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradients=True, into=None):
@@ -71,8 +67,9 @@ def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradie
     runs = [source.run for source in sources if isinstance(source, RunSource)]
     if into is not None:
         return Filling(into, Sources(into, sources))
-    if total is None and len(runs) == 1 and hasattr(runs[0].loader, "__len__"):
-        total = len(runs[0].loader) * runs[0].epochs or None
+    if total is None and len(runs) == 1:
+        with suppress(TypeError):  # no length, or that of a data set that has none
+            total = len(runs[0].loader) * runs[0].epochs or None
     curve = LossCurve(total=total, epoch=epoch, x=x or ("time" if len(sources) > 1 else "step"), log=log,
                       panels=tuple(dict.fromkeys([word for source in sources for word in source.panels])),
                       control=runs[0] if len(runs) == len(sources) == 1 else None)  # fmt: skip
@@ -113,24 +110,26 @@ class Sources:
     """What fills one curve: listens from `begin` to `end`."""
 
     def __init__(self, curve: LossCurve, sources: list):
-        self.curve, self.sources, self.listening = curve, sources, None
+        self.curve, self.sources, self.listening, self.began = curve, sources, None, False
         self.lock = threading.Lock()  # the loop's thread and the pump may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
-        self.rows = []
-        for source in sources:
-            source.curve, source.rows = curve, curve.rows(source.prefix)
-            source.rows.cost = source.cost
-            self.rows.append(source.rows)
-            if source.norm is not None:
-                source.norm.rows = curve.rows(source.prefix)
-                self.rows.append(source.norm.rows)
+        self.rows: list[Rows] = []
 
     def begin(self) -> None:
         with self.lock:
             if self.listening is not None:
                 return
-            self.listening = ExitStack()
+            self.listening, self.began = ExitStack(), True
+            if self.polled and len(self.polled) == len(self.sources):
+                self.curve._started = min([source.run.started for source in self.polled])
             for source in self.sources:
+                source.curve, source.rows = self.curve, self.curve.rows(source.prefix)
+                source.rows.cost = source.cost
+                self.rows.append(source.rows)
+                if source.norm is not None:
+                    source.norm.last = None
+                    source.norm.rows = self.curve.rows(source.prefix)
+                    self.rows.append(source.norm.rows)
                 for kind, listener in source.listeners().items():
                     self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
         if self.curve._front is None and not self.curve._finished:
@@ -157,9 +156,16 @@ class Sources:
             if self.listening is None:
                 return
             self.listening.close()
+            self.listening = None  # a further block goes on
         for source in self.polled:
             source.take()
         self.curve.close(self.rows)
+        self.rows = []
+
+    def ended(self) -> float | None:
+        """When the last of several runs ended; None where not all that is watched is a run that has."""
+        times = [source.run.ended if isinstance(source, RunSource) else None for source in self.sources]
+        return None if None in times else max(times)
 
     def let_go(self) -> None:
         """The picture is there: nobody needs to hold the curve."""
@@ -167,7 +173,7 @@ class Sources:
 
     def note(self) -> str:
         """What is to be told at the end."""
-        if self.listening is None:
+        if not self.began:
             return "nothing was watched: with watch(...) as curve, around the loop"
         return "; ".join([note for source in self.sources if (note := source.note())])
 
@@ -180,6 +186,7 @@ class Filling:
 
     def __enter__(self) -> LossCurve:
         self.sources.begin()
+        self.curve._fed.append(self.sources)  # its pump looks what has come
         return self.curve
 
     def __exit__(self, kind, error, traceback) -> None:
@@ -188,6 +195,8 @@ class Filling:
                 self.sources.wait()
         finally:
             self.sources.end()
+            self.curve._fed.remove(self.sources)
+            self.curve._remark(self.sources.note())
 
 
 class Source:
@@ -350,23 +359,34 @@ class JobSource(Source):
     def __init__(self, job: Job):
         super().__init__(job.name)
         self.job, self.plan, self.rate = job, None, None  # rate: the schedule of the plan of the last step, where there is one
+        self.count: int | None = None  # steps that are in the curve: calls before it was watched, to compile, are none of them
 
     def listeners(self) -> dict:
         return {JobStepped: self.stepped}
 
     def stepped(self, event) -> None:
-        if event.name != self.job.name:
+        if event.job is not self.job:
             return
-        if self.rows.zero is None and self.prefix:
-            self.rows.zero = event.record.submitted
+        if self.count is None:
+            self.begun(event)
+        step = self.count = self.count + 1
         result, (more, lr) = event.result, self.lr()
         if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # without a call, as above
-            self.rows.append((LOSS_LR if more else LOSS, event.number, event.record.ended, float(result.item()), *lr))
+            self.rows.append((LOSS_LR if more else LOSS, step, event.record.ended, float(result.item()), *lr))
             return
         names, values = numbers_of(result, self.job.training)
         if not names:
             self.problem = f"{self.name} gives no number to draw: return the loss"
-        self.rows.append((names + more, event.number, event.record.ended, *values, *lr))
+        self.rows.append((names + more, step, event.record.ended, *values, *lr))
+
+    def begun(self, event) -> None:
+        """Its first step that is heard: it goes on where another watch of the same curve has ended."""
+        with self.curve._lock:
+            self.curve._take()
+            found = [self.curve._series.get(self.prefix + name) for name in LOSS_LR]
+        self.count = int(max([s.steps[-1] for s in found if s is not None], default=0))
+        if self.rows.zero is None and self.prefix:
+            self.rows.zero = event.record.submitted
 
     def lr(self) -> Numbers:
         """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it a rate."""
@@ -440,42 +460,6 @@ class RunSource(JobSource):
         if self.run.state == "failed":
             return f"failed: {next(iter(str(self.run.error).splitlines()), '') or type(self.run.error).__name__}"
         return "stopped" if self.run.state == "stopped" else self.problem
-
-
-def scheduled(optimizer) -> tuple[str, ...]:
-    """The panel of the learning rate, where a schedule changes it: room is kept for it from the start."""
-    return ("lr",) if any("initial_lr" in group for group in optimizer.param_groups) else ()
-
-
-def rates(lr: tuple[float, ...]) -> Numbers:
-    """The learning rates of the groups; several that are equal as one."""
-    if len(lr) == 1 or len(set(lr)) == 1:
-        return LR, lr[:1]
-    return tuple([f"group {i} lr" for i in range(len(lr))]), lr
-
-
-def numbers_of(result, training: bool) -> Numbers:
-    """What a step gave: one number is "loss"; of a training step the first array is, by its mean."""
-    array = result.array if type(result) is Tensor else result
-    if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
-        return LOSS, (float(array.item()),)
-    if isinstance(result, dict):
-        entries = [(str(name), value) for name, value in result.items()]
-    elif isinstance(result, list | tuple):
-        entries = [("loss" if i == 0 else f"value{i}", value) for i, value in enumerate(result)]
-    else:
-        entries = [("loss", result)]
-    found = {}
-    for i, (name, value) in enumerate(entries):
-        array = value.array if isinstance(value, Tensor) else value
-        if not isinstance(array, ARRAYS | int | float):
-            continue
-        size = getattr(array, "size", 1)
-        if size == 1:
-            found[name] = float(array.item() if hasattr(array, "item") else array)
-        elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":
-            found[name] = float(array.mean())
-    return (tuple(found), tuple(found.values())) if found else NOTHING
 
 
 @atexit.register

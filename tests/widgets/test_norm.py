@@ -1,0 +1,195 @@
+"""The norm of all gradients: right for all types, of enough steps for a curve, and told where it is sampled."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core import events
+from minflow_widgets import frontends, watch
+from minflow_widgets.norm import Norm
+from minflow_widgets.watch import HELD
+
+
+class Front:
+    def __init__(self):
+        self.seen, self.finished = 0, 0
+
+    def update(self, curve):
+        self.seen += 1
+        curve.encode()
+
+    def finish(self, curve):
+        self.finished += 1
+        self.last = curve.bundle()
+
+
+@pytest.fixture(autouse=True)
+def front(monkeypatch):
+    front = Front()
+    monkeypatch.setattr(frontends, "choose", lambda: front)
+    flow.clear_default_session()
+    yield front
+    flow.clear_default_session()
+    assert not events.LISTENERS and not HELD
+
+
+def model_and_optimizer(lr=0.1):
+    flow.manual_seed(0)
+    model = nn.Linear(3, 2)
+    return model, flow.optim.SGD(model.parameters(), lr=lr)
+
+
+class Train(nn.Graph):
+    def __init__(self, model, optimizer, scheduler=None):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer, lr_sch=scheduler)
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+X = np.ones((4, 3), np.float32)
+
+
+def header(curve):
+    data = curve.encode()
+    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+
+
+def test_the_norm_is_that_of_all_gradients():
+    model, optimizer = model_and_optimizer()
+    with watch(model, optimizer) as curve:
+        loss = model(flow.from_numpy(X)).square().mean()
+        loss.backward()
+        optimizer.step()
+    wanted = math.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
+    same, again = model_and_optimizer()
+    train = Train(same, again)
+    with watch(train) as curve:
+        train(flow.from_numpy(X))
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
+    assert curve.data["loss"][1][0] == pytest.approx(loss.item())
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1000.0])
+def test_gradient_norm_of_half_precision(scale):
+    model, optimizer = model_and_optimizer(lr=0.0)
+    model.to(flow.float16)
+    with watch(model, optimizer) as curve:
+        (model(flow.ones(4, 3).to(flow.float16)) * scale).sum().backward()
+        wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
+        optimizer.step()
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5) and 0 < wanted < math.inf
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-28])
+def test_gradient_norm_beyond_the_squares_of_float32(scale):
+    model, optimizer = model_and_optimizer(lr=0.0)
+    with watch(model, optimizer) as curve:
+        (model(flow.from_numpy(X)) * scale).sum().backward()
+        wanted = math.sqrt(sum(float((p.grad.numpy().astype(float) ** 2).sum()) for p in model.parameters()))
+        optimizer.step()
+    assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["graph", "eager", "graph by its optimizer"])
+def test_the_norm_of_a_short_run_is_a_curve(kind):
+    model, optimizer = model_and_optimizer()
+    train = Train(model, optimizer)
+    things = (train,) if kind == "graph" else (model, optimizer)
+    with watch(*things) as curve:
+        for _ in range(29):
+            if kind == "eager":
+                optimizer.zero_grad()
+                model(flow.from_numpy(X)).square().mean().backward()
+                optimizer.step()
+            else:
+                train(flow.from_numpy(X))
+    assert curve.data["gradient norm"][0].tolist() == curve.data["loss"][0].tolist() == list(range(1, 30))
+    assert "at step" not in curve._series["gradient norm"].now(29) and "every" not in curve.svg()
+
+
+@pytest.mark.parametrize("kind", ["graph", "eager"])
+def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind):
+    """By steps, not by the time of day; the last one is told, and so is the first that is not finite."""
+    model, optimizer = model_and_optimizer(lr=1e-3)
+    train, bad, x = Train(model, optimizer), 2222, flow.from_numpy(X)
+
+    def step():
+        if kind == "graph":
+            return train(x)
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        return optimizer.step()
+
+    with watch(*((train,) if kind == "graph" else (model, optimizer))) as curve:
+        norm = curve._source.sources[0].norm
+        for i in range(1, 2501):
+            if i == bad:
+                assert norm.every > 1
+                model.weight.data[0, 0] = float("nan")
+            step()
+            if i == bad - 1:
+                label, last = header(curve)["series"][-1], int(norm.taken[0])
+                assert label["name"] == "gradient norm" and label["every"].startswith("norm of every ")
+                assert last == i or label["label"].endswith(f" at step {last}")
+                assert last == i or f" at step {last}" in curve.line() and f" at step {last}" in curve.text()
+    steps, values = curve.data["gradient norm"]
+    assert steps[:25].tolist() == list(range(1, 26)) and 35 < len(steps) < 1500 and steps[-1] == 2500
+    assert bad in steps and np.isfinite(values[steps < bad]).all() and not np.isfinite(values[steps >= bad]).any()
+    assert f"norm of every {norm.every:,}th step" in curve.svg() and "gradient norm NaN<" in curve.svg()
+
+
+def test_how_often_the_norm_is_taken():
+    """At most its share of the time; more often where steps become slower, all the same after a pause."""
+    def run(norm, steps, each, took, pauses=()):
+        taken, when = [], norm.taken[1] if norm.taken else 0.0
+        start = int(norm.taken[0]) if norm.taken else 0
+        for step in range(start + 1, start + steps + 1):
+            when += each + (60.0 if step in pauses else 0.0)
+            norm.left -= 1
+            if norm.left <= 0:
+                taken.append(step)
+                norm.choose(step, when, took)
+        return taken
+
+    fast = Norm()
+    taken = run(fast, 3000, 1e-3, 60e-6)
+    assert taken[:60] == list(range(1, 61)) and fast.every == 50 and len([t for t in taken if t > 1000]) == 40
+    assert run(fast, 9000, 1e-3, 60e-6, pauses=(3100,))[-10:] == list(range(11_550, 12_001, 50))
+    taken = run(fast, 500, 0.1, 60e-6)
+    assert taken[-1] - taken[-2] == 1, "slow steps are taken all"
+    large = Norm()
+    taken = run(large, 200, 0.16, 0.02)
+    assert taken[0] == 1 and large.every == 100 and len(taken) < 15, "a norm that takes an eighth of each step is not taken thirty times"
+    assert run(Norm(), 29, 0.2, 0.002) == list(range(1, 30))
+
+
+def test_the_last_norm_is_not_that_of_another_backward():
+    model, optimizer = model_and_optimizer()
+    with watch(model, optimizer) as curve:
+        norm = curve._source.sources[0].norm
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(flow.from_numpy(X)).square().mean().backward()
+            optimizer.step()
+            norm.left = 100
+        optimizer.zero_grad()
+        model(flow.from_numpy(X)).sum().backward()  # to look at something
+    assert curve.data["gradient norm"][0].tolist() == [1] and "gradient norm" in curve.text() and " at step 1" in curve.text()
+    with pytest.raises(KeyboardInterrupt), watch(model, optimizer) as curve:
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(flow.from_numpy(X)).square().mean().backward()
+            optimizer.step()
+            curve._source.sources[0].norm.left = 100
+        raise KeyboardInterrupt  # in the middle of a step, for all that is known
+    assert curve.data["gradient norm"][0].tolist() == [3]

@@ -1,0 +1,163 @@
+"""Several things in one curve: side by side, one after the other, and within a curve of the caller."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.core import events
+from minflow_widgets import LossCurve, frontends, watch
+from minflow_widgets.watch import HELD
+
+
+class Front:
+    def __init__(self):
+        self.seen, self.finished = 0, 0
+
+    def update(self, curve):
+        self.seen += 1
+        curve.encode()
+
+    def finish(self, curve):
+        self.finished += 1
+        self.last = curve.bundle()
+
+
+@pytest.fixture(autouse=True)
+def front(monkeypatch):
+    front = Front()
+    monkeypatch.setattr(frontends, "choose", lambda: front)
+    flow.clear_default_session()
+    yield front
+    flow.clear_default_session()
+    assert not events.LISTENERS and not HELD
+
+
+def model_and_optimizer(lr=0.1):
+    flow.manual_seed(0)
+    model = nn.Linear(3, 2)
+    return model, flow.optim.SGD(model.parameters(), lr=lr)
+
+
+class Train(nn.Graph):
+    def __init__(self, model, optimizer, scheduler=None):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer, lr_sch=scheduler)
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+def job(annotation=tp.Numpy, rates=(0.1,), boundaries=()):
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((4, 3))) -> annotation:
+        loss = flow.math.reduce_mean(flow.math.square(flow.layers.dense(x, 2, name="fc")))
+        schedule = flow.optimizer.PiecewiseConstantScheduler(list(boundaries), list(rates))
+        flow.optimizer.SGD(schedule).minimize(loss)
+        return loss
+
+    return train_job
+
+
+X = np.ones((4, 3), np.float32)
+
+
+def wait_for(condition, seconds=20):
+    end = time.perf_counter() + seconds
+    while not condition() and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert condition()
+
+
+def test_two_of_one_name_are_told_apart():
+    """A factory makes jobs of one name, and two graphs are of one class."""
+    def make(k):
+        @flow.global_function()
+        def evaluate(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
+            return flow.math.reduce_mean(x) * k
+
+        return evaluate
+
+    first, second = make(1.0), make(10.0)
+    first(X[0, :2])  # to compile
+    with watch(first, second) as curve:
+        for calls, job in ((3, first), (2, second), (1, first)):
+            for _ in range(calls):
+                job(X[0, :2])
+    found = {name: (steps.tolist(), values.tolist()) for name, (steps, values) in curve.data.items()}
+    assert found == {"evaluate 1 loss": ([1, 2, 3, 4], [1.0] * 4), "evaluate 2 loss": ([1, 2], [10.0] * 2)}
+    graphs = [Train(*model_and_optimizer(lr)) for lr in (0.0, 0.5)]
+    with watch(*graphs, names=["still", "fast"]) as curve:
+        losses = [[graph(flow.from_numpy(X)).item() for _ in range(2)] for graph in graphs] + [[graphs[0](flow.from_numpy(X)).item()]]
+    assert curve.data["still loss"][1].tolist() == losses[0] + losses[2] and curve.data["fast loss"][1].tolist() == losses[1]
+    assert curve.data["still gradient norm"][0].tolist() == [1, 2, 3] and curve.data["fast gradient norm"][0].tolist() == [1, 2]
+
+
+def test_steps_of_a_job_are_those_of_the_curve():
+    """Calls before it was watched are none of them; a further watch of the same curve goes on."""
+    train = job()
+    train(X)
+    with watch(train) as curve:
+        for _ in range(3):
+            train(X)
+    assert curve.data["loss"][0].tolist() == [1, 2, 3] and curve._status().startswith("step 3 ")
+    with LossCurve() as curve:
+        for _ in range(2):
+            with watch(train, into=curve):
+                train(X), train(X)
+    assert curve.data["loss"][0].tolist() == [1, 2, 3, 4]
+
+
+def test_a_block_may_be_used_in_each_epoch():
+    train = Train(*model_and_optimizer())
+    with LossCurve() as curve:
+        block = watch(train, into=curve)
+        for _ in range(2):
+            with block:
+                train(flow.from_numpy(X))
+        train(flow.from_numpy(X))
+    assert curve.data["loss"][0].tolist() == curve.data["gradient norm"][0].tolist() == [1, 2] and curve._rows == []
+
+
+def test_a_run_moves_in_the_curve_of_another():
+    go = threading.Event()
+    run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 20, callback=lambda loss: len(run.values) < 10 or go.wait(20))
+    with LossCurve() as curve:
+        with watch(run, into=curve):
+            wait_for(lambda: len(curve._series) and curve._series["loss"].count >= 9)
+            go.set()
+    assert len(curve.data["loss"][0]) == 20 and curve._fed == []
+
+
+def test_what_goes_wrong_within_the_curve_of_another_is_told():
+    class Forward(nn.Graph):
+        def build(self, x):
+            return x
+
+    graph = Forward()
+    with LossCurve() as curve:
+        for _ in range(2):
+            with watch(graph, into=curve):
+                graph(flow.from_numpy(X))
+        curve.add(accuracy=1.0)
+    assert curve.text().count(f"{graph.name} gives no number to draw") == 1 and curve.svg().count("the loss from build</text>") == 1
+
+
+def test_one_curve_for_two_parts():
+    train = job()
+    with LossCurve(x="time") as curve:
+        with watch(train, into=curve, names=["first"]):
+            train(X)
+        train(X)
+        with watch(train, into=curve, names=["second"]):
+            train(X)
+    assert [len(values) for _, values in curve.data.values()] == [1, 1, 1, 1]
+    assert list(curve.data) == ["first loss", "first lr", "second loss", "second lr"]
+    assert curve._rows == [], "a curve that is filled in many parts looks at none of them for ever"

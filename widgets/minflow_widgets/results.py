@@ -1,0 +1,52 @@
+"""What a step gave, as names and numbers: its loss, other values, learning rates.
+
+Knows nothing of curves. Read next: `watch.py`, which asks at each step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minflow.core.tensor import Tensor
+
+LARGE = 100_000  # values of a result, above which its mean is not taken
+Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
+NOTHING: Numbers = (), ()
+LOSS, LR, LOSS_LR = ("loss",), ("lr",), ("loss", "lr")
+ARRAYS = np.ndarray | np.generic
+
+
+def scheduled(optimizer) -> tuple[str, ...]:
+    """The panel of the learning rate, where a schedule changes it: room is kept for it from the start."""
+    return ("lr",) if any("initial_lr" in group for group in optimizer.param_groups) else ()
+
+
+def rates(lr: tuple[float, ...]) -> Numbers:
+    """The learning rates of the groups; several that are equal as one."""
+    if len(lr) == 1 or len(set(lr)) == 1:
+        return LR, lr[:1]
+    return tuple([f"group {i} lr" for i in range(len(lr))]), lr
+
+
+def numbers_of(result, training: bool) -> Numbers:
+    """What a step gave: one number is "loss"; of a training step the first array is, by its mean."""
+    array = result.array if type(result) is Tensor else result
+    if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
+        return LOSS, (float(array.item()),)
+    if isinstance(result, dict):
+        entries = [(str(name), value) for name, value in result.items()]
+    elif isinstance(result, list | tuple):
+        entries = [("loss" if i == 0 else f"value{i}", value) for i, value in enumerate(result)]
+    else:
+        entries = [("loss", result)]
+    found = {}
+    for i, (name, value) in enumerate(entries):
+        array = value.array if isinstance(value, Tensor) else value
+        if not isinstance(array, ARRAYS | int | float):
+            continue
+        size = getattr(array, "size", 1)
+        if size == 1:
+            found[name] = float(array.item() if hasattr(array, "item") else array)
+        elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":
+            found[name] = float(array.mean())
+    return (tuple(found), tuple(found.values())) if found else NOTHING

@@ -220,7 +220,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
         leaf = mode.leaf(value) if only is None else next((x for x in only if x.value == value), None)
         if leaf is not None:
             store(leaf, g, taken, create_graph)
-    if events.BackwardDone in events.LISTENERS:
+    if mode.told is None and events.BackwardDone in events.LISTENERS:
         events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
 
 

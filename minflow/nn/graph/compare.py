@@ -1,10 +1,12 @@
 """The graph against eager, operation by operation: the same inputs, the same state, and every result compared.
 
-Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `inspect.py`.
+Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `following.py`, eager's half.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -12,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...compiler.executor import guarded, run
-from ...core.eager import Eager
 from ...core.ir import where_text
-from ...core.op import EPOCH, MODE, using
 from ...core.random import default_generator
 from ...views.text import clean
 from .compiled import part_of
+from .following import Step, followed
 from .tree import Leaf, flatten, unflatten
 
 
@@ -68,24 +69,30 @@ class Comparison:
         return "\n".join(map(clean, lines))
 
 
-class Recorder(Eager):
-    """Eager, keeping a copy of what every operation gives."""
-
-    def run(self, op, inputs, attrs):
-        results = super().run(op, inputs, attrs)
-        many = results if isinstance(results, list) else [results]
-        if not (self.told and self.told[-1][2] is results):  # a promoted op runs itself again on cast inputs
-            self.told.append((op, [t.array.copy() for t in many], results, self.scope))
-        return results
-
-    def update(self, op, targets, inputs, attrs):
-        super().update(op, targets, inputs, attrs)
-        self.told.append((op, [t.array.copy() for t in targets], None, ""))
-
-
 def compare(graph: Any, args: tuple, kwargs: dict) -> Comparison:
     """Run both and compare. Parameters, buffers, optimizer and generator are then as they were before."""
-    compiled = graph.compiled_for(args, kwargs)
+    with as_called(graph):
+        return compared(graph, graph.compiled_for(args, kwargs), args, kwargs)
+
+
+@contextmanager
+def as_called(*graphs: Any) -> Iterator[None]:
+    """At the end of the block `grads` and `values` are those of the last call again, whatever was compiled or run in it."""
+    last = [(graph, graph._last) for graph in graphs if graph._last is not None]
+    plans = [part.plan for _, compiled in last if compiled.runs for part in compiled.parts]
+    slots = [list(plan.slots) for plan in plans]
+    kept = [(plan.env[v], plan.env[v].copy()) for plan in plans for v in plan.kept if v in plan.env and plan.env[v].flags.writeable]
+    try:
+        yield
+    finally:
+        for graph, compiled in last:
+            graph.__dict__["_last"] = compiled
+        for plan, before in zip(plans, slots):
+            plan.slots[:] = before
+        put_back(kept, [])
+
+
+def compared(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Comparison:
     states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
     held = [(array, array.copy()) for array in states.values()]
     owned = {id(t.array): t.array for t, _ in graph.named_tensors()}
@@ -109,34 +116,17 @@ def put_back(held: list, drawn: list) -> None:
         array[...] = before
     for generator, state in drawn:
         generator.set_state(state)
-    EPOCH.now += 1
 
 
-def run_eager(graph: Any, args: tuple, kwargs: dict, steps: int) -> list[tuple]:
-    """build, and the optimizer's step, as eager runs them: (op, arrays, results, scope) in order. Of a batch in parts the first."""
-    recorder = Recorder()
-    recorder.told = []
-    before = MODE.get()
-    recorder.grad = before.grad
-    recorder.seed = 1 / steps
+def run_eager(graph: Any, args: tuple, kwargs: dict, steps: int) -> list[Step]:
+    """build, and the optimizer's step, as eager runs them. Of a batch in parts the first."""
     first = first_part(args, kwargs, steps)
-    parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters()]
-    gradients, counts = [p.grad for p in parameters], [optimizer.steps for optimizer, _ in graph.optimizers]
-    try:
-        for p in parameters:
-            p.grad = None
-        with using(recorder):
-            graph.build(*first[0], **first[1])
-            if steps == 1:
-                for optimizer, _ in graph.optimizers:
-                    optimizer.clip_grad()
-                    optimizer.step()
-    finally:
-        for p, g in zip(parameters, gradients):
-            p.grad = g
-        for (optimizer, _), count in zip(graph.optimizers, counts):
-            optimizer.steps = count
-    return recorder.told
+    with followed(parameters=[p for optimizer, _ in graph.optimizers for p in optimizer.parameters()], seed=1 / steps) as mode:
+        graph.build(*first[0], **first[1])
+        for optimizer, _ in graph.optimizers if steps == 1 else ():
+            optimizer.clip_grad()
+            optimizer.step()
+    return mode.told
 
 
 def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:
@@ -145,16 +135,16 @@ def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:
     return unflatten(tree, part_of(tensors, 0, steps))
 
 
-def matched(graph: Any, part: Any, found: dict, told: list[tuple]) -> Comparison:
+def matched(graph: Any, part: Any, found: dict, told: list[Step]) -> Comparison:
     """Pair the trace with eager's operations by op and shapes, both in the order of the program."""
     trace = part.stages[0].graph.nodes
     ours = [(node.op.name, tuple([s.shape for s in node.out_specs]), inner(node.scope)) for node in trace]
-    theirs = [(op.name, tuple([a.shape for a in arrays]), inner(scope)) for op, arrays, _, scope in told]
+    theirs = [(*step.key, inner(step.scope)) for step in told]
     names = {node.number: name for node, name in part.names.items()}
     rows = []
     for a, b, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
         for i in range(size):
-            node, arrays = trace[a + i], told[b + i][1]
+            node, arrays = trace[a + i], told[b + i].arrays
             if node.number in found and node.number in names:
                 results = found.pop(node.number)
                 same = all(x.tobytes() == y.tobytes() for x, y in zip(results, arrays))

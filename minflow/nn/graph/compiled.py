@@ -117,7 +117,7 @@ class Compiled:
             for cell in plan.cells if self.steps == 1 else self.cells():
                 cell.version, cell.where = cell.version + 1, MODE.get().entered
             self.runs += 1
-            heard = GraphRan in events.LISTENERS
+            heard = GraphRan in events.LISTENERS and MODE.get().told is None
             lr = graph.optimizers[0][0].learning_rates() if heard and self.trains else ()  # before a schedule goes on
             if self.trains:
                 graph.stepped(self)

@@ -7,18 +7,17 @@ changes: no state is written, or it is put back. Read next: `views/parting.py`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...compiler.executor import guarded, run_node
-from ...core.eager import Eager
 from ...core.errors import GraphError
 from ...core.ir import Graph as IR
 from ...core.ir import Node, Source, Value, outputs_of, where_text
-from ...core.op import EPOCH, MODE, OPS, caller, fail, using
+from ...core.op import OPS, fail
 from ...core.random import default_generator
 from ...core.tensor import Tensor
 from ...views.parting import Parting, PartingRow
@@ -26,7 +25,8 @@ from ...views.fold import common_scope
 from ...views.records import GraphRecord, Input, NodeRecord, graph_record, walk
 from ..failure import calls_apart
 from ..module import Module
-from .compare import distance, first_part, gaps_of, rows_of
+from .compare import as_called, distance, first_part, gaps_of, rows_of
+from .following import Step, followed
 from .tree import leaves, unflatten
 
 NAME = 60  # characters of the reference's name
@@ -34,52 +34,6 @@ GHOSTS = 3  # operations of the reference that are drawn, at most
 PROBES = 16  # numbers of an array that are looked at before all of them
 NEAREST = 20  # operations whose numbers are all looked at, of those of one shape
 FIRST = 4  # numbers of an array that are told
-
-@dataclass(eq=False)
-class Step:
-    """One operation that ran. name: as a learner calls it.  inputs, arrays: what it read and gave; a number stands for itself.
-
-    reads: how its inputs are called, as far as is known.
-    """
-
-    op: str
-    name: str
-    where: str
-    inputs: list[Any]
-    arrays: list[np.ndarray]
-    reads: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple:
-        return self.op, tuple([a.shape for a in self.arrays])
-
-
-class Following(Eager):
-    """Eager that keeps what every operation read and gave, and what was there before a write. told: the Steps; a mode with
-    this list writes in place through `write` only."""
-
-    def run(self, op, inputs, attrs):
-        results = super().run(op, inputs, attrs)
-        many = results if isinstance(results, list) else [results]
-        if not (self.told and self.last[0] is results):  # a promoted op runs itself again on cast inputs
-            for x in inputs:
-                if isinstance(x, Tensor) and x.value is not None and isinstance(x.value.node, Source):
-                    self.grads.setdefault(id(x), (x, x.gradient))
-            place = where_text(caller(3))
-            name = f"{self.scope}: {op.name}" if self.scope else op.name
-            read = [x.array if isinstance(x, Tensor) else x for x in inputs]
-            self.told.append(Step(op.name, name, place, [a.copy() if isinstance(a, np.ndarray) else a for a in read],
-                                   [t.array.copy() for t in many]))  # fmt: skip
-            self.last[:] = [results]
-        return results
-
-    def update(self, op, targets, inputs, attrs):
-        self.held += [(t.array, t.array.copy()) for t in targets]
-        super().update(op, targets, inputs, attrs)
-
-    def write(self, target, root, path, new):
-        self.held.append((target.array, target.array.copy()))
-        super().write(target, root, path, new)
 
 
 def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance) -> Parting:
@@ -90,6 +44,11 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
     for option, x in zip(tolerance._fields, tolerance):
         if x is not None and not (isinstance(x, int | float) and x >= 0):
             fail(GraphError, f"{graph.name}.compare: {option} is {x!r}", "a number from 0 on, or None for that of the dtype")
+    with as_called(graph, *([reference] if hasattr(reference, "compiled_for") else [])):
+        return compared(graph, reference, args, kwargs, tolerance)
+
+
+def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance) -> Parting:
     compiled = graph.compiled_for(args, kwargs)
     ir = compiled.parts[0].stages[0].graph
     generators = {*compiled.build.trace.draws, default_generator}
@@ -108,7 +67,7 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, toleranc
         called, kept = reference.name, set(ir.nodes)
     else:
         first = first_part(args, kwargs, compiled.steps)
-        theirs, others = with_generators(generators, lambda: run_eager(reference, *first, graph.name))
+        theirs, others = with_generators(generators, lambda: run_eager(graph, reference, *first))
         called = type(reference).__name__ if isinstance(reference, Module) else str(getattr(reference, "__name__", "the reference"))[:NAME]
         kept = behind(ir.outputs[: len(outputs)])  # eager has its own way to count and to keep running statistics
     return parted(graph.name, called, ir, kept, ours, theirs, *in_order(outputs, others), agree, tolerance)
@@ -166,34 +125,23 @@ def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given,
     return steps, given, {state.name: env[v] for state, v in ir.updates.items() if state.name}
 
 
-def run_eager(reference: Any, args: tuple, kwargs: dict, name: str) -> tuple[list[Step], Given]:
-    """The reference in eager; what it writes, and gradients that it leaves, are put back.
+def run_eager(graph: Any, reference: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given]:
+    """The reference in eager: what it computes, and what it gives. All that it writes is put back.
 
     Raises GraphError if it gives something else than tensors, arrays of numbers and numbers.
     """
-    mode = Following()
-    mode.grad = MODE.get().grad
-    mode.told, mode.held, mode.grads, mode.last = [], [], {}, []
     buffers = reference.buffers() if isinstance(reference, Module) else ()
     inputs = [x for _, x in leaves((args, list(kwargs.values()))) if isinstance(x, Tensor)]
-    mode.held += [(t.array, t.array.copy()) for t in (*buffers, *inputs)]
-    try:
-        with using(mode):
-            given = reference(*args, **kwargs)
+    with followed((*buffers, *inputs), [t for t, _ in graph.named_tensors()]) as mode:
+        given = reference(*args, **kwargs)
         numbers = [(path, x) for path, x in leaves(given) if x is not None]
         found = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in numbers]
         wrong = [x for (_, x), (_, array) in zip(numbers, found) if array.dtype.kind not in "fiub"] or [given] * (not found)
         if wrong:
             what = f"an array of {wrong[0].dtype}" if isinstance(wrong[0], np.ndarray) else f"something of type {type(wrong[0]).__name__}"
-            fail(GraphError, f"{name}.compare: the reference gives {what}, which cannot be compared",
+            fail(GraphError, f"{graph.name}.compare: the reference gives {what}, which cannot be compared",
                  "return tensors, arrays or numbers, in lists and dicts as build does")  # fmt: skip
-    finally:
-        for array, before in reversed(mode.held):
-            array[...] = before
-        for tensor, grad in mode.grads.values():
-            tensor.gradient = grad
-        EPOCH.now += 1
-    return mode.told, found
+    return mode.computing([x for _, x in numbers]), found
 
 
 # ---- where they part -------------------------------------------------------------------------------------------------

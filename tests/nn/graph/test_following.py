@@ -1,0 +1,219 @@
+"""What a comparison runs in eager: nobody hears of it, and everything that it wrote is put back."""
+
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core import events
+from minflow.nn.graph.compiled import GraphRan
+
+X, Y = flow.tensor(np.random.default_rng(0).normal(size=(6, 8)).astype("float32")), flow.tensor([0, 1, 2, 0, 1, 2])
+
+
+class Train(nn.Graph):
+    def __init__(self, model, optimizer, parts=1):
+        super().__init__()
+        self.model, self.loss = model, nn.CrossEntropyLoss()
+        self.add_optimizer(optimizer)
+        if parts > 1:
+            self.config.set_gradient_accumulation_steps(parts)
+
+    def build(self, x, y):
+        loss = self.loss(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+class Holding(nn.Module):
+    """Its buffer holds what was computed last, with its history."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 3)
+        self.register_buffer("last", flow.zeros(6, 3))
+
+    def forward(self, x):
+        self.last.copy_(self.fc(x))
+        return self.last * 1
+
+
+def net():
+    flow.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def trained(parts=1, **options):
+    model = net()
+    optimizer = flow.optim.Adam([{"params": list(model.parameters()), **options}], lr=0.1)
+    graph = Train(model, optimizer, parts)
+    graph(X, Y)
+    return model, optimizer, graph
+
+
+def by_eager(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.CrossEntropyLoss()(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_no_listener_hears_of_a_comparison(parts):
+    model, optimizer, graph = trained(parts)
+    heard, step = [], by_eager(model, optimizer)
+    with ExitStack() as stack:
+        for kind in (events.StepDone, events.BackwardDone, GraphRan):
+            stack.enter_context(events.subscribe(kind, heard.append))
+        graph.compare_eager(X, Y)
+        graph.compare(step, X, Y)
+        graph.compare(lambda x, y: Predict(model)(x).mean(), X, Y)
+        assert not heard
+        step(X, Y)
+        graph(X, Y)
+    assert [type(event).__name__ for event in heard] == ["BackwardDone", "StepDone", "StepDone", "GraphRan"]
+
+
+@pytest.mark.parametrize("options", [{}, {"clip_grad_max_norm": 0.1, "clip_grad_norm_type": 2.0}])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_gradients_steps_and_numbers_are_as_before(parts, options):
+    model, optimizer, graph = trained(parts, **options)
+    step = by_eager(model, optimizer)
+    step(X, Y)  # leaves gradients that a step has used
+    graph(X, Y)
+
+    def state():
+        tensors = [*model.state_dict().values(), *[t for held in optimizer.state.values() for t in held.values()]]
+        return [t.numpy().tolist() for t in (*tensors, *[p.grad for p in model.parameters()], *graph.grads.values())]
+
+    before, grads, steps = state(), [p.grad for p in model.parameters()], optimizer.steps
+    for compare in (graph.compare_eager, lambda x, y: graph.compare(step, x, y), lambda x, y: graph.compare(lambda *_: step(X, Y), x, y)):
+        compare(X, Y)
+        assert state() == before and optimizer.steps == steps == 3
+        assert all(p.grad is g and g.spent and not g.mixed for p, g in zip(model.parameters(), grads))
+
+
+@pytest.mark.parametrize("first", ["forward", "zero_grad"])
+def test_a_reference_that_trains_its_own_model_leaves_it_as_it_was(first):
+    model, optimizer, graph = trained()
+    own = net()
+    adam = flow.optim.Adam(own.parameters(), lr=0.1)
+    step = by_eager(own, adam)
+    step(X, Y)
+    grads = [(p.grad, p.grad.numpy().tolist(), p.numpy().tolist()) for p in own.parameters()]
+    graph.compare(step if first == "zero_grad" else lambda x, y: (own(x), step(x, y))[1], X, Y)
+    assert all(p.grad is g and g.numpy().tolist() == numbers and p.numpy().tolist() == weight
+               for p, (g, numbers, weight) in zip(own.parameters(), grads))  # fmt: skip
+    assert adam.steps == 1
+
+
+def test_grads_and_values_stay_those_of_the_last_call():
+    for width, name in ((3, "model.3"), (3, "model"), (6000, "model.3")):  # the last is too large for the plan's own places
+        model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8), nn.Linear(8, width))
+        graph, reference = (Train(m, flow.optim.SGD(m.parameters(), lr=0.1)) for m in (model, net()))
+        graph.keep(name)
+        graph(X, Y)
+        grads, value = [g.numpy().tolist() for g in graph.grads.values()], graph.values(name).numpy().tolist()
+        other = flow.randn(4, 8), flow.tensor([1, 1, 1, 1])
+        for x, y in ((X * 3, Y), other, (flow.randn(4, 8), other[1])):  # the same plan, and another
+            graph.compare_eager(x, y)
+            graph.compare(reference, x, y)
+            graph.compare(lambda x, y, model=model: nn.CrossEntropyLoss()(model(x), y), x, y)
+            assert [g.numpy().tolist() for g in graph.grads.values()] == grads
+            assert graph.values(name).numpy().tolist() == value
+
+
+def test_a_value_that_is_a_large_input_of_the_last_call_stays():
+    class Passing(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.flat = nn.Flatten()
+
+        def build(self, x):
+            return self.flat(x).sum()
+
+    graph, x = Passing(), flow.ones(100, 10, 10)
+    graph.keep("flat")
+    graph(x)
+    graph.compare_eager(x * 3)
+    assert (graph.values("flat").numpy() == 1).all()
+
+
+def test_a_buffer_with_a_history_has_none_afterwards():
+    model = Holding()
+    graph = Predict(model)
+    first = graph.compare_eager(X)
+    assert first.first is None and not model.last.requires_grad and model.last.is_leaf and not model.last.numpy().any()
+    assert graph.compare(model, X).equal and not model.last.requires_grad and not model.last.numpy().any()
+
+
+def test_compared_once_a_plan_stays_good():
+    model, _, graph = trained()
+    graph.compare_eager(X, Y)
+    graph.compare(by_eager(model, graph.optimizers[0][0]), X, Y)
+    graph(X, Y)
+    assert len(graph.__dict__["_plans"]) == 1
+
+
+def test_an_input_that_cannot_be_written_is_compared():
+    array = np.ones((6, 8), "float32")
+    array.flags.writeable = False
+    model = nn.Linear(8, 3)
+    assert Predict(model).compare(model, flow.from_numpy(array)).equal
+
+
+def test_what_only_moves_states_is_no_difference():
+    model = net()
+    told = Predict(model).compare(model, X)
+    assert told.equal and told.extra == () and "only in" not in repr(told)
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+
+    def without_step(x, y):
+        loss = nn.CrossEntropyLoss()(model(x), y)
+        loss.backward()
+        return loss
+
+    for step in (by_eager(model, optimizer), without_step):
+        told = Train(model, optimizer).compare(step, X, Y)
+        assert told.equal and told.extra == (), "gradients and an optimizer's step are left out too"
+
+
+def test_what_numpy_reads_counts():
+    model = nn.BatchNorm1d(8)
+    told = Predict(model).compare(lambda x: model(x).numpy(), X)
+    assert told.equal and [(row.state, row.there) for row in told.rows] == [("equal", "BatchNorm1d: batch_norm")]
+
+
+def test_what_goes_both_into_a_state_and_into_the_output_counts():
+    class Exp(nn.Module):
+        def __init__(self, read, before=lambda mean: mean):
+            super().__init__()
+            self.register_buffer("mean", flow.zeros(8))
+            self.read, self.before = read, before
+
+        def forward(self, x):
+            held = self.before(self.mean)
+            self.mean.copy_(x.mean(dim=0).exp())
+            return self.read(held)
+
+    for read in (lambda mean: mean * 3, lambda mean: mean, lambda mean: mean[2:]):
+        for before in (lambda mean: mean, lambda mean: mean[1:]):  # a view sees what is written into its base later
+            told = Predict(nn.Flatten()).compare(Exp(read, before), X)
+            assert not told.equal and any("exp" in name for name in told.extra)
+    told = Predict(nn.Flatten()).compare(Exp(lambda mean: 1.0), X)
+    assert not told.equal and not any("exp" in name for name in told.extra)

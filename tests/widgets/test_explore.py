@@ -72,7 +72,7 @@ def test_before_a_call_it_says_so(graph):
     with pytest.raises(GraphError, match="Train_[0-9]+ has not been called yet") as caught:
         explore(graph)
     assert "explore(graph, x, y)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
-    with pytest.raises(GraphError, match="no graph and no job, but of type float"):
+    with pytest.raises(GraphError, match="no graph, no job and no model, but of type float"):
         explore(3.0)
     with pytest.raises(GraphError, match="but the class Train, and one is made of it first"):
         explore(Train)
@@ -81,6 +81,34 @@ def test_before_a_call_it_says_so(graph):
     with pytest.raises(GraphError, match="a name is a text, not of type Linear"):
         explore(graph, x, y).open(graph.model[0])
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
+
+
+def test_a_model_by_itself_is_run_forward(graph, notebook):
+    model, (x, _) = graph.model, graph.given
+    with pytest.raises(GraphError, match="the input of Sequential is missing") as caught:
+        explore(model)
+    assert "explore(model, x)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
+    model.insert(1, nn.BatchNorm1d(8))
+    before = [b.numpy().copy() for b in model.buffers()]
+    explorer = explore(model, x)
+    assert explorer.text.startswith("Sequential_") and "▸ model.0  Linear" in explorer.text and "backward" not in explorer.text
+    assert len(before) > 1 and all((b.numpy() == old).all() for b, old in zip(model.buffers(), before)), "its statistics are put back"
+    explorer._ipython_display_()
+    widget = explorer.shown[0][0]
+    view, told = ask(widget, "step", to=1)
+    assert [words for _, words in view["heads"]] == ["forward ↓", "parameters"] and told["hists"]
+    assert dict(explore(model, x).exploration.detail()["rows"])["note"].startswith("Forward only") and "Forward only" in explorer.svg
+    explorer.record(flow.ones(7, 4))
+    assert "7×4" in explorer.text and "Forward only" in explorer.svg
+    operation = next(node for node in explorer.exploration.tree.record.nodes if node.op == "matmul")
+    assert "test_explore.py:" in operation.where, "the line that explores"
+
+    class Named(nn.Module):
+        def forward(self, a, b=None):
+            return {"sum": a + b, "first": a}
+
+    text = explore(Named(), x, b=x).text
+    assert "· a  input" in text and "· b  input" in text, "called as forward calls them"
 
 
 def test_terminal_gets_text(graph, capsys):

@@ -1,4 +1,4 @@
-"""`explore(graph)`: a graph or job as a picture that opens module by module, with its passes, numbers and instructions.
+"""`explore(graph)`: a graph, job or model as a picture that opens module by module, with its passes, numbers and instructions.
 
 The widget only carries asks and answers: `minflow.nn.graph.exploration` decides what is shown, `explorer.js` draws it.
 What is displayed, and so saved, is a still picture; `place.js` draws the live one over it. Read next: `explorer.js`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import json
 import os
 import uuid
@@ -23,6 +24,7 @@ from minflow.job.function import Job
 from minflow.nn.graph.exploration import Exploration
 from minflow.nn.graph.exploring import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
+from minflow.nn.module import Module
 from minflow.views.html import NO_MATH, picture_card
 
 from .frontends import answering, close, in_notebook, one_page
@@ -261,21 +263,49 @@ def compact(data: dict) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
 
 
+class Forward(Graph):
+    """A model by itself as a graph: what it gives for the inputs."""
+
+    def __init__(self, model: Module):
+        super().__init__()
+        self.model = model
+
+
+def forward_of(model: Module) -> Forward:
+    """A graph that runs the model, called as the model's class is and with inputs of the same names."""
+
+    def build(self, *args: Any, **kwargs: Any) -> Any:
+        return self.model(*args, **kwargs)
+
+    with contextlib.suppress(TypeError, ValueError):  # a forward that tells nothing of its arguments
+        build.__signature__ = inspect.signature(type(model).forward)  # type: ignore[attr-defined]
+    return type(type(model).__name__, (Forward,), {"build": build, "__doc__": Forward.__doc__})(model)
+
+
 def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
-    """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`.
+    """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with inputs,
+    `explore(model, x)`, which is run forward only.
 
     With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
     parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their
     last gradients are there. Raises GraphError if a graph was never called and no inputs are given.
     """
+    if isinstance(x, Module):
+        if not args and not kwargs:
+            fail(GraphError, f"explore: a model is run forward to be explored, and the input of {type(x).__name__} is missing",
+                 "explore(model, x); or explore(graph) of the nn.Graph that trains it, which shows backward and update too")  # fmt: skip
+        x = forward_of(x)
     return Explorer(x, args, kwargs)
 
 
 def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject:
     if isinstance(x, Graph):
-        return graph_subject(x, args, kwargs, step)
+        subject = graph_subject(x, args, kwargs, step)
+        if isinstance(x, Forward):
+            subject.note = "Forward only: explore an nn.Graph that calls backward and has an optimizer to see the rest of a step."
+        return subject
     if isinstance(x, Job):
         return job_subject(x, args, kwargs, step)
-    hint = "explore(graph) of an nn.Graph, explore(job) of a job function; show(x) draws a tensor's tape or a module"
+    hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model; show(x) draws a tensor's tape"
     what = f"but the class {x.__name__}, and one is made of it first" if isinstance(x, type) else f"but of type {type(x).__name__}"
-    raise GraphError(f"explore: this is no graph and no job, {what}", where=here(), hint=hint)
+    raise GraphError(f"explore: this is no graph, no job and no model, {what}", where=here(), hint=hint)

@@ -159,15 +159,26 @@ class Tolerance(NamedTuple):
 
     def limits(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """How far each number of x may be from that of y."""
-        defaults = [DEFAULTS.get(str(a.dtype), (0.0, 0.0)) for a in (x, y)]
-        size = np.abs(np.atleast_1d(y).astype("float64"))
-        size[~np.isfinite(size)] = 0.0
+        size = sizes(y)
+        return self.of((x.dtype, y.dtype), size, size.max(initial=0.0))
+
+    def of(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """The limits for numbers of y of this size. largest: the size of the largest of the tensor that they are from."""
+        defaults = [DEFAULTS.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
         rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
         atol = self.atol
         if atol is None:
-            eps = max([float(np.finfo(a.dtype).eps) for a in (x, y) if a.dtype.kind == "f"], default=0.0)
-            atol = max(*[d[1] for d in defaults], ROUNDED * eps * float(size.max(initial=0.0)))
-        return atol + rtol * size
+            eps = max([float(np.finfo(dtype).eps) for dtype in dtypes if dtype.kind == "f"], default=0.0)
+            atol = np.maximum(max(d[1] for d in defaults), ROUNDED * eps * largest)
+        with np.errstate(all="ignore"):  # an infinite rtol
+            return atol + rtol * size
+
+
+def sizes(x: np.ndarray) -> np.ndarray:
+    """|x|, 0 of what is not finite."""
+    size = np.abs(np.atleast_1d(x).astype("float64"))
+    size[~np.isfinite(size)] = 0.0
+    return size
 
 
 def alike(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance) -> tuple[bool, float]:
@@ -201,29 +212,32 @@ def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
 
 
 class Others:
-    """The operations of the other side, to look one up by its numbers. A few numbers of each are looked at first, so that
-    thousands that differ cost little."""
+    """The operations of the other side, to look one up by its numbers. A few numbers of each are looked at first: where one of
+    them differs nothing else is looked at, so that thousands that differ cost little."""
 
     def __init__(self, steps: list[Step], tolerance: Tolerance):
         self.steps, self.tolerance = steps, tolerance
-        self.by_shape: dict[tuple, tuple[list[int], np.ndarray]] = {}
-        shapes: dict[tuple, list[int]] = {}
+        self.kinds: dict[tuple, list[int]] = {}  # (shape, dtype) -> numbers of the steps
         for j, step in enumerate(steps):
             if step.arrays:
-                shapes.setdefault(step.arrays[0].shape, []).append(j)
-        for shape, numbers in shapes.items():
-            self.by_shape[shape] = numbers, np.array([probes(steps[j].arrays[0]) for j in numbers])
+                self.kinds.setdefault((step.arrays[0].shape, step.arrays[0].dtype), []).append(j)
+        self.probes: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # of each kind: the probes, and the largest size
 
     def same_as(self, step: Step) -> int | None:
         """The number of the first that gave the same numbers, whatever it is called."""
-        numbers, known = self.by_shape.get(step.arrays[0].shape, ([], None)) if step.arrays else ([], None)
-        if not numbers:
-            return None
-        mine = probes(step.arrays[0])
-        with np.errstate(all="ignore"):
-            gaps = np.abs(known - mine)
-            order = np.argsort(np.nan_to_num(gaps, nan=0.0, posinf=0.0).max(axis=1, initial=0.0), kind="stable").tolist()
-        for j in sorted(numbers[k] for k in order[:NEAREST]):
+        near: list[tuple[float, int]] = []
+        for (shape, dtype), numbers in self.kinds.items() if step.arrays else ():
+            mine = step.arrays[0]
+            if shape != mine.shape:
+                continue
+            if (shape, dtype) not in self.probes:
+                arrays = [self.steps[j].arrays[0] for j in numbers]
+                self.probes[shape, dtype] = np.array([probes(a) for a in arrays]), np.array([[sizes(a).max(initial=0.0)] for a in arrays])
+            known, largest = self.probes[shape, dtype]
+            gaps = gaps_of(known, probes(mine))
+            fits = ((gaps == 0) | (gaps <= self.tolerance.of((mine.dtype, dtype), sizes(known), largest))).all(axis=1)
+            near += [(float(gaps[k].max(initial=0.0)), numbers[k]) for k in np.flatnonzero(fits).tolist()]
+        for j in sorted(j for _, j in sorted(near)[:NEAREST]):
             if alike(step.arrays[:1], self.steps[j].arrays[:1], self.tolerance)[0]:
                 return j
         return None
@@ -232,7 +246,7 @@ class Others:
 def probes(x: np.ndarray) -> np.ndarray:
     """A few numbers of an array, from all over it."""
     flat = x.reshape(-1)
-    return flat[:: max(1, flat.size // PROBES)][:PROBES].astype("float64")
+    return flat[:: max(1, flat.size // PROBES) | 1][:PROBES].astype("float64")  # not all of one column
 
 
 def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], theirs: list[Step], outputs: list, others: list,

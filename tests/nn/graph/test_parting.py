@@ -9,7 +9,9 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.errors import GraphError
+from minflow.nn.graph import parting
 from minflow.nn.graph.exploring import graph_subject
+from minflow.nn.graph.following import Step as Ran
 from minflow.views.card import BOXES, small
 from minflow.views.dot import dot_text
 
@@ -474,6 +476,36 @@ def test_thousands_of_operations_that_differ_take_seconds():
     start = time.perf_counter()
     told = Gives(times(1.001)).compare(times(1.002), X)
     assert told.at == 0 and told.first.state == "differs" and time.perf_counter() - start < 15  # a minute, if each is compared with all
+
+
+def test_whole_arrays_are_compared_only_where_a_few_numbers_are_equal(monkeypatch):
+    looked, beyond = [], parting.beyond
+    monkeypatch.setattr(parting, "beyond", lambda *args: looked.append(1) or beyond(*args))
+    nets = [nn.Sequential(*[nn.Linear(8, 8) for _ in range(20)]) for _ in range(2)]
+    told = Predict(nets[0]).compare(nets[1], X)
+    assert told.at == 0 and len(told.rows) == 40 and len(looked) < 50  # 20 for each, if all of a shape are looked at
+
+
+def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
+    """Steps of few numbers and kinds, many of them equal up to the tolerance, against every pair of them."""
+    rng = np.random.default_rng(1)
+    edges = np.array([0.0, -0.0, 1.0, 1.0 + 1e-6, 1e30, 1e-30, np.inf, -np.inf, np.nan])
+    for options in ({}, {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e6}, {"atol": 0.5}):
+        arrays = []
+        for _ in range(120):
+            dtype = rng.choice(["float32", "float64", "int64", "bool", "float16"])
+            array = rng.choice(edges if dtype.startswith("float") and rng.random() < 0.6 else edges[:3], (int(rng.choice([1, 3])), 2))
+            with np.errstate(all="ignore"):
+                arrays.append(array.astype(dtype))
+        steps = [Ran("op", f"op-{i}", "", [], [array]) for i, array in enumerate(arrays)]
+        known = parting.Others(steps[:60], parting.Tolerance(**options))
+        found = 0
+        for step in steps[60:]:
+            equal = [j for j, other in enumerate(steps[:60]) if parting.alike(step.arrays, other.arrays, known.tolerance)[0]]
+            given = known.same_as(step)
+            assert (given in equal) if equal else given is None
+            found += bool(equal)
+        assert 0 < found < 60
 
 
 def test_name_of_a_reference_is_cut():

@@ -113,6 +113,8 @@ class JobBuild:
         self.losses: list[Tensor] = []
         self.problems: list[MinflowError] = []
         self.collisions: set[tuple] = set()
+        self.zeros: list[tuple[Value, str]] = []  # layers that start at 0: the value of the weight, the name
+        self.zero_told = False
         self.numbers: dict[Any, Tensor] = {}
         self.outputs: list[list[Tensor]] = []
         self.value: Any = None

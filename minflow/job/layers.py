@@ -31,6 +31,7 @@ from .nn import layer_norm as normalized
 from .regularizers import check_regularizer
 from .scope import namespace
 from .windows import Sizes, check_rank, conv, is_last, sizes
+from .zeros import check_zero_kernel
 
 
 class Layer:
@@ -134,6 +135,8 @@ def dense(
     weight = layer.variable(
         "weight", (units, features), dtype, kernel_initializer or constant_initializer(0), kernel_regularizer, trainable
     )
+    if kernel_initializer is None:
+        check_zero_kernel(layer.build, layer.name, weight, inputs)
     with layer.scope():
         flat = inputs if spec.ndim == 2 else reshape(inputs, (math.prod(spec.shape[:-1]), features))
         out = matmul(flat, weight.T)

@@ -484,7 +484,7 @@ def test_swapped_labels_and_two_names_are_told_in_one_pass():
     labels = np.zeros(4, "int32")
 
     def function(x, labels):
-        logits = flow.layers.dense(flow.layers.dense(x, 3, use_bias=False), 3, use_bias=False)
+        logits = flow.layers.dense(flow.layers.dense(x, 3, use_bias=False, kernel_initializer=INIT), 3, use_bias=False)
         return flow.nn.sparse_softmax_cross_entropy_with_logits(logits, labels)
 
     with pytest.raises(JobError) as told:

@@ -75,14 +75,17 @@ function limits(arrays, log) {
 const nearest = (xs, x) => xs.reduce((best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best), 0);
 
 // Draws it; gives where its plot begins, behind the widest of its numbers.
-function panel(c, theme, title, members, width, tall, scene) {
+// far: its values are far apart, which needs a log scale where nobody has chosen one.
+function panel(c, theme, title, members, width, tall, scene, far) {
   const old = members.map((s) => scene.before.get(s.name)).filter(Boolean);
-  const log = scene.log && [...members, ...old].some((s) => s.y.some((v) => v > 0));
+  far = far && scene.log === null;
+  const log = (far || scene.log) && [...members, ...old].some((s) => s.y.some((v) => v > 0));
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
   const [low, high] = limits([...members, ...old].map((s) => s.y), log);
   const y0 = f(low), y1 = f(high);
   const rows = members.reduce((n, s) => n + 1 + (s.warning ? 1 : 0), 0);
   const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
+  const told = scene.marks.length > 0 && tall > STRIP, above = told ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
   let marks = ticks(low, high, count);
   if (log) {
@@ -92,19 +95,22 @@ function panel(c, theme, title, members, width, tall, scene) {
   }
   const left = Math.max(LEFT, 12 + Math.ceil(Math.max(0, ...marks.map((v) => c.measureText(number(v)).width))));
   const across = (x) => left + ((x - x0) / (x1 - x0)) * (right - left);
-  const up = (y) => bottom - ((f(y) - y0) / (y1 - y0)) * (bottom - top - 6);
+  const up = (y) => bottom - ((f(y) - y0) / (y1 - y0)) * (bottom - top - above);
   const text = (x, y, s, align, color) => {
     c.fillStyle = color || theme.ink; c.textAlign = align || "left"; c.fillText(s, x, y, align ? width : width - x);
   };
-  const stroke = (xs, ys, color, w, alpha, dash) => {
+  // A line; a point between two gaps is a dot.
+  const stroke = (xs, ys, color, w, alpha, dash, gaps = []) => {
     c.strokeStyle = color; c.lineWidth = w; c.globalAlpha = alpha; c.setLineDash(dash); c.beginPath();
-    let pen = false;
+    const there = (i) => Number.isFinite(ys[i]) && !(log && ys[i] <= 0) && !gaps.some(([a, b]) => xs[i] > a && xs[i] < b);
+    const led = (i) => there(i) && there(i - 1) && !gaps.some(([a, b]) => xs[i - 1] <= a && xs[i] >= b);
+    const single = [];
     for (let i = 0; i < xs.length; i++) {
-      if (!Number.isFinite(ys[i]) || (log && ys[i] <= 0)) { pen = false; continue; }
-      if (pen) c.lineTo(across(xs[i]), up(ys[i])); else c.moveTo(across(xs[i]), up(ys[i]));
-      pen = true;
+      if (led(i)) c.lineTo(across(xs[i]), up(ys[i]));
+      else if (there(i)) { c.moveTo(across(xs[i]), up(ys[i])); if (!led(i + 1)) single.push(i); }
     }
     c.stroke(); c.globalAlpha = 1; c.setLineDash([]);
+    for (const i of single) dot(xs[i], ys[i], color, 2);
   };
   const rule = (points, color, dash) => {
     c.strokeStyle = color; c.lineWidth = 1; c.setLineDash(dash || []); c.beginPath();
@@ -114,26 +120,27 @@ function panel(c, theme, title, members, width, tall, scene) {
   for (const v of marks) { rule([[left, up(v)], [right, up(v)]], theme.faint); text(left - 6, up(v) + 4, number(v), "right"); }
   for (const v of ticks(x0, x1, Math.max(2, Math.floor(width / 110)))) text(across(v), bottom + 16, number(v), "center");
   rule([[left, top], [left, bottom], [right, bottom]], theme.ink);
-  let free = 0;
+  let free = left;
   for (const [step, seconds, label] of scene.marks) {
     const at = across(scene.x === "time" ? seconds : step), short = label.length > 12 ? label.slice(0, 11) + "\u2026" : label;
     rule([[at, top], [at, bottom]], theme.mark, [1, 3]);
-    if (tall > STRIP && at - 6.5 * short.length > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at; }
+    if (told && at - 4 - c.measureText(short).width > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at + 3; }
   }
   const mean = Math.max(0, ...members.map((s) => s.window));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
   under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
+  if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
-  if (scene.marks.length && tall > STRIP && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
+  if (told && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(left, 18, `no ${title} yet`);
   for (const s of old) stroke(s.x, s.y, theme.old, 1, 1, []);
   let row = 0;
   members.forEach((s, k) => {
     const color = theme.lines[k % 4], dash = DASHES[k % 4];
-    stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash);
-    if (s.m) stroke(s.mx, s.my, color, 2, 1, dash);
+    stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash, scene.gaps);
+    if (s.m) stroke(s.mx, s.my, color, 2, 1, dash, scene.gaps);
     else if (s.n <= DOTS) s.x.forEach((x, i) => { if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(x, s.y[i], color, 2.5); });
     c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath();
     c.moveTo(left, 12 + row * LINE); c.lineTo(left + 20, 12 + row * LINE); c.stroke(); c.setLineDash([]);

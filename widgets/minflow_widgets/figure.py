@@ -14,7 +14,7 @@ import numpy as np
 
 from minflow.views.text import clean
 
-from .series import SMALL, Series, drawn, latest, number, panels, rows
+from .series import SMALL, Series, drawn, latest, number, panels, rows, wide
 
 WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
 LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, at least, and the height of a line of text
@@ -53,14 +53,15 @@ def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
 
 
 def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), status: str = "", marks: Sequence = (),
-         x: str = "step", log: bool = False, before: Sequence[Series] = ()) -> str:  # fmt: skip
+         x: str = "step", log: bool | None = None, before: Sequence[Series] = (), gaps: Sequence = ()) -> str:  # fmt: skip
     """The picture as SVG text: `status` on top, then panels, two to a row, small ones in a row of strips; `note` below.
 
     marks: (step, seconds, text) of vertical lines.  before: series of the previous run, faint behind those of their name.
+    log: None: where values are far apart.  gaps: (from, to) in seconds, in which no line is drawn on a time axis.
     """
     titles, lines = panels(series, declared) or ["loss"], drawn(series, declared)
     known = {s.name: s for s in before}
-    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*lines, *known.values())]), series)
+    scene = Scene(x, log, marks, known, limits([s.points(x)[0] for s in (*lines, *known.values())]), series, gaps if x == "time" else ())
     parts, top = [], BAR if status else 0
     for row in rows(titles):
         width = WIDTH / len(row)
@@ -87,11 +88,12 @@ class Scene(NamedTuple):
     """What all panels share. limits: of the x axis.  before: name -> series of the previous run.  series: of all panels."""
 
     x: str
-    log: bool
+    log: bool | None
     marks: Sequence
     before: dict[str, Series]
     limits: tuple[float, float]
     series: list[Series]
+    gaps: Sequence
 
 
 def describe(series: list[Series], note: str = "") -> str:
@@ -113,10 +115,13 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
     x_low, x_high = scene.limits
     numbers = np.concatenate([np.empty(0), *[y for _, _, y, *_ in lines], *[y for _, y in old]])
-    log = scene.log and bool((numbers > 0).any())
+    far = scene.log is None and wide(title, [numbers])
+    log = (far or bool(scene.log)) and bool((numbers > 0).any())
     y_low, y_high = limits([np.log10(numbers[numbers > 0]) if log else numbers])
     legend = sum(1 + bool(s.bad) for s in members)
     top, right, bottom = 10 + LINE * max(legend, 1), width - RIGHT, tall - BOTTOM - LINE
+    told = bool(scene.marks) and tall > STRIP
+    above = 18 if told else 6  # room for numbers of epochs: no line goes through them
     levels = scale(y_low, y_high, log, max(2, int((bottom - top) // 30)))
     left = max(LEFT, 12 + math.ceil(DIGIT * max([len(label) for _, label in levels], default=0)))
 
@@ -124,7 +129,7 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
         return left + (x - x_low) / (x_high - x_low) * (right - left)
 
     def up(y):
-        return bottom - (y - y_low) / (y_high - y_low) * (bottom - top - 6)
+        return bottom - (y - y_low) / (y_high - y_low) * (bottom - top - above)
 
     def scaled(y):
         return np.log10(np.where(y > 0, y, np.nan)) if log else y
@@ -136,18 +141,20 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     for x in ticks(x_low, x_high, max(2, int(width // 110))):
         parts.append(text(round(across(x), 1), bottom + 16, number(x), anchor="middle"))
     parts.append(f'<path d="M{left} {top}V{bottom}H{right:g}" fill="none" stroke="{INK}" stroke-opacity=".6"/>')
-    parts += marks(scene, across, top, bottom, tall > STRIP)
+    parts += marks(scene, across, left, top, bottom, told)
     window = max((w for *_, w in lines), default=0)
     under = ["step" if scene.x == "step" else "seconds since its start"]
     under += [s.sampled() for s in members if s.every > 1][:1]
-    for told in (f"thick line: mean of {window}" if window else "", "grey: previous run" if old else "",
-                 "numbered: epochs" if scene.marks and tall > STRIP else ""):  # fmt: skip
-        under += [told] if told and 5.6 * len("; ".join([*under, told])) < width else []
+    for more in ("log scale: over 4 decades" if far else "",
+                 f"thick line: mean of {window}" if window else "", "grey: previous run" if old else "",
+                 "numbered: epochs" if told else ""):  # fmt: skip
+        under += [more] if more and 5.6 * len("; ".join([*under, more])) < width else []
     parts.append(text((left + right) / 2, bottom + 31, "; ".join(under), anchor="middle"))
     for x, y in old:
         parts.append(path(across(x), up(scaled(y)), f'stroke="{OLD}"'))
     row = 0
     for k, (s, x, y, mx, my, w) in enumerate(lines):
+        (x, y), (mx, my) = parted(x, y, scene.gaps), parted(mx, my, scene.gaps)
         color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         look = f'stroke="{color}" stroke-width="{1 if w else 1.6}" stroke-opacity="{0.35 if w else 1}"'
@@ -157,6 +164,8 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
         elif s.count <= DOTS:
             parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{color}"/>'
                       for a, b in zip(across(x).tolist(), up(scaled(y)).tolist()) if b == b]  # fmt: skip
+        if w or s.count > DOTS:
+            parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2" fill="{color}"/>' for a, b in alone(across(x), up(scaled(y)))]
         parts.append(f'<path d="M{left} {12 + row * LINE}h20" stroke="{color}" stroke-width="2"{dashed}/>')
         parts.append(text(left + 26, 16 + row * LINE, s.label(latest(scene.series, s))))
         row += 1
@@ -168,17 +177,33 @@ def panel(title: str, members: list[Series], width: float, tall: float, scene: S
     return "".join(parts)
 
 
-def marks(scene: Scene, across, top: float, bottom: float, told: bool) -> list[str]:
+def marks(scene: Scene, across, left: float, top: float, bottom: float, told: bool) -> list[str]:
     """Vertical lines at the marks; a text where there is room for it."""
-    parts, free = [], 0.0
+    parts, free = [], left
     for step, seconds, label in scene.marks:
         at = float(across(step if scene.x == "step" else seconds))
         parts.append(f'<path d="M{at:.1f} {top}V{bottom}" stroke="{MARK}" stroke-dasharray="1 3"/>')
         short = label if len(label) <= 12 else label[:11] + "\u2026"
-        if told and at - 6.5 * len(short) > free:
+        if told and at - 4 - DIGIT * len(short) > free:
             parts.append(text(round(at, 1) - 3, top + 10, short, MARK, "end"))
-            free = at
+            free = at + 3
     return parts
+
+
+def parted(x: np.ndarray, y: np.ndarray, gaps: Sequence) -> tuple[np.ndarray, np.ndarray]:
+    """The points, with a gap in the line wherever there is one on the axis."""
+    for a, b in gaps:
+        inside, middle = (x > a) & (x < b), (a + b) / 2
+        at = int(x.searchsorted(middle))
+        x, y = np.insert(x, at, middle), np.insert(np.where(inside, np.nan, y), at, np.nan)
+    return x, y
+
+
+def alone(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
+    """The points that no line leads to: those between two gaps."""
+    there = np.concatenate([[False], np.isfinite(y), [False]])
+    at = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
+    return list(zip(x[at].tolist(), y[at].tolist()))
 
 
 def scale(low: float, high: float, log: bool, count: int) -> list[tuple[float, str]]:

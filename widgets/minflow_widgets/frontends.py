@@ -114,7 +114,7 @@ def widget_class():
     """The anywidget. All state is in traits, so a page loaded again shows it again.
 
     data: the whole decimated curve.  before: that of the previous run.  look: what the reader chose, as JSON
-    {"log": bool, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop 3".
+    {"log": bool or null, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop 3".
     """
     import anywidget
     import traitlets
@@ -145,7 +145,8 @@ def live(curve):
         except (ValueError, RecursionError):
             return
         if curve is not None and isinstance(chosen, dict):
-            curve.log, curve.x = bool(chosen.get("log")), "time" if chosen.get("x") == "time" else "step"
+            log = chosen.get("log")  # null: nobody has chosen
+            curve.log, curve.x = None if log is None else bool(log), "time" if chosen.get("x") == "time" else "step"
 
     def wished(change) -> None:
         curve, wish = mine(), change["new"].partition(" ")[0]

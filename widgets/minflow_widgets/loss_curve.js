@@ -35,8 +35,9 @@ function render({ model, el }) {
 
   const draw = () => {
     waiting = false;
-    const { log, x } = look(), time = x === "time";
+    const { log = null, x } = look(), time = x === "time";  // null: nobody has chosen
     head = decode(model.get("data"));
+    const far = (head && head.logs) || [];
     let before = decode(model.get("before"));
     if (time) { head = head && onTime(head); before = before && onTime(before); }
     const titles = head && head.panels.length ? head.panels : ["loss"], lines = head ? head.series : [];
@@ -51,14 +52,14 @@ function render({ model, el }) {
     const c = canvas.getContext("2d"), theme = isDark(el) ? DARK : LIGHT;
     c.font = "11.5px Helvetica, Arial, sans-serif";
     box.style.color = theme.ink;
-    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], said: [], limits: limits([...lines, ...known.values()].map((s) => s.x)) };
+    scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], limits: limits([...lines, ...known.values()].map((s) => s.x)) };
     areas = [];
     let y = 0;
     for (const row of rows) {
       row.forEach((i, k) => {
         const w = width / row.length;
         c.setTransform(ratio, 0, 0, ratio, k * w * ratio, y * ratio);
-        const left = panel(c, theme, titles[i], lines.filter((s) => s.panel === i), w, tall(row), scene);
+        const left = panel(c, theme, titles[i], lines.filter((s) => s.panel === i), w, tall(row), scene, far.includes(i));
         areas.push({ left: k * w + left, right: (k + 1) * w - RIGHT, top: y, bottom: y + tall(row) });
       });
       y += tall(row);
@@ -69,7 +70,7 @@ function render({ model, el }) {
     for (const b of [pause, stop]) { b.style.opacity = b.disabled ? 0.6 : 1; b.style.cursor = b.disabled ? "not-allowed" : "pointer"; b.title = b.disabled && head ? head.note || state : ""; }
     pause.hidden = stop.hidden = state === "ended";
     note.textContent = controls || state === "ended" || !head ? "" : head.note || "";
-    shown(logs, !!log); shown(times, time);
+    shown(logs, log === null ? far.length > 0 : !!log); shown(times, time);
     status.textContent = (head && head.status) || "waiting for the first value";
     values.textContent = at === null ? "" : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
     canvas.setAttribute("aria-label", [status.textContent, ...lines.map((s) => s.label + (s.warning ? ", " + s.warning : ""))].join("; ") + "; arrow keys read values");
@@ -93,7 +94,7 @@ function render({ model, el }) {
     else at = line.x[Math.min(Math.max((at === null ? (move < 0 ? line.n : -1) : nearest(line.x, at)) + move, 0), line.n - 1)];
     event.preventDefault(); event.stopPropagation(); soon();
   };
-  logs.onclick = () => choose({ log: !look().log });
+  logs.onclick = () => choose({ log: logs.getAttribute("aria-pressed") !== "true" });
   times.onclick = () => choose({ x: look().x === "time" ? "step" : "time" });
   pause.onclick = () => wish(pause.textContent);
   stop.onclick = () => wish("stop");

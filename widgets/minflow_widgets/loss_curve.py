@@ -40,7 +40,8 @@ class LossCurve:
     a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
 
     total: how many steps the run has in all; then the time left is told.  epoch: how many steps an epoch has; each end
-    of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values.
+    of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values; by
+    default where they are more than four decades apart, which the picture says.
     panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
     control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
 
@@ -49,12 +50,14 @@ class LossCurve:
     {}
     """
 
-    def __init__(self, *, total: float | None = None, epoch: float | None = None, x: str = "step", log: bool = False,
+    def __init__(self, *, total: float | None = None, epoch: float | None = None, x: str = "step", log: bool | None = None,
                  panels: tuple[str, ...] = (), control=None):  # fmt: skip
         check_options(total, epoch, x, control)
-        self.total, self.x, self.log, self.panels, self.control = total, x, bool(log), words(panels), control
+        self.total, self.x, self.panels, self.control = total, x, words(panels), control
+        self.log = None if log is None else bool(log)
         self._epoch = epoch
         self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
+        self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
         self._series: dict[str, Series] = {}
         self._rows: list[Rows] = []  # what fast loops fill, and the pump empties
         self._lock = threading.RLock()  # guards the series; held while the front end is made, not while it shows something
@@ -252,8 +255,28 @@ class LossCurve:
             return None
         for source in tuple(self._fed):
             source.look()
+        self._look_for_pauses()
         with self._lock:
             return self._take()
+
+    def _look_for_pauses(self) -> None:
+        open_ = bool(self._pauses) and len(self._pauses[-1]) == 1
+        if (getattr(self.control, "state", "running") == "paused") != open_:
+            self._pauses[-1:] = [[*self._pauses[-1], clock()]] if open_ else [*self._pauses[-1:], [clock()]]
+
+    def _paused(self, since: float, until: float) -> float:
+        """Seconds of pauses between two times."""
+        return sum([max(min(pause[1] if pause[1:] else until, until) - max(pause[0], since), 0.0) for pause in self._pauses])
+
+    def _gaps(self) -> list[list[float]]:
+        """Seconds between which no line is drawn: pauses, from the last value before to the first one after, a bit shorter."""
+        longest, found = self._longest(), []
+        for pause in self._pauses if longest is not None else []:
+            at = int(longest.seconds.searchsorted(sum(pause) / 2 - longest.zero)) if pause[1:] else 0
+            if 0 < at < longest.count:
+                a, b = longest.seconds[at - 1 : at + 1].tolist()
+                found.append([a + 0.1 * (b - a), b - 0.1 * (b - a)])
+        return found
 
     def _share(self) -> float:
         """Of a processor that showing may take: what recording leaves of the budget."""
@@ -282,8 +305,8 @@ class LossCurve:
             self._take()
             note = "" if self.control is not None else "use Kernel > Interrupt"
             state = "ended" if self._finished else getattr(self.control, "state", "running")
-            return encode(list(self._series.values()), self._status(), self.panels, marks=self.marks(), note=note, state=state,
-                          controls=self.control is not None)  # fmt: skip
+            return encode(list(self._series.values()), self._status(), self.panels, self._place.before, marks=self.marks(), note=note,
+                          state=state, gaps=self._gaps(), controls=self.control is not None)  # fmt: skip
 
     def encode_before(self) -> bytes:
         """The same of the run before of the same cell, thinned; nothing where there was none."""
@@ -298,27 +321,29 @@ class LossCurve:
         if longest is None:
             return ""
         n, (_, (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
-        spent = (self._ended or clock()) - self._started
+        ended, state = self._ended or clock(), getattr(self.control, "state", "running")
+        spent, paused = ended - self._started, self._paused(self._started, ended)
         # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run before.
         each = longest.stride()
-        rate = n * each / max(spent, 1e-9)
+        rate = n * each / max(spent - paused, 1e-9)
         if not self._finished:  # what it is now, where the run is long enough to tell
             first = min(int(longest.seconds.searchsorted(now - RECENT)), n - 1)
             before, _, since = longest.table[:, first].tolist()
-            if now - since > RECENT / 2:
-                rate = ((n - 1 - first) * each if longest.returns else step - before) / (now - since)
+            idle = self._paused(since + longest.zero, now + longest.zero)
+            if now - since - idle > RECENT / 2:
+                rate = ((n - 1 - first) * each if longest.returns else step - before) / (now - since - idle)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
         runs = self._runs()
         if len(runs) > 1:  # each at its own speed: one for all would be that of none
             parts += [f"{name} {per_second(pace)}, {duration(took)}" for name, pace, took in runs]
         else:
             parts += [per_second(rate), duration(spent)]
-        if self.total and not self._finished and rate > 0:
+        parts += [f"paused for {duration(paused)}"] if paused >= 0.05 and state != "paused" else []
+        if self.total and not self._finished and rate > 0 and state != "paused":
             done = n * each if longest.returns else step
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
         parts += [s.now() for s in self._series.values() if s.name not in lines]
-        state = getattr(self.control, "state", "running")
         return " · ".join(parts + ([state] if state == "paused" else []))
 
     def _runs(self) -> list[tuple[str, float, float]]:
@@ -363,7 +388,7 @@ class LossCurve:
         with self._lock:
             self._take()
             return draw(list(self._series.values()), self._note, self.panels, self._status(), self.marks(), self.x, self.log,
-                        self._place.before)  # fmt: skip
+                        self._place.before, self._gaps())  # fmt: skip
 
     def bundle(self) -> dict[str, str]:
         """The still picture in all forms."""

@@ -19,6 +19,7 @@ POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send
 LARGEST = 3.4e38  # that a float32 holds: a line to beyond ends there, rather than in a gap
 SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw one
+WIDE = 1e4  # times as large as the smallest: values so far apart are drawn on a log scale, if nobody has chosen one
 SPAN = 5  # how many of the MEANS windows one smoothed value covers
 
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
@@ -298,6 +299,19 @@ def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarra
     return found[0], found[1], found[3]
 
 
+def wide(word: str, values: Sequence[np.ndarray]) -> bool:
+    """Would a linear scale flatten these values of a panel, and a logarithmic one not hide some? A twentieth may be smaller."""
+    numbers = np.concatenate([np.empty(0), *values])
+    numbers = numbers[np.isfinite(numbers)]
+    if word == "lr" or not numbers.size or numbers.min() < 0:
+        return False
+    few = len(numbers) // 20
+    if numbers.max() / WIDE <= numbers.min():
+        return False
+    least = np.partition(numbers, few)[few]
+    return bool(0 < least < numbers.max() / WIDE)
+
+
 def latest(series: list[Series], s: Series) -> float | None:
     """The last step of those that are told with this one, under the same prefix."""
     prefix = s.name.rpartition(" ")[0].removesuffix("gradient")
@@ -321,18 +335,23 @@ def rows(titles: list[str]) -> list[list[int]]:
     return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
 
 
-def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **more) -> bytes:
+def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more) -> bytes:
     """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
 
     For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a float32 has only
     24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no clock can tell times, and n
-    and m seconds follow ("timed"). more: further entries of the header.
+    and m seconds follow ("timed"). before: of the previous run, which share the scales.  more: further entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
+    heights: dict[str, list] = {title: [] for title in titles}
+    for s in before:
+        if s.name in {one.name for one in lines}:
+            heights[s.word].append(s.points()[1])
     longest = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
     for s in lines:
         x, y = s.points()
+        heights[s.word].append(y)
         mx, my, window = s.means()
         zero = float(x[0]) if len(x) else 0.0
         arrays += [x - zero, y, mx - zero, my]
@@ -349,7 +368,9 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), **
             | ({"bad": s.bad[0], "late": s.bad[2], "warning": s.warning()} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]
-    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "series": entries, "clock": times} | more
+    logs = [i for i, title in enumerate(titles) if wide(title, heights[title])]
+    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "logs": logs, "series": entries}
+    header |= {"clock": times} | more
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)
     with np.errstate(over="ignore"):

@@ -39,7 +39,7 @@ MOST = 1000  # losses of one step that are remembered
 STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
 
 
-def watch(*things, names=None, total=None, epoch=None, x=None, log=False, gradients=True, into=None):
+def watch(*things, names=None, total=None, epoch=None, x=None, log=None, gradients=True, into=None):
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
     What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm of all

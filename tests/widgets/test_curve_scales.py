@@ -1,0 +1,173 @@
+"""What a picture of a curve does for its reader by itself: log scale, dots, gaps at pauses, room for numbers of epochs."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from minflow_widgets import LossCurve, frontends
+from minflow_widgets.figure import alone, parted
+from minflow_widgets.series import wide
+
+
+class Front:
+    def update(self, curve):
+        pass
+
+    def finish(self, curve):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def front(monkeypatch):
+    monkeypatch.setattr(frontends, "choose", Front)
+
+
+def header(curve):
+    data = curve.encode()
+    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+
+
+def dots(svg):
+    return [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([-\d.]+)" cy="([-\d.]+)"', svg)]
+
+
+def filled(values, **options):
+    with LossCurve(**options) as curve:
+        for i, value in enumerate(values):
+            curve.add(i + 1, **(value if isinstance(value, dict) else {"loss": value}))
+    return curve
+
+
+def test_a_first_loss_that_is_huge_does_not_flatten_the_rest():
+    """Of that panel only, and unless the user has chosen."""
+    values = [{"loss": 900_000.0 if i == 0 else 2.0 / i, "accuracy": i / 20} for i in range(20)]
+    curve = filled(values)
+    assert header(curve)["logs"] == [0] and header(curve)["panels"] == ["loss", "accuracy"]
+    svg = curve.svg()
+    assert svg.count("log scale: over 4 decades") == 1
+    heights = [y for _, y in dots(svg)[:20]]
+    assert heights[-1] - heights[1] > 10, "what came later is told apart"
+    for chosen in (True, False):
+        curve.log = chosen
+        assert "over 4 decades" not in curve.svg()
+    assert np.ptp([y for _, y in dots(curve.svg())[1:20]]) < 0.5
+
+
+def test_the_scale_counts_the_previous_run_too():
+    curve = filled([2.0, 1.0])
+    before = filled([900_000.0, 1.0])
+    curve._place.before = [s.thin() for s in before._series.values()]
+    assert header(curve)["logs"] == [0] and "log scale" in curve.svg()
+
+
+@pytest.mark.parametrize(("values", "word", "expected"), [
+    ([1.0, 9_000.0], "loss", False),
+    ([1.0, 11_000.0], "loss", True),
+    ([1e-6, 1.0, float("nan"), float("inf")], "loss", True),
+    ([1e-6, 1.0], "lr", False),  # a schedule that ends near zero is as it was made
+    ([-1.0, 1e-6, 1.0], "reward", False),
+    ([0.0] * 5 + [1e-6, 1.0], "loss", False),  # most would be hidden
+    (list(np.linspace(1e-7, 1.0, 500)), "loss", False),  # one is small by chance
+    ([0.0] + [3e5] + [1.0] * 50, "loss", True),
+    ([], "loss", False),
+    ([1e-320, 1e300], "loss", True),
+])  # fmt: skip
+def test_when_a_scale_is_logarithmic_by_itself(values, word, expected):
+    assert wide(word, [np.array(values)]) is expected
+
+
+def test_a_page_may_choose_the_scale_and_another_axis_alone(monkeypatch):
+    pytest.importorskip("anywidget")
+    curve = filled([900_000.0, 2.0, 1.0])
+    widget = frontends.live(curve)
+    assert json.loads(widget.look) == {"log": None, "x": "step"}
+    widget.set_state({"look": '{"log": null, "x": "time"}'})
+    assert (curve.log, curve.x) == (None, "time")
+    widget.set_state({"look": '{"log": false, "x": "time"}'})
+    assert (curve.log, curve.x) == (False, "time")
+    frontends.close(widget)
+
+
+@pytest.mark.parametrize("n", [3, 100])
+def test_one_value_before_all_are_nan_is_a_dot(n):
+    curve = filled([2.3] + [float("nan")] * (n - 1))
+    assert len(dots(curve.svg())) == 1
+    curve = filled([2.3, 2.2] + [float("nan")] * 50 + [1.0] + [float("nan")] * 50)
+    assert len(dots(curve.svg())) == 1, "two make a line"
+
+
+def test_points_between_gaps():
+    nan = float("nan")
+    y = np.array([1.0, nan, 2.0, 3.0, nan, nan, 4.0])
+    assert alone(np.arange(7.0), y) == [(0.0, 1.0), (6.0, 4.0)] and alone(np.empty(0), np.empty(0)) == []
+    x, y = parted(np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.arange(5.0), [[2.5, 7.5]])
+    assert x.tolist() == [0, 1, 2, 5, 8, 9] and np.isnan(y).tolist() == [False, False, False, True, False, False]
+    x, y = parted(np.array([0.0, 5.0, 9.0]), np.arange(3.0), [[2.5, 7.5]])
+    assert np.isnan(y[(x > 2.5) & (x < 7.5)]).all() and y[0] == 0 and y[-1] == 2, "a mean in the middle of a pause is of no time"
+
+
+def texts(svg):
+    return [(float(x), float(y), anchor, text) for x, y, anchor, text in
+            re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)" fill="[^"]*" text-anchor="(\w+)">([^<]*)</text>', svg)]  # fmt: skip
+
+
+@pytest.mark.parametrize("epochs", [4, 30, 40, 300])
+@pytest.mark.parametrize("x", ["step", "time"])
+def test_numbers_of_epochs_touch_neither_the_curve_nor_each_other(epochs, x):
+    curve = LossCurve(epoch=10, x=x)
+    for i in range(10 * epochs):
+        curve.put(i + 1, {"accuracy": 1 - 1 / (i + 2)}, when=curve._started + 0.01 * i)
+    curve.finish()
+    svg = curve.svg()
+    found = [t for t in texts(svg) if t[2] == "end" and t[3].isdigit() and t[0] > 55]
+    assert len(found) >= 4 and len({y for _, y, *_ in found}) == 1
+    for (a, *_, first), (b, *_, second) in zip(found, found[1:]):
+        assert b - 6.4 * len(second) - a >= 3, (first, second)
+    lines = [float(y) for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none"', svg) for y in re.findall(r"[-\d.]+ ([-\d.]+)", path)]
+    assert min(lines) > found[0][1] + 1, "the best values are under the numbers"
+
+
+class Control:
+    state = "running"
+
+    def pause(self):
+        pass
+
+
+def test_a_pause_is_no_training(monkeypatch):
+    """Nothing is left while it is paused; then the rate is that of before, and a time axis has a gap."""
+    now = [100.0]
+    monkeypatch.setattr("minflow_widgets.loss_curve.clock", lambda: now[0])
+    curve = LossCurve(total=400, control=Control(), x="time")
+    curve._start()
+    curve._pump.stop()
+    def steps(n):
+        for _ in range(n):
+            now[0] += 0.1
+            curve.add(loss=1.0 + now[0] % 7)
+            curve._look()
+
+    steps(100)
+    assert " s left" in curve._status() and "10 steps/s" in curve._status()
+    curve.control.state = "paused"
+    curve._look()
+    now[0] += 30
+    curve._look()
+    assert "left" not in curve._status() and curve._status().endswith(" · paused")
+    curve.control.state = "running"
+    curve._look()
+    steps(100)
+    assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · paused for 30 s · 20 s left")
+    (a, b), = header(curve)["gaps"]
+    assert 10 < a < 14 and 36 < b < 40.2
+    for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#1f5fa8"', curve.svg()):
+        points = [(pen, float(x)) for pen, x in re.findall(r"([ML])([-\d.]+) ", path)]
+        assert max(x - before for (_, before), (pen, x) in zip(points, points[1:]) if pen == "L") < 40
+        assert [pen for pen, _ in points].count("M") == 2
+    curve.x = "step"
+    whole = re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#1f5fa8"', curve.svg())
+    assert whole and all(path.count("M") == 1 for path in whole)
+    curve.finish()
+    assert "10 steps/s · 50 s · paused for 30 s" in curve._status()

@@ -44,7 +44,8 @@ class LeNet(nn.Module):
 def refuse_size(x: Tensor) -> NoReturn:
     """The error for what is no batch of images of 28x28, in place of one about fc1, which the learner did not write."""
     shape = x.shape
-    what, hint = f"and these are {shape[-2]}x{shape[-1]}", "transforms.Resize((28, 28)) for the images; or a model of your own for this size"
+    what = f"and these are {shape[-2]}x{shape[-1]}"
+    hint = "transforms.Resize((28, 28)) for the images; or a model of your own for this size"
     if len(shape) == 3:
         what, hint = "and this is a single one", "x.unsqueeze(0) makes a batch of one image"
     expected = x.spec.but(shape=(shape[0] if len(shape) == 4 else 1, shape[-3], 28, 28))

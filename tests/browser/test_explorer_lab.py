@@ -153,8 +153,11 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):  # noqa: F811
         *SHOWN, ["eval", seen], ["eval", down], ["eval", seen], ["shot", "down"],
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", seen], ["shot", "opened"],
         *[["click", step("on")]] * 9, ["wait", 600], ["eval", seen], ["shot", "stepped"],
+        ["click", box("pool1", 1)], ["until", f"{TOLD}.startsWith('pool1')"], ["shot", "maps"],
+        ["eval", "[...document.querySelectorAll('.mfx .told img')].map((x) => [x.naturalWidth > 100, x.alt])"],
     ])  # fmt: skip
-    first, top, *others = report["values"]
+    first, top, *others, maps = report["values"]
+    assert len(maps) == 1 and maps[0][0] and maps[0][1].startswith("maps [0, 0] to [0, 15] of 50 × 32, each 28 × 28"), maps
     assert top > 100, "the names of the columns stay while the picture is scrolled down"
     assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
     write(lab[1], MODEL + only)

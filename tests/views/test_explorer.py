@@ -267,7 +267,7 @@ def test_numbers_of_a_table_have_equally_many_decimals():
     assert summary_of(np.array([5e-324, 0.0])).power == -324 and summary_of(np.array(-0.0)).text == "0"
     wide = summary_of(np.ones((3, 50, 32), "i4"))
     assert len(wide.corner) == 6 and len(wide.corner[0]) == 10 and wide.corner[0][0] == "1"
-    assert histogram("values", wide)[6:] == [0, [3, 50, 32]]
+    assert histogram("values", wide)[6:] == [0, [3, 50, 32], []]
 
 
 def test_details_of_an_operation_a_module_and_a_parameter():

@@ -1,4 +1,4 @@
-// What the explorer's drawing is made of: nodes of SVG and HTML, and the table and histogram of one array of numbers.
+// What the explorer's drawing is made of: nodes of SVG and HTML, and what is told of one array: histogram, maps, table.
 // Texts go in by textContent only. Put before explorer.js, which is read next.
 const svgNode = (name, attributes, text) => {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -21,7 +21,7 @@ const worded = (node, text) => {
 };
 
 // width: pixels that there are for the table.
-function drawNumbers([label, text, low, high, counts, corner, power, shape], width) {
+function drawNumbers([label, text, low, high, counts, corner, power, shape, maps], width) {
   const part = html('div', { class: 'numbers' });
   part.append(html('div', {}, `${label}: `), worded(html('div', { class: 'faint' }), text));
   if (counts.length > 1) {
@@ -34,6 +34,10 @@ function drawNumbers([label, text, low, high, counts, corner, power, shape], wid
     svg.append(svgNode('path', { d: `M0 ${h}H${w}`, stroke: 'var(--faint)' }), svgNode('text', { x: 0, y: h + 12, fill: 'var(--ink)' }, low),
       svgNode('text', { x: w, y: h + 12, 'text-anchor': 'end', fill: 'var(--ink)' }, high));
     part.append(svg);
+  }
+  if (maps.length) {
+    const [src, wide, words] = maps;
+    part.append(html('img', { src, alt: words, style: `width:${wide}px` }), worded(html('div', { class: 'faint' }), words));
   }
   if (corner.length * (corner[0] || []).length > 1) {
     const table = html('table', { 'aria-label': `first values of ${label}` });

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...views.explorer import Item, StepRecord, StepNode, StepTree
 from ...views.explorer_layout import Row, counted, spec_of
+from ...views.explorer_tiles import tiles_picture
 from .exploring import Subject
 from .summary import Summary, number_text, summary_of
 
@@ -30,11 +31,17 @@ def seconds_text(s: float) -> str:
 
 
 def histogram(label: str, s: Summary) -> list:
-    """[label, text, low, high, counts, corner, its power of ten, shape] as the script draws it."""
+    """[label, text, low, high, counts, corner, its power of ten, shape, maps] as the script draws it.
+
+    maps: [address of a picture, width, words] or nothing. The corner, mostly what a padding gave, is not told where there are maps
+    that are larger.
+    """
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
     shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]
     counts = list(s.counts) if s.size > 1 else []
-    return [label, text, number_text(s.low), number_text(s.high), counts, [list(row) for row in s.corner], s.power, shape]
+    corner = [] if s.tiles and min(shape[2:]) > len(s.corner) else [list(row) for row in s.corner]
+    maps = tiles_picture(s.tiles) if s.tiles else []
+    return [label, text, number_text(s.low), number_text(s.high), counts, corner, s.power, shape, maps]
 
 
 def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[str, Any]:

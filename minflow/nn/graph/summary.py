@@ -1,4 +1,4 @@
-"""An array in a few numbers: range, mean, norm, a histogram and a corner of its values. Read next: `exploring.py`."""
+"""An array in a few numbers: range, mean, norm, a histogram, a corner of its values, its maps. Read next: `exploring.py`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from ...views.explorer_tiles import Tiles, tiles_of
 
 BINS = 24
 SAMPLE = 1 << 16  # numbers that a histogram looks at
@@ -17,7 +19,7 @@ class Summary:
     """low, high, mean, norm: of the finite numbers.  bad: how many are not finite.  counts: of equal bins from low to high.
 
     sampled: how many numbers the histogram looked at, evenly spread.  corner: the first rows and columns, with equally
-    many decimals.  power: they are in units of ten to it.
+    many decimals.  power: they are in units of ten to it.  tiles: what it looks like, where it holds maps.
     """
 
     spec: str
@@ -31,6 +33,7 @@ class Summary:
     sampled: int
     corner: tuple[tuple[str, ...], ...]
     power: int = 0
+    tiles: Tiles | None = None
 
     @property
     def text(self) -> str:
@@ -63,7 +66,8 @@ def summary_of(array: np.ndarray) -> Summary:
             counts = tuple(np.bincount(bins, minlength=BINS).tolist())
         else:
             counts = (some.size,)
-    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, *corner(array))
+        tiles = tiles_of(array)
+    return Summary(spec, flat.size, low, high, mean, norm, bad, counts, some.size, *corner(array), tiles)
 
 
 def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:

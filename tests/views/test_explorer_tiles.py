@@ -1,0 +1,86 @@
+"""The maps of an array with four axes, in the explorer's panel."""
+
+import base64
+import zlib
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.nn as nn
+from minflow.nn.graph.looking import histogram
+from minflow.nn.graph.summary import summary_of
+from minflow.views.explorer_tiles import tiles_of, tiles_picture
+from minflow.views.tensor_picture import LEVELS, PAPER, palette
+from minflow_widgets import explore
+
+
+def drawn(tiles):
+    """Numbers of the palette, as the PNG has them; and its width on the screen and its words."""
+    uri, width, words = tiles_picture(tiles)
+    data = base64.b64decode(uri.removeprefix("data:image/png;base64,"))
+    columns, rows = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+    at = data.index(b"IDAT")
+    size = int.from_bytes(data[at - 4 : at], "big")
+    lines = np.frombuffer(zlib.decompress(data[at + 4 : at + 4 + size]), np.uint8).reshape(rows, columns + 1)
+    found = lines[:, 1:].copy()
+    for y in np.flatnonzero(lines[:, 0]):  # a row like the one above is stored as its difference
+        found[y] += found[y - 1]
+    return found, width, words
+
+
+def test_the_channels_of_the_first_image_stand_side_by_side():
+    x = np.zeros((3, 10, 4, 5), "f4")
+    x[0, :, 1, 2] = np.arange(10)
+    x[1:] = 1000
+    cells, width, words = drawn(tiles_of(x))
+    assert words == "maps [0, 0] to [0, 9] of 3 × 10, each 4 × 5; white 0 to dark blue 9" and 200 < width <= 272
+    across = (cells.shape[1] + 1) // 6
+    bright = [cells[k // across * 5 + 1, k % across * 6 + 2] for k in range(10)]
+    assert bright == [round(k / 9 * (LEVELS - 1)) for k in range(10)], "one scale for all, from the first image alone"
+    assert (cells[:, 5] == PAPER).all() and (cells[4] == PAPER).all() and cells[0, 0] == 0
+
+
+@pytest.mark.parametrize(("shape", "words"), [
+    ((50, 1, 8, 8), "maps [0, 0] to [31, 0] of 50 × 1, each 8 × 8"),  # grey images: one of each
+    ((4, 3, 8, 8), "maps [0, 0] to [3, 2] of 4 × 3, each 8 × 8"),
+    ((2, 64, 28, 28), "maps [0, 0] to [0, 15] of 2 × 64, each 28 × 28"),
+    ((1, 6, 224, 100), "maps [0, 0] to [0, 5] of 1 × 6, each 224 × 100; one row and column of 7 is drawn"),
+    ((1, 1, 2, 2), "maps [0, 0] of 1 × 1, each 2 × 2"),
+])  # fmt: skip
+def test_as_many_as_fit(shape, words):
+    tiles = tiles_of(np.random.default_rng(0).normal(size=shape))
+    assert tiles.words.startswith(words + "; blue -") and len(tiles.cells) <= 12_544
+    cells, width, _ = drawn(tiles)
+    assert cells.size < 16_000 and width <= 272 and tiles_picture(tiles)[0].startswith("data:image/png")
+
+
+def test_signs_are_told_and_numbers_that_are_none():
+    x = np.zeros((1, 4, 2, 2), "f4")
+    x[0, 0, 0], x[0, 1, 1, 1], x[0, 3, 0, 0] = (-4, 2), np.nan, -np.inf
+    tiles = tiles_of(x)
+    assert tiles.words.endswith("; blue -4, white 0, orange 4; 2 cells not finite, dark red")
+    cells, _, _ = drawn(tiles)
+    assert cells[0, 0] == 0 and (palette(True)[cells[0, 1]] > (200, 120, 60)).all() and tuple(palette(True)[cells[1, 4]]) == (122, 31, 21)
+    assert tiles_of(np.full((1, 4, 3, 3), np.nan)).words.endswith("each 3 × 3; 36 cells not finite, dark red")
+    assert tiles_of(np.full((1, 4, 3, 3), 1e308)).words.endswith("all 1e+308")
+    assert tiles_of(np.zeros((2, 4, 1, 1))) is tiles_of(np.zeros((4, 4, 4))) is tiles_of(np.zeros((0, 4, 4, 4))) is None
+    assert tiles_of(np.arange(64, dtype="i4").reshape(1, 4, 4, 4)).words.endswith("white 0 to dark blue 63")
+
+
+def test_the_panel_has_them_in_place_of_a_corner_of_padding():
+    class Predict(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 8, 3, padding=1)
+
+        def build(self, x):
+            return self.conv(x).relu()
+
+    flow.manual_seed(0)
+    explorer = explore(Predict(), flow.rand(2, 1, 12, 12))
+    explorer.exploration.act({"do": "step", "to": 0})
+    told = explorer.exploration.detail()["hists"][-1]
+    assert told[5] == [] and told[8][2].startswith("maps [0, 0] to [0, 7] of 2 × 8, each 12 × 12") and len(told[4]) == 24
+    kernel = histogram("weight now", summary_of(np.ones((8, 1, 3, 3), "f4")))
+    assert len(kernel[5]) == 3 and kernel[8], "a small one is told in numbers too"

@@ -119,16 +119,17 @@ class Build:
         """Run a module's forward, and remember the call."""
         if self.recomputing:
             return module.compute(args, kwargs)
-        if module.__dict__.get("_checkpointing") and MODE.get().grad:
-            run = lambda: checkpointed(self, module, args, kwargs)  # noqa: E731
-        else:
-            run = lambda: module.compute(args, kwargs)  # noqa: E731
         call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes))
         self.stack[-1].children.append(call)
         self.stack.append(call)
         self.debug.entered(call)
         try:
-            call.output = run()
+            if module.__dict__.get("_checkpointing") and MODE.get().grad:
+                call.output = checkpointed(self, module, args, kwargs)
+            elif module.__dict__["_hooks"] is None:  # `compute` written out: Python ends at 1,000 calls inside each other
+                call.output = module.forward(*args, **kwargs)
+            else:
+                call.output = module.compute(args, kwargs)
         except BaseException as error:
             if self.failed is None:
                 self.failed, call.error = call, error

@@ -9,6 +9,7 @@ import functools
 import itertools
 import linecache
 import os
+import sys
 import sysconfig
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -19,11 +20,13 @@ from ...core.errors import MinflowError
 from ...core.ir import Where, file_name
 from ...core.op import OURS
 from ...core.tensor import Tensor
+from ...views.card import cut
 from . import listing
 from .tree import leaves
 
 ROWS = 40  # of a tree; beyond, what is inside of modules that went well is left out, the innermost first
 DEEP = 24  # levels that are drawn by indenting
+PATH = 100  # characters of the path of a module
 NOTE = "while building "
 MARK, PLAIN = ">>> ", "    "
 
@@ -41,12 +44,16 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         path = calls_of(build, error.__traceback__)
         place, source = failing_line(graph, error.__traceback__)
         inside = "its passes and plan" if build.debug.traced_whole else "build"
-        inside = f"{path[-1].path} ({type(path[-1].module).__name__})" if path else inside
+        inside = f"{cut(path[-1].path, PATH)} ({type(path[-1].module).__name__})" if path else inside
         where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
         print("\n".join(map(listing.clean, tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip()))), flush=True)
     except Exception as own:  # what went wrong in the program must not be hidden by what goes wrong in telling of it
         where = where or f" (its modules could not be told: {type(own).__name__})"
     error.add_note(f"{NOTE}{graph.name}{where}")
+    if isinstance(error, RecursionError):
+        deep = f"; {depth} modules were called inside each other" if (depth := max(call_depth(build).values())) else ""
+        error.add_note(f"Python takes {sys.getrecursionlimit():,} calls inside each other{deep}.\n"
+                       "Try: an end for what calls itself; sys.setrecursionlimit(5_000) for what is as deep as that")  # fmt: skip
 
 
 # ---- where -----------------------------------------------------------------------------------------------------------
@@ -169,11 +176,11 @@ def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, 
             continue
         call, pad = run.first, "  " * (min(depth, DEEP) - 1)
         if call is not build.top:
-            more = f"  x{run.times}, to {run.last.path}" if run.times > 1 else ""
+            more = f"  x{run.times}, to {cut(run.last.path, PATH)}" if run.times > 1 else ""
             more += "" if call.done or call in through else "  (raised, and the program caught it)"
             closed = depth >= limit and call not in through and bool(call.children)
             more += f"  ({sum(1 for _ in call.walk()) - 1} modules inside)" if closed else ""
-            head = listing.module_head(call.path, call.module)
+            head = listing.module_head(cut(call.path, PATH), call.module)
             rows.append(f"{MARK if call is failing else PLAIN}{pad}{head}  {shapes(call)}{more}")
             if closed:
                 continue

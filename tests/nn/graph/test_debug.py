@@ -261,8 +261,26 @@ def test_modules_without_end(capsys):
         def forward(self, x):
             return self(x + 1)
 
-    lines, _ = told(Predict(Endless()), X, capsys=capsys, error=RecursionError)
+    lines, error = told(Predict(Endless()), X, capsys=capsys, error=RecursionError)
+    said = r"Python takes [\d,]+ calls inside each other; \d+ modules were called inside each other\.\nTry: .*"
+    assert re.fullmatch(said, error.__notes__[1])
     assert len(lines) < 100 and any(re.search(r"\.\.\. \d+ rows \.\.\.", line) for line in lines) and max(map(len, lines)) < 160
+
+
+class Nested(nn.Module):
+    def __init__(self, depth, sizes):
+        super().__init__()
+        self.inner = Nested(depth - 1, sizes) if depth else nn.Linear(*sizes)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_200_modules_inside_each_other(capsys):
+    assert Predict(Nested(200, (4, 2)))(X).shape == (3, 2)
+    lines, error = told(Predict(Nested(190, (5, 2))), X, capsys=capsys, error=flow.MinflowError)
+    assert max(map(len, lines)) < 300 and len("\n".join(lines)) < 16_000 and len(error.__notes__[0]) < 300
+    assert "(MODULE:model.inner.inner." in lines[-4] and " ... " in lines[-4] and ".inner.inner:Nested())" in lines[-4]
 
 
 def test_an_error_in_build_itself_and_a_foreign_one(capsys):

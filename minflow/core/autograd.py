@@ -15,7 +15,7 @@ from . import events
 from .errors import GradError, NonFiniteError, ShapeError
 from .grad_modes import no_grad
 from .ir import Freed, Node, Value, outputs_of, toposort, where_text
-from .op import MODE, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
+from .op import EPOCH, MODE, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
 from .rebind import in_place
@@ -215,6 +215,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     if mode.watch is not None:
         mode.watch.backward(outputs, as_tuple(tensors))
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
+    EPOCH.backwards += 1
     taken: set[int] = {id(seed) for seed in seeds}
     for value, g in grads.items():
         leaf = mode.leaf(value) if only is None else next((x for x in only if x.value == value), None)

@@ -269,9 +269,12 @@ class using:
 
 
 class Epoch:
-    """Moves with every write to a Module, a Parameter's flag or an optimizer's group: plans look closer only then."""
+    """now: moves with every write to a Module, a Parameter's flag or an optimizer's group: plans look closer only then.
 
-    now = 0
+    backwards: how many backward() there were.
+    """
+
+    now, backwards = 0, 0
 
 
 EPOCH = Epoch()

@@ -22,6 +22,9 @@ from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, check_range, groups_of, members
 
 
+IDLE = 10  # steps in a row without any gradient, at which that is told
+
+
 class Optimizer:
     """Base class of all optimizers.
 
@@ -32,6 +35,8 @@ class Optimizer:
     Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors; `defaults`.
     """
 
+    idle = IDLE - 2  # steps in a row that found no gradient; so a new optimizer is told of at its second
+    backwards = 0  # how many backward() there had been at the last step
     numbers: tuple[str, ...] = ()  # names of state that is one number per parameter, counted in float32 as PyTorch does
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]):
@@ -76,11 +81,13 @@ class Optimizer:
         mode = MODE.get().but(grad=False)
         if mode.told is not None:
             mode.hold_optimizer(self)
+        fed = False
         with using(mode):
             for group in self.param_groups:
                 with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]
                 if not with_gradient:
                     continue
+                fed = True
                 op, attrs = self.rule(group)
                 names, lr = self.names(group), mode.scalar(lambda group=group: float(group["lr"]))
                 for p, g in with_gradient:
@@ -91,6 +98,10 @@ class Optimizer:
                     held = [state[name] for name in names]
                     mode.update(op, [p, *held], [p, g, *held, lr], attrs)
         if not mode.trace:
+            self.idle = 0 if fed else self.idle + 1
+            if self.idle == IDLE:
+                self.check_idle()
+            self.backwards = EPOCH.backwards
             self.stepped()
         return loss
 
@@ -111,6 +122,24 @@ class Optimizer:
             "optimizer.zero_grad() before each backward(); if the sum is wanted, silence this by "
             'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
             parameter=p,
+        )
+
+    def check_idle(self) -> None:
+        """Step after step found no gradient: warn where backward() was forgotten, or goes to other parameters.
+
+        One such step alone may be meant, and so are several of what is frozen or has its turn every few steps, and many
+        that only move a scheduler, to look at its rates: then no backward() comes between them.
+        """
+        wanted = [p for p in self.parameters() if p.requires_grad]
+        scheduled = any("initial_lr" in group for group in self.param_groups)
+        if not wanted or (scheduled and self.backwards == EPOCH.backwards):
+            return
+        name = type(self).__name__
+        warn(
+            f"{name}.step: none of its {len(wanted)} parameters has a gradient, in this step and those before it, so nothing changes",
+            "loss.backward() before each step(); and an optimizer of the model that gives the loss, made after the model: "
+            f"flow.optim.{name}(model.parameters(), ...)",
+            first=wanted[0],
         )
 
     def zero_grad(self, set_to_none: bool = True) -> None:

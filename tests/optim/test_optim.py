@@ -433,7 +433,9 @@ def test_updates_go_through_the_mode():
 
 def test_steps_are_told():
     heard = []
-    optimizer = flow.optim.SGD([W], lr=0.1)
+    weight = flow.tensor([1.0], requires_grad=True)
+    weight.sum().backward()
+    optimizer = flow.optim.SGD([weight], lr=0.1)
     with events.subscribe(events.StepDone, heard.append):
         optimizer.step()
         optimizer.step()
@@ -458,6 +460,66 @@ def test_forgotten_zero_grad_warns_once():
             loss().backward()
             optimizer.step()
     assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_steps_without_any_gradient_warn_once():
+    """backward() is forgotten; or the model was made anew, and the optimizer was not."""
+    model, loss = model_and_loss()
+    new = flow.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.warns(MinflowWarning) as caught:
+        for _ in range(30):
+            loss()
+            new.step()
+    text = str(caught[0].message)
+    assert len(caught) == 1 and caught[0].filename == __file__ and text.startswith("SGD.step: none of its 2 parameters has a gradient")
+    assert "weight  float32[1, 2]" in text and "flow.optim.SGD(model.parameters(), ...)" in text
+    assert f"test_optim.py:{caught[0].lineno}" in text
+    old = flow.optim.Adam(model.parameters())
+    loss().backward()
+    old.step()
+    other, its_loss = model_and_loss()
+    with pytest.warns(MinflowWarning, match="Adam.step: none of its 2 parameters has a gradient") as caught:
+        for _ in range(30):
+            old.zero_grad()
+            its_loss().backward()
+            old.step()
+    assert len(caught) == 1 and old.steps == 31
+
+
+def test_steps_without_any_gradient_that_are_meant_do_not_warn():
+    model, loss = model_and_loss()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.step()  # the first one, so that a scheduler may step
+        for _ in range(3):
+            loss().backward()
+            optimizer.step()
+            for _ in range(5):  # its turn comes every few steps
+                optimizer.zero_grad()
+                optimizer.step()
+        flow.optim.SGD([], lr=0.1).step()
+        model.requires_grad_(False)
+        frozen = flow.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(20):
+            frozen.step()
+        looked_at = flow.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
+        schedule = flow.optim.lr_scheduler.StepLR(looked_at, 5)
+        for _ in range(20):  # no training: the rates are drawn
+            looked_at.step()
+            schedule.step()
+
+
+def test_a_scheduled_optimizer_of_another_model_warns():
+    model, loss = model_and_loss()
+    optimizer = flow.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
+    schedule = flow.optim.lr_scheduler.StepLR(optimizer, 5)
+    with pytest.warns(MinflowWarning, match="SGD.step: none of its 2 parameters has a gradient") as caught:
+        for _ in range(20):
+            loss().backward()
+            optimizer.step()
+            schedule.step()
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("set_to_none", [True, False])

@@ -24,12 +24,9 @@ def check_bounds(xp, op: str, index, size: int, axis: int) -> None:
     """Refuse an index outside [-size, size), naming the first one and where it stands."""
     if index.size and (index.max() >= size or index.min() < -size):
         wrong, at = first(xp, index, (index >= size) | (index < -size), "index")
-        fail(
-            OutOfRangeError,
-            f"{op}: index {wrong}{at} is outside axis {axis}, which has size {size}",
-            f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end" if size else "the axis is empty",
-            index=spec_of(index),
-        )
+        hint = f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end" if size else "the axis is empty"
+        what = f"{op}: index {wrong}{at} is outside axis {axis}, which has size {size}"
+        fail(OutOfRangeError, what, hint, index=spec_of(index))
 
 
 def fresh(xp, like, out):

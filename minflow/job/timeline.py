@@ -17,10 +17,9 @@ from typing import Any
 from ..core.errors import JobError
 from ..core.op import here
 from ..views.html import picture_bundle
-from ..views.timeline import (
-    StepTimes, TimelinePair, TimelineRecord, pair, pair_text, pair_verdict, timeline_text, trimmed, verdict,
-)  # fmt: skip
+from ..views.timeline import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict
 from ..views.timeline_svg import pair_svg, timeline_svg
+from ..views.timeline_text import pair_text, timeline_text
 from .function import Job
 from .records import WAITS, Record
 from .run import Run

@@ -1,7 +1,7 @@
 """Who was busy when while a job ran: loader, queue, compute and callback, as records, numbers and text.
 
 A step's loader is the time in which the thread that submits steps does something else than wait. Pure functions of
-times; knows nothing of queues or jobs. Read next: `timeline_svg.py`, the same as a picture.
+times; knows nothing of queues or jobs. Read next: `timeline_svg.py`, the same as a picture; `timeline_text.py`, as text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ LANES = ("loader", "queue", "compute", "callback")
 SHOWN = 12  # steps of a picture if nobody asks for more
 MOST = 33  # steps of a picture, at most: six bars each
 SEEN = 0.004  # of a picture: shorter waits are not drawn
-COLUMNS = 84  # of the lanes as text
+PAUSE = 0.1  # seconds in which the loop waits and has nothing in flight: that is a pause, not a wait for a result
+ABOVE = 1.005  # times what the formula promises: more than that is to be explained
 
 Span = tuple[float, float]  # seconds of one clock, from and to
 
@@ -124,11 +125,28 @@ class TimelineRecord:
 
     @cached_property
     def step(self) -> float:
-        """Seconds from the end of a step to the end of the next."""
+        """Seconds from the end of a step to the end of the next, without pauses."""
         ends = [s.end for s in self.ended]
         if len(ends) > 1:
-            return (ends[-1] - ends[0]) / (len(ends) - 1)
+            return (ends[-1] - ends[0] - sum(self.pauses)) / (len(ends) - 1)
         return max(self.in_turn, 0.0)
+
+    @cached_property
+    def pauses(self) -> tuple[float, ...]:
+        """Seconds of pause before each step that has ended."""
+        flying = sorted([(s.queued[0], s.end) for s in self.ended if s.queued])
+        first, last = (self.ended[0].end, self.ended[-1].end) if self.ended else (0.0, 0.0)
+        found = []
+        for s in self.ended:
+            idle = 0.0
+            for a, b in s.waits if not any(s.others) else ():  # who calls several jobs waits for the others too
+                a, b = max(a, first), min(b, last)
+                room = s.queued is not None and b >= s.queued[0]  # waits for room in the queue
+                if b - a > PAUSE and not room:
+                    free = b - a - covered(flying, a, b)
+                    idle += free if free > PAUSE else 0.0
+            found.append(idle)
+        return tuple(found)
 
     @cached_property
     def best(self) -> float:
@@ -151,7 +169,10 @@ class TimelineRecord:
     @cached_property
     def shown(self) -> tuple[StepTimes, ...]:
         """The steps that are drawn: the last ones."""
-        return without_past(self.steps[-(MOST if self.asked else SHOWN) :])
+        steps = self.steps[-(MOST if self.asked else SHOWN) :]
+        paused = {s.number for s, seconds in zip(self.ended, self.pauses) if seconds}
+        after = next((i for i in range(len(steps) - 1, 0, -1) if steps[i].number in paused), 0)
+        return without_past(steps[after:] if len(steps) - after > 1 else steps)  # beside a pause nothing is to be seen
 
     @cached_property
     def title(self) -> str:
@@ -174,6 +195,16 @@ def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
     first = replace(steps[0], loads=tuple([x for x in steps[0].loads if x[0] >= since]),
                     waits=tuple([x for x in steps[0].waits if x[0] >= since]))  # fmt: skip
     return (first, *steps[1:])
+
+
+def covered(spans: list[Span], a: float, b: float) -> float:
+    """How many seconds between a and b lie in one of the spans, which are in order."""
+    seconds, at = 0.0, a
+    for start, stop in spans:
+        if stop > at and start < b:
+            seconds += min(stop, b) - max(start, at)
+            at = min(stop, b)
+    return seconds
 
 
 def mean(numbers: list[float]) -> float:
@@ -265,9 +296,10 @@ def parts(record: TimelineRecord) -> str:
 
 
 def besides(record: TimelineRecord) -> str:
-    """That there is time in a step which is not of this job, in words, if there is."""
-    took = sum(record.others)
-    return f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job." if took else ""
+    """That there is time which is not of this job, or of no job, in words, if there is."""
+    took, paused = sum(record.others), sum(record.pauses)
+    found = [f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job."] if took else []
+    return " ".join(found + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
 
 
 def dashed(steps: tuple[StepTimes, ...], seconds: float) -> str:
@@ -279,6 +311,8 @@ def share(gain: float, best: float) -> str:
     """How much of the gain that is possible was reached, where there is one."""
     if best < 1.15 or gain <= 1:
         return ""
+    if gain > ABOVE * best:
+        return f", more than the {best:.2f} of the formula"
     reached = 100 * (gain - 1) / (best - 1)
     return f", {reached:.0f} % of the possible gain" if reached < 99.5 else ", all of the possible gain"
 
@@ -390,58 +424,25 @@ def pair_verdict(record: TimelinePair) -> str:
     if b.callback > 0.5 * b.compute:
         return "Loading is hidden, but the callback runs on the worker too: a short one makes the step shorter."
     hidden, pace = ("Loading", "computing") if a.load <= a.work else ("Computing", "loading")
-    return f"{hidden} is hidden behind {pace}: {pace} sets the pace."
+    return f"{hidden} is hidden behind {pace}: {pace} sets the pace.{above(record)}"
 
 
-# ---- text ----------------------------------------------------------------------------------------------------------
-
-
-def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
-    """A line for each lane; a digit is the last one of the step's number in the picture, a dot: the loop waits."""
-    drawn = bars(numbered(steps))
-    start = extent(drawn)[0]
-    lines = [[" "] * columns for _ in LANES]
-    for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # what is busy is written over what waits
-        first, last = [min(max(round((t - start) / seconds * columns), 0), columns) for t in (bar.start, bar.stop)]
-        if bar.lane == 2 and last == first < columns:
-            last = first + 1  # every step is seen to compute
-        mark = "." if bar.kind == "wait" else "!" if bar.kind == "failed" else str(bar.number % 10)
-        lines[bar.lane][first:last] = mark * (last - first)
-    named = [f"  {name:9}{''.join(line).rstrip()}".rstrip() for name, line in zip(LANES, lines)]
-    return [line for line, cells in zip(named, lines) if "".join(cells).strip() or line.strip() != "callback"]
-
-
-LEGEND = "  (digits: the steps drawn here, counted from 1; .: the loop waits)"
-
-
-def timeline_text(record: TimelineRecord) -> str:
-    """What a terminal and a screen reader read."""
-    shown = record.shown
-    a, b = extent(bars(shown))
-    lines = [f"{record.title}: {which(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
-    lines += [f"  {record.left_out}"] if record.left_out else []
-    lines += [parts(record), f"at best async is {formula(record)} times as fast as sync", verdict(record)]
-    lines += [besides(record)] if besides(record) else []
-    return "\n".join(lines)
-
-
-def pair_text(record: TimelinePair) -> str:
-    """Both timelines on the same seconds, then what was won and why not more."""
-    spans = [extent(bars(steps)) for steps in record.shown]
-    seconds = max([b - a for a, b in spans])
-    lines = []
-    for one, steps, (a, b) in zip((record.first, record.second), record.shown, spans):
-        lines += [f"{one.title}: {which(steps)} in {ms(b - a)}; {parts(one)}", *lanes_text(steps, seconds)]
-    lines += [LEGEND] + ([f"  {record.left_out}"] if record.left_out else [])
-    lines += [f"at best: {formula(record.first)} times as fast", f"measured: {measured(record)}", pair_verdict(record)]
-    lines += [besides(record.first)] if besides(record.first) else []
-    return "\n".join(lines)
+def above(record: TimelinePair) -> str:
+    """Why more was won than the formula promises, which knows loading and work of sync only; nothing where it was not."""
+    a, b = record.first, record.second
+    if record.gain <= ABOVE * a.best:
+        return ""
+    idle = a.step - a.in_turn
+    why = [f"in sync {ms(idle)} of each step are neither, from one to the other and back"] if idle > 0.005 * a.step else []
+    for name, one, other in (("loading", a.load, b.load), ("computing", a.work, b.work)):
+        why += [f"{name} took {ms(other)} instead of {ms(one)}"] if other < 0.995 * one else []
+    return f" More than {a.best:.2f} times, as {' and '.join(why)}: the formula knows loading and computing of sync only." if why else ""
 
 
 def measured(record: TimelinePair) -> str:
-    """`8.4 ms / 4.6 ms = 1.83 times as fast, 89 % of the possible gain`"""
+    """`a step every 8.4 ms / 4.6 ms = 1.83 times as fast, 89 % of the possible gain`"""
     gain = record.gain
-    return f"{ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as fast{share(gain, record.first.best)}"
+    return f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as fast{share(gain, record.first.best)}"
 
 
 def many(n: int) -> str:

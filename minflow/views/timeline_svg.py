@@ -50,7 +50,7 @@ class Card:
         self.y = 12.0
 
     def text(self, content: str, color: str = INK, more: str = "") -> None:
-        for line in wrapped(content):
+        for line in wrapped(content) if content else []:
             self.y += LINE
             self.parts.append(words(12, self.y - 4, line, color, more))
 
@@ -180,8 +180,9 @@ def pair_svg(record: TimelinePair) -> str:
     lengths = [max(b - a, 1e-9) for a, b in spans]
     seconds, gain = max(lengths), record.gain
     for i, (one, steps) in enumerate(zip((record.first, record.second), record.shown)):
-        won = f"{ms(lengths[0] - lengths[1])} less" if i and lengths[1] < lengths[0] else ""
-        note = f"{which(steps)} in {ms(lengths[i])}{dashed(steps, seconds)}"
+        less = record.first.step - record.second.step
+        won = f"{ms(less)} less a step" if i and less > 0 and lengths[1] < lengths[0] else ""
+        note = f"{which(steps)}, a step every {ms(one.step)}{dashed(steps, seconds)}"
         card.lanes(one.title, note, steps, seconds, lengths[0] if i else 0.0, won)
         card.y += 4
     card.axis(seconds)
@@ -191,8 +192,8 @@ def pair_svg(record: TimelinePair) -> str:
     card.text(f"At best {formula(record.first)} times as fast.")
     card.text(f"Measured {measured(record)}.", more='font-weight="bold"')
     card.text(pair_verdict(record), more='font-weight="bold"')
-    if besides(record.first):
-        card.text(besides(record.first))
+    for more in dict.fromkeys([besides(record.first), besides(record.second)]):
+        card.text(more)
     if record.left_out:
         card.text(record.left_out, SOFT)
     return card.done(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, measured {gain:.2f}; "

@@ -261,3 +261,15 @@ def test_mistakes():
 def test_the_script_is_small_and_ours():
     script = ESM.read_text(encoding="utf-8")
     assert len(script) < 15_000 and "innerHTML" not in script and "http" not in script and "import " not in script
+
+
+def test_a_paused_run_is_as_fast_as_before(front):
+    job = adding()
+    run = flow.start(job, [ONES] * 60, callback=lambda x: time.sleep(0.005))
+    assert until(lambda: run.steps > 20)
+    run.pause()
+    time.sleep(0.6)
+    run.resume()
+    run.result(30)
+    found = flow.timeline(run)
+    assert 0.4 < sum(found.record.pauses) < 0.8 and found.step < 0.012 and "of pauses are left out" in found.text

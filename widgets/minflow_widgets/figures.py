@@ -80,6 +80,17 @@ def several(first: Any, what: str) -> int:
 # ---- history ---------------------------------------------------------------------------------------------------------
 
 
+def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
+    """Both with one number more: views of an array that has room for as many again, so that a long run costs no more per step."""
+    n, table = steps.size, steps.base
+    mine = isinstance(table, np.ndarray) and table is values.base and table.shape[:1] == (3,) and table.dtype == np.float64
+    if not mine or n == table.shape[1] or table[2, 0] != n:  # somebody else's, or full, or another History has gone on in it
+        table = np.empty((3, max(2 * n, 64)))
+        table[0, :n], table[1, :n] = steps, values
+    table[0, n], table[1, n], table[2, 0] = step, value, n + 1
+    return table[0, : n + 1], table[1, : n + 1]
+
+
 class History:
     """Numbers of a run by name, to be drawn and told: `History(curve).plot()`.
 
@@ -110,8 +121,7 @@ class History:
         last = max((steps[-1] for steps, _ in self.data.values() if steps.size), default=-1.0)
         at = last + 1 if step is None else as_number("step", step, "History.add")
         for name, value in {name: as_number(name, value, "History.add") for name, value in values.items()}.items():
-            steps, numbers = self.data.get(name, (np.empty(0), np.empty(0)))
-            self.data[name] = np.append(steps, at), np.append(numbers, value)
+            self.data[name] = grown(*self.data.get(name, (np.empty(0), np.empty(0))), at, value)
 
     def plot(self, *names: str, ax: Any = None, log: bool = False) -> Any:
         """The series as lines; returns the Axes (of the first series).

@@ -109,15 +109,17 @@ class Compiled:
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
         """One call: results in the structure that build gave. The step of a training graph ends with its bookkeeping."""
         plan, start = self.parts[0].plan, time.perf_counter() if self.runs < 2 else 0.0
+        if (mode := MODE.get()).told is not None:
+            mode.hold_run(graph, [s.array for part in self.parts for s in part.graph.states])
         with guarded(self.writes):
             if self.steps == 1:
                 results = run(plan, arrays, timed)
             else:
                 results = self.accumulate(arrays, timed)
             for cell in plan.cells if self.steps == 1 else self.cells():
-                cell.version, cell.where = cell.version + 1, MODE.get().entered
+                cell.version, cell.where = cell.version + 1, mode.entered
             self.runs += 1
-            heard = GraphRan in events.LISTENERS and MODE.get().told is None
+            heard = GraphRan in events.LISTENERS and mode.told is None
             lr = graph.optimizers[0][0].learning_rates() if heard and self.trains else ()  # before a schedule goes on
             if self.trains:
                 graph.stepped(self)

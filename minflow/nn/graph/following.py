@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Made(NamedTuple):
 class Following(Eager):
     """The mode. told: the Steps; a mode with this list writes in place through `write` and `update` only.
 
-    held: (array, its numbers before) of each write.  grads, optimizers: what stood there before, by id.
+    held: (array, its numbers before) of each write.  grads, counts, schedules: what stood there before, by id.
     """
 
     def __init__(self, seed: float):
@@ -64,7 +65,8 @@ class Following(Eager):
         self.held: list[tuple[np.ndarray, np.ndarray]] = []
         self.bound: list[tuple[Tensor, Any, bool]] = []
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
-        self.optimizers: dict[int, tuple[Any, int]] = {}
+        self.counts: dict[int, tuple[Any, str, int]] = {}  # of steps: (who counts, its attribute, the count before)
+        self.schedules: dict[int, tuple[Any, dict, list]] = {}
         self.made: dict[int, Made] = {}
         self.readers: dict[tuple[int, int], list[int]] = {}  # (step, result) -> the steps that read it; -1 where it was given away
         self.ends: set[tuple[int, int]] = set()  # results that went into a state or a gradient
@@ -143,9 +145,21 @@ class Following(Eager):
 
     def hold_optimizer(self, optimizer: Any) -> None:
         """Called by an optimizer before it steps or forgets gradients."""
-        self.optimizers.setdefault(id(optimizer), (optimizer, optimizer.steps))
+        self.counts.setdefault(id(optimizer), (optimizer, "steps", optimizer.steps))
         for p in optimizer.parameters():
             self.grads.setdefault(id(p), (p, p.gradient))
+
+    def hold_schedule(self, schedule: Any) -> None:
+        """Called by a schedule before it goes on."""
+        rates = [group["lr"] for group in schedule.optimizer.param_groups]
+        self.schedules.setdefault(id(schedule), (schedule, copy.deepcopy(schedule.state_dict()), rates))
+
+    def hold_run(self, graph: Any, states: Iterable[np.ndarray]) -> None:
+        """Called by a graph that is called in what is followed, before its plan writes these."""
+        self.held += [(array, array.copy()) for array in states if array.flags.writeable]
+        self.counts.setdefault(id(graph), (graph, "_steps", graph._steps))
+        for optimizer, _ in graph.optimizers:
+            self.hold_optimizer(optimizer)
 
     def put_back(self) -> None:
         for array, before in reversed(self.held):
@@ -154,8 +168,12 @@ class Following(Eager):
             tensor.value, tensor.needs = value, needs
         for tensor, gradient in self.grads.values():
             tensor.gradient = gradient
-        for optimizer, steps in self.optimizers.values():
-            optimizer.steps = steps
+        for counting, name, count in self.counts.values():
+            counting.__dict__[name] = count
+        for schedule, state, rates in self.schedules.values():
+            schedule.load_state_dict(state)
+            for group, rate in zip(schedule.optimizer.param_groups, rates):
+                group["lr"] = rate
 
     # ---- afterwards --------------------------------------------------------------------------------------------------
 

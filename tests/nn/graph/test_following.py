@@ -108,6 +108,32 @@ def test_gradients_steps_and_numbers_are_as_before(parts, options):
         assert all(p.grad is g and g.spent and not g.mixed for p, g in zip(model.parameters(), grads))
 
 
+@pytest.mark.parametrize("by_graph", [True, False])
+@pytest.mark.parametrize("sequential", [True, False])
+def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, sequential):
+    own = net()
+    adam = flow.optim.Adam(own.parameters(), lr=0.1)
+    schedule = flow.optim.lr_scheduler.StepLR(adam, 1, gamma=0.5)
+    if sequential:
+        schedule = flow.optim.lr_scheduler.SequentialLR(adam, [schedule, flow.optim.lr_scheduler.StepLR(adam, 2)], [3])
+    inner, eager = Train(own, adam), by_eager(own, adam)
+
+    def step(x, y):
+        loss = inner(x, y) if by_graph else eager(x, y)
+        schedule.step()
+        return loss
+
+    def state():
+        return repr(inner.state_dict()), adam.param_groups[0]["lr"], schedule.get_last_lr(), repr(schedule.state_dict()), adam.steps
+
+    step(X, Y)
+    before = state()
+    trained()[2].compare(step, X, Y)
+    assert state() == before
+    step(X, Y)
+    assert adam.steps == 2 and adam.param_groups[0]["lr"] == 0.025
+
+
 @pytest.mark.parametrize("first", ["forward", "zero_grad"])
 def test_a_reference_that_trains_its_own_model_leaves_it_as_it_was(first):
     model, optimizer, graph = trained()

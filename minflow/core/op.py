@@ -199,7 +199,7 @@ class Mode:
     entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
     watch: who is told of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
     seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
-    told: a list that an eager mode adds every op to, or None.
+    told: a list that an eager mode adds every op to, or None. What runs with one is put back, and no listener hears of it.
     """
 
     grad, anomaly, scope, entered, trace, watch, origin, seed, told = True, False, "", None, None, None, None, 1, None

@@ -114,7 +114,8 @@ class Looking:
     def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
         """Run the graph and eager on these inputs from the present state, and compare every operation's result.
 
-        Nothing changes: parameters, buffers, optimizer and generator are put back. With gradient accumulation the first
+        Nothing changes: parameters, buffers, gradients, optimizer and generator are put back, `grads` and `values` stay those
+        of the last call, and no listener, such as a watch, hears of it. With gradient accumulation the first
         part of the batch is compared, up to its gradients.
         """
         return compare(self, args, kwargs)

@@ -229,8 +229,11 @@ def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():
     graph, x, y = Train(model), flow.randn(5, 4), flow.tensor([0, 1, 2, 0, 1])
     graph(x, y)
     before = {name: t.numpy().copy() for t, name in graph.named_tensors()}
+    grads = {name: g.numpy().copy() for name, g in graph.grads.items()}
     random = flow.default_generator.get_state()
-    exploration = Exploration(graph_subject(graph, (x, y)))
+    for given in ((x * 3, y), (x[:2], y[:2]), (x, y)):  # the last plan's and one of its own
+        exploration = Exploration(graph_subject(graph, given))
+        assert len(grads) == 6 and all((g.numpy() == grads[name]).all() for name, g in graph.grads.items()), "of the last call"
     assert all((t.numpy() == before[name]).all() for t, name in graph.named_tensors())
     assert (flow.default_generator.get_state() == random).all()
     told = act(exploration, "select", id=row(exploration, "output").item.id)[2]

@@ -23,7 +23,7 @@ from ...core.op import fail
 from ...core.random import default_generator
 from ...views.explorer import StepNode, StepRecord, StepState, loss_of
 from ...views.records import attrs_text, short
-from .compare import put_back, rows_of
+from .compare import as_called, put_back, rows_of
 from .compiled import CompiledPart
 from .reports import phases_of
 from .summary import Summary, summary_of
@@ -270,7 +270,8 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
             fail(GraphError, f"{graph.name} has not been called yet, so there is nothing to explore",
                  "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)  # fmt: skip
         return subject_of(graph, graph._last)
-    return recorded(graph, graph.compiled_for(args, kwargs or {}), args, kwargs or {})
+    with as_called(graph):
+        return recorded(graph, graph.compiled_for(args, kwargs or {}), args, kwargs or {})
 
 
 def recorded(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Subject:

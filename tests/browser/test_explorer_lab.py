@@ -60,6 +60,7 @@ INK = "getComputedStyle(document.querySelector('.mfx td')).color"
 KEEP = '.mfx button[aria-label^="put a still picture"]'
 KEPT = "document.querySelector('.mfx [role=status]').textContent.startsWith('Kept')"
 FOCUSED = "document.activeElement.textContent === 'keep as picture'"
+SEARCHED = "[document.querySelector('.mfx input[type=search]').value, document.querySelectorAll('.mfx .found li').length]"
 SEARCH = [["focus", ".mfx input[type=search]"]]
 SHOWN = [["run"], ["until", f"{ROWS} > 3"], ["idle"], ["see", ".mfx"]]
 
@@ -87,7 +88,7 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
         ["eval", "document.querySelectorAll('.mfx .told svg rect').length"], ["shot", "3-weight"],
         ["click", sign("conv1")], ["until", f"{ROWS} < 20"],
         *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"], ["until", FOUND],
-        ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"],
+        ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"], ["eval", SEARCHED],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
         ["click", step("back")], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["eval", MS], ["shot", "5-step"],
@@ -100,9 +101,9 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
         ["save"], ["wait", 500], ["restart"], ["reload"], ["until", f"{PICTURES} == 1"], ["wait", 500], ["save"], ["reopen"],
         ["eval", PICTURES], ["eval", LOST], ["eval", f"{IMAGES}.map((x) => x.alt).join()"], ["shot", "8-reopened"],
     ])  # fmt: skip
-    rows, opened, selected, told, bars, stepped, said, kept, after, pictures, lost, alt = report["values"]
+    rows, opened, selected, told, bars, searched, stepped, said, kept, after, pictures, lost, alt = report["values"]
     assert kept > 5 and after < 400 and "after memory" in alt, "the live one goes on; the saved one is as it was then"
-    assert report["errors"] == [] and 10 < rows <= 25
+    assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], "what was found is shown, and the search over"
     assert sorted((opened, selected, stepped))[1] < 400  # milliseconds; alone on a machine 20 to 60
     assert "gives" in told and bars > 20 and "moved" in said and "of memory" in said
     assert pictures == 1 and not lost
@@ -187,6 +188,24 @@ def test_keys_alone_do_it_all(lab, tmp_path):  # noqa: F811
     assert cells == 1, "a key went to the notebook"
 
 
+def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):  # noqa: F811
+    """Hits stay while one goes from one to the next; Escape, stepping and a click on a box end the search."""
+    typed = [*SEARCH, ["press", "f"], ["press", "c"], ["until", f"{FOUND} > 1"]]
+    hit = '.mfx .found li:nth-child({}) button'
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-search"), [
+        *SHOWN, *typed, ["click", hit.format(1)], ["until", f"{TOLD}.includes('model.fc1')"],
+        ["eval", "document.activeElement.textContent"],
+        ["click", hit.format(2)], ["wait", 500], ["eval", SEARCHED], ["shot", "hits"],
+        ["press", ".", ".mfx .row[tabindex='0']"], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["eval", SEARCHED],
+        ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["eval", SEARCHED],
+        *typed, ["press", "Escape"], ["until", f"{FOUND} == 0"], ["wait", 500], ["eval", SEARCHED],
+        ["click", sign("conv1")], ["until", f"{ROWS} < 23"], ["wait", 300], ["eval", SEARCHED],
+    ])  # fmt: skip
+    focus, hits, *over = report["values"]
+    assert focus.startswith("fc1") and hits[0] == "fc" and hits[1] > 1 and over == [["", 0]] * 4 and report["errors"] == []
+
+
 def test_thousand_layers_stay_fluid(lab, tmp_path):  # noqa: F811
     write(lab[1], MODEL + DEEP)
     first = '.mfx .row[data-open="0"] g[data-column="0"]'
@@ -215,7 +234,8 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-saved"), [
         *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"], ["see", ".mfx"],
-        ["click", sign("conv1")], ["until", f"{ROWS} < 20"], ["theme", "JupyterLab Dark"], ["shot", "dark"],
+        ["click", sign("conv1")], ["until", f"{ROWS} < 20"], ["wait", 300], ["shot", "maps"],
+        ["click", box("fc1", 1)], ["until", f"{TOLD}.startsWith('fc1')"], ["theme", "JupyterLab Dark"], ["shot", "dark"],
         ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip

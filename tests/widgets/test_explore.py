@@ -248,6 +248,29 @@ def test_without_anywidget_or_live_the_still_picture_is_all(graph, notebook, mon
     assert [set(x) for x in notebook.shown] == [{"text/html", "image/svg+xml", "text/plain"}] * 2
 
 
+def test_an_anywidget_that_does_not_fit_leaves_the_still_picture(graph, notebook, monkeypatch, capsys):
+    def unfit():
+        raise RuntimeError("anywidget does not fit this notebook")
+
+    monkeypatch.setattr(module, "widget_class", unfit)
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    assert set(notebook.shown[0]) == {"text/html", "image/svg+xml", "text/plain"} and explorer.shown == []
+    assert capsys.readouterr().out == "explore: no live picture, RuntimeError: anywidget does not fit this notebook\n"
+
+
+def test_what_was_searched_for_is_forgotten_with_the_next_ask(graph, notebook):
+    explorer = explore(graph, *graph.given)
+    explorer._ipython_display_()
+    widget = explorer.shown[0][0]
+    view, _ = ask(widget, "search", text="linear")
+    assert len(view["found"]) == 2 and view["query"] == "linear"
+    view, _ = ask(widget, "go", id=view["found"][1][0], hit=1)
+    assert len(view["found"]) == 2, "one goes from hit to hit"
+    view, _ = ask(widget, "go", id=view["found"][0][0], forget=1)
+    assert view["found"] == [] and view["query"] == ""
+
+
 def test_open_by_name(graph):
     explorer = explore(graph, *graph.given)
     assert "matmul" not in explorer.text and "matmul" in explorer.open("model.2").text
@@ -294,7 +317,11 @@ def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
     graph = Train(model)
     explorer = explore(graph, flow.randn(1, 2), flow.tensor([0]))
     explorer._ipython_display_()
-    explorer.shown[0][0].picture.encode()
+    widget = explorer.shown[0][0]
+    module = next(row[0] for row in json.loads(widget.picture)["rows"] if "script" in row[6])
+    _, told = ask(widget, "select", id=module)
+    assert any("<script>" in text for _, text in told["rows"]), "names stand as they are in what is told of a module"
+    widget.picture.encode(), widget.detail.encode()
     notebook.shown[0]["text/html"].encode()
 
 

@@ -35,10 +35,11 @@ export default placed({
     root.append(bar, found, main, status, key, help);
     el.append(root);
 
-    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0;
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0, listed = '', typed = null;
     const ask = (want) => {
       count += 1; waiting = count; since = performance.now();
-      model.set('ask', JSON.stringify({ ...want, stage: view.stage, n: count + Math.random() }));
+      const over = (search.value || view.query) && !want.hit && !['search', 'keep'].includes(want.do) && forget();
+      model.set('ask', JSON.stringify({ ...want, ...(over && { forget: 1 }), stage: view.stage, n: count + Math.random() }));
       model.save_changes();
       clearTimeout(timer);
       timer = setTimeout(() => { if (waiting) status.textContent = 'The kernel is busy; it answers when the cell has ended.'; }, 1500);
@@ -85,6 +86,22 @@ export default placed({
       clearTimeout(moved);
       moved = setTimeout(() => ask({ do: 'select', id, column }), 60);   // a held key asks once
     };
+    const list = (hits) => {
+      listed = hits;
+      found.replaceChildren(...view.found.map(([id, name, path]) => {
+        const item = html('li');
+        item.append(button(path ? `${name}  in ${path}` : name, `show ${name}`, () => ask({ do: 'go', id, hit: 1 })));
+        return item;
+      }));
+      if (view.query) found.append(html('li', { class: 'faint' }, view.found.length ? view.more ? `and ${view.more} more` : '' : `nothing is called ${view.query}`));
+    };
+    // What was searched for is done with when something else is asked for, here at once and in the kernel with that ask.
+    const forget = () => {
+      clearTimeout(typed);
+      [search.value, view.query, view.found] = ['', '', []];
+      list('');
+      return true;
+    };
     const draw = () => {
       const text = model.get('picture'), inside = root.contains(root.getRootNode().activeElement);
       let lost = false, at = null;
@@ -98,12 +115,8 @@ export default placed({
         title.textContent = view.title; key.textContent = view.key;
         passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = `shown: ${view.pass}`;
         passes.input.setAttribute('aria-valuetext', view.pass);
-        found.replaceChildren(...view.found.map(([id, name, path]) => {
-          const item = html('li');
-          item.append(button(path ? `${name}  in ${path}` : name, `show ${name}`, () => ask({ do: 'go', id })));
-          return item;
-        }));
-        if (view.query) found.append(html('li', { class: 'faint' }, view.found.length ? view.more ? `and ${view.more} more` : '' : `nothing is called ${view.query}`));
+        const hits = JSON.stringify([view.query, view.found]);
+        if (hits !== listed) list(hits);
       }
       detail = JSON.parse(model.get('detail') || '{}');
       const none = !view.steps;
@@ -164,12 +177,12 @@ export default placed({
       event.stopPropagation();
       if (event.target instanceof HTMLInputElement && event.target.type === 'search') {
         if (event.key === 'Enter' && view.found?.length) ask({ do: 'go', id: view.found[0][0] });
+        if (event.key === 'Escape') { forget(); ask({ do: 'search', text: '' }); }
         return;
       }
       const act = { '/': () => search.focus(), ',': () => step(-1), '.': () => step(1), '[': () => ask({ do: 'stage', to: view.stage - 1 }), ']': () => ask({ do: 'stage', to: view.stage + 1 }) }[event.key];
       if (act) { event.preventDefault(); act(); }
     });
-    let typed = null;
     search.addEventListener('input', () => { clearTimeout(typed); typed = setTimeout(() => ask({ do: 'search', text: search.value }), 150); });
     passes.input.addEventListener('input', () => ask({ do: 'stage', to: Number(passes.input.value) }));
     steps.input.addEventListener('input', () => ask({ do: 'step', to: Number(steps.input.value) }));

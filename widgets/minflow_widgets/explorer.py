@@ -208,11 +208,11 @@ class Explorer:
             self.send(True, True, answer)
 
     def live(self) -> Any:
-        """The widget. Raises ImportError without anywidget."""
-        name = uuid.uuid4().hex
-        widget = widget_class()(model_id=name, name=name)
+        """The widget. Raises ImportError without anywidget, and what one raises that does not fit this notebook."""
         self.exploration.prepare()
-        widget.picture, widget.detail = compact(self.exploration.picture(arena=True)), compact(self.exploration.detail())
+        picture, detail = compact(self.exploration.picture(arena=True)), compact(self.exploration.detail())
+        name = uuid.uuid4().hex
+        widget = widget_class()(model_id=name, name=name, picture=picture, detail=detail)
         widget.observe(self.asked, "ask")
         return answering(widget)
 
@@ -224,12 +224,15 @@ class Explorer:
             return
         if self.still is not None and self.refer is not None and self.refer() is not None:
             _ = self.exploration
-        bundle = self._repr_mimebundle_()
-        try:
-            if self.still is not None or os.environ.get("MINFLOW_LIVE", "1") == "0":
-                raise ImportError
-            widget = self.live()
-        except ImportError:
+        bundle, widget = self._repr_mimebundle_(), None
+        if self.still is None and os.environ.get("MINFLOW_LIVE", "1") != "0":
+            try:
+                widget = self.live()
+            except ImportError:
+                pass  # without anywidget the still picture is all
+            except Exception as error:  # showing a thing must not break a cell
+                print(f"explore: no live picture, {type(error).__name__}: {error}")
+        if widget is None:
             display(bundle, raw=True)
             return
         if self not in SHOWN:

@@ -60,9 +60,12 @@ class Exploration:
     # ---- what can be asked -----------------------------------------------------------------------------------------------------
 
     def act(self, ask: Any) -> bool:
-        """Do what is asked; did anything in the picture change? {"do": "toggle", "id": 3, "stage": 5}, and so on."""
+        """Do what is asked; did anything in the picture change? {"do": "toggle", "id": 3, "stage": 5}, and so on.
+        With "forget" what was searched for before is done with."""
         with self.lock:
             try:
+                if ask.get("forget"):
+                    self.found, self.query = [], ""
                 method = getattr(self, f"do_{ask['do']}", None) if str(ask.get("do", "")).isidentifier() else None
                 return bool(method and method(ask))
             except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):

@@ -301,3 +301,30 @@ with LossCurve(x="time") as curve:
     seconds = float(said.removeprefix("at ").partition(" s:")[0])
     assert seconds > 2.0 and "e-0" in said, said  # epochs of 1.8 seconds; no step is after the 60th
     assert left["images"] == 1 and "e-0" in left["alts"][0]
+
+
+def test_a_scale_that_is_chosen_by_itself(lab, tmp_path):  # noqa: F811
+    """A first loss that is huge: log, as the button shows, which still toggles; one value before NaN is a dot."""
+    cell = """
+import math, time
+from minflow_widgets import LossCurve
+with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
+    for step in range(1, 300):
+        curve.add(step, loss=9e5 if step == 1 else 2 + math.sin(step / 9), accuracy=0.9 if step == 1 else float("nan"))
+        time.sleep(0.03)
+"""
+    write(lab[1], cell)
+    shots = shots_folder(tmp_path, "curve-scale")
+    pressed = "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
+    dots = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'), half = canvas.width / 2;
+        const words = canvas.getContext('2d').getImageData(half + 40, 60, half - 60, canvas.height - 120).data;
+        let found = 0; for (let i = 0; i < words.length; i += 4)
+            found += words[i + 3] > 200 && words[i + 2] - words[i] > 100 && words[i] < 80; return found; })()"""
+    report = act(lab, shots, [
+        ["run"], ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"], ["eval", pressed],
+        ["eval", dots], ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["shot", "linear"],
+        ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["idle"],
+        ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+    by_itself, dot, linear, chosen, left = report["values"]
+    assert by_itself == ["true", "false"] and linear == ["false", "false"] and chosen == ["true", "false"]
+    assert 3 < dot < 60 and left["images"] == 1

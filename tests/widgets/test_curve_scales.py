@@ -159,7 +159,7 @@ def test_a_pause_is_no_training(monkeypatch):
     curve.control.state = "running"
     curve._look()
     steps(100)
-    assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · paused for 30 s · 20 s left")
+    assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · 30 s of pauses · 20 s left")
     (a, b), = header(curve)["gaps"]
     assert 10 < a < 14 and 36 < b < 40.2
     for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#1f5fa8"', curve.svg()):
@@ -170,4 +170,4 @@ def test_a_pause_is_no_training(monkeypatch):
     whole = re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#1f5fa8"', curve.svg())
     assert whole and all(path.count("M") == 1 for path in whole)
     curve.finish()
-    assert "10 steps/s · 50 s · paused for 30 s" in curve._status()
+    assert "10 steps/s · 50 s · 30 s of pauses" in curve._status()

@@ -338,7 +338,7 @@ class LossCurve:
             parts += [f"{name} {per_second(pace)}, {duration(took)}" for name, pace, took in runs]
         else:
             parts += [per_second(rate), duration(spent)]
-        parts += [f"paused for {duration(paused)}"] if paused >= 0.05 and state != "paused" else []
+        parts += [f"{duration(paused)} of pauses"] if paused >= 0.05 and state != "paused" else []
         if self.total and not self._finished and rate > 0 and state != "paused":
             done = n * each if longest.returns else step
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")

@@ -17,7 +17,7 @@ NORM = ("gradient norm",)
 FIRST = 30  # steps of which each is taken, so that a short run has a curve
 PART = 0.1  # of a step, that this may cost in these
 FREE = 0.004  # seconds of processor that may be spent at once after them, each step taken: some hundred steps of a small net
-SHARE = 0.002  # of the time, that it may cost from then on
+SHARE = 0.001  # of the time, that it may cost from then on
 LARGEST = 1_000_000  # steps between two, at most
 processor = getattr(time, "thread_time", time.perf_counter)
 

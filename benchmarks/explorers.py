@@ -86,12 +86,13 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
         bare.append(spent(lambda: explore(train)))
         shown = explore(train, *batch)
         sent.append(spent(shown._ipython_display_))
-        for widget, _ in shown.shown:
-            widget.close()
+        shown.end()  # more than a few that are live would end one another, which takes time and sends pictures
     shown = explore(train, *batch)
     shown._ipython_display_()
-    return {"make": figures(made), "bare": figures(bare), "send": figures(sent), "acts": acted(shown, acts),
-            "nodes": len(shown.exploration.subject.record(shown.exploration.subject.stages).nodes)}  # fmt: skip
+    found = {"make": figures(made), "bare": figures(bare), "send": figures(sent), "acts": acted(shown, acts),
+             "nodes": len(shown.exploration.subject.record(shown.exploration.subject.stages).nodes)}  # fmt: skip
+    shown.end()
+    return found
 
 
 def acted(shown, count: int) -> dict[str, dict[str, float]]:

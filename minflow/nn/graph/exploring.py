@@ -188,7 +188,7 @@ class Subject:
             self.times, self.timed = self.last_times(), "the last timed call"
         elif spent < LONG:
             runs, end = [], time.perf_counter() + ENOUGH
-            while not runs or (time.perf_counter() < end and len(runs) < 3):
+            while not runs or (time.perf_counter() < end and len(runs) < 2):
                 step()
                 runs.append(self.last_times())
             self.times, self.timed = min(runs, key=lambda times: sum(times.values())), "this step, run again"

@@ -10,6 +10,7 @@ import time
 import weakref
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
+LONGEST = 3.0  # seconds between two updates, also where one was dear, as by a collection of garbage in it
 TRIES = 3  # updates that fail one after the other, until it is shown no more
 PATIENCE = 10.0  # seconds that one waits for the picture that another thread leaves
 clock = time.perf_counter
@@ -53,7 +54,7 @@ class Pump:
             share = None if self.stopping.is_set() else self.once(fresh)
             if share is None:
                 return
-            self.stopping.wait(max(PERIOD - (clock() - now), (processor() - start) / share))
+            self.stopping.wait(max(PERIOD - (clock() - now), min((processor() - start) / share, LONGEST)))
 
     def once(self, fresh: bool) -> float | None:
         """Look, and show what is new. The share of a processor that may be taken; None at the end."""

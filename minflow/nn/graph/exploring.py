@@ -187,7 +187,8 @@ class Subject:
         if step is None:
             self.times, self.timed = self.last_times(), "the last timed call"
         elif spent < LONG:
-            runs, end = [], time.perf_counter() + ENOUGH
+            runs: list[dict[str, float]] = []
+            end = time.perf_counter() + ENOUGH
             while not runs or (time.perf_counter() < end and len(runs) < 2):
                 step()
                 runs.append(self.last_times())
@@ -224,8 +225,8 @@ class Subject:
                 s.array[...] = s.read()
         self.before = {s.name: summary_of(s.array) for s in states}
         for part in self.parts:
-            for source, views in views_of(part).items():
-                for view in views if isinstance(source, Source) and source.array is not None else ():
+            for root, views in views_of(part).items():
+                for view in views if isinstance(root, Source) and root.array is not None else ():
                     array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
                     self.numbers[part.names[view], 0] = summary_of(array)
 

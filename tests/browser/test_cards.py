@@ -193,8 +193,14 @@ def test_untrusted_notebook_with_hostile_names(lab, tmp_path):  # noqa: F811
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), lab[1] / "small.ipynb")
     last = ".jp-Cell:last-child details details > summary"
+    down = """(async () => {  // cells out of sight are not there: the notebook itself has to scroll
+      const notebook = window.jupyterapp.shell.currentWidget.content;
+      notebook.activeCellIndex = notebook.widgets.length - 1;
+      await notebook.scrollToItem(notebook.activeCellIndex);
+      return true;
+    })()"""
     report = act(lab, shots_folder(tmp_path, "cards_untrusted"), [
-        ["wait", 2500], ["shot", "untrusted"], ["eval", SEEN], ["see", last], ["press", "Enter", last],
+        ["wait", 2500], ["shot", "untrusted"], ["eval", SEEN], ["until", down], ["see", last], ["press", "Enter", last],
         ["until", f"document.querySelector('{last}').parentElement.open"], ["eval", SEEN],
         ["theme", "JupyterLab Dark"], ["see", ".jp-Cell:first-child .jp-OutputArea-output"], ["shot", "untrusted_dark"],
         ["eval", SEEN]])  # fmt: skip

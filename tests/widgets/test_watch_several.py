@@ -3,70 +3,12 @@
 import threading
 import time
 
-import numpy as np
-import pytest
+from watching import Train, X, job, model_and_optimizer, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core import events
-from minflow_widgets import LossCurve, frontends, watch
-from minflow_widgets.watch import HELD
-
-
-class Front:
-    def __init__(self):
-        self.seen, self.finished = 0, 0
-
-    def update(self, curve):
-        self.seen += 1
-        curve.encode()
-
-    def finish(self, curve):
-        self.finished += 1
-        self.last = curve.bundle()
-
-
-@pytest.fixture(autouse=True)
-def front(monkeypatch):
-    front = Front()
-    monkeypatch.setattr(frontends, "choose", lambda: front)
-    flow.clear_default_session()
-    yield front
-    flow.clear_default_session()
-    assert not events.LISTENERS and not HELD
-
-
-def model_and_optimizer(lr=0.1):
-    flow.manual_seed(0)
-    model = nn.Linear(3, 2)
-    return model, flow.optim.SGD(model.parameters(), lr=lr)
-
-
-class Train(nn.Graph):
-    def __init__(self, model, optimizer, scheduler=None):
-        super().__init__()
-        self.model = model
-        self.add_optimizer(optimizer, lr_sch=scheduler)
-
-    def build(self, x):
-        loss = self.model(x).square().mean()
-        loss.backward()
-        return loss
-
-
-def job(annotation=tp.Numpy, rates=(0.1,), boundaries=()):
-    @flow.global_function(type="train")
-    def train_job(x: tp.Numpy.Placeholder((4, 3))) -> annotation:
-        loss = flow.math.reduce_mean(flow.math.square(flow.layers.dense(x, 2, name="fc")))
-        schedule = flow.optimizer.PiecewiseConstantScheduler(list(boundaries), list(rates))
-        flow.optimizer.SGD(schedule).minimize(loss)
-        return loss
-
-    return train_job
-
-
-X = np.ones((4, 3), np.float32)
+from minflow_widgets import LossCurve, watch
 
 
 def wait_for(condition, seconds=20):

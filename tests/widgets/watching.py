@@ -1,0 +1,67 @@
+"""What the tests of `watch` share: a front end that counts, and the smallest model, graph and job that train."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.core import events
+from minflow_widgets import frontends
+from minflow_widgets.watch import HELD
+
+
+class Front:
+    def __init__(self):
+        self.seen, self.finished = 0, 0
+
+    def update(self, curve):
+        self.seen += 1
+        curve.encode()
+
+    def finish(self, curve):
+        self.finished += 1
+        self.last = curve.bundle()
+
+
+@pytest.fixture(autouse=True, name="front")
+def watched_front(monkeypatch):
+    """Stands for the page; in each module that imports it."""
+    front = Front()
+    monkeypatch.setattr(frontends, "choose", lambda: front)
+    flow.clear_default_session()
+    yield front
+    flow.clear_default_session()
+    assert not events.LISTENERS and not HELD
+
+
+def model_and_optimizer(lr=0.1):
+    flow.manual_seed(0)
+    model = nn.Linear(3, 2)
+    return model, flow.optim.SGD(model.parameters(), lr=lr)
+
+
+class Train(nn.Graph):
+    def __init__(self, model, optimizer, scheduler=None):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer, lr_sch=scheduler)
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+def job(annotation=tp.Numpy, rates=(0.1,), boundaries=()):
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((4, 3))) -> annotation:
+        loss = flow.math.reduce_mean(flow.math.square(flow.layers.dense(x, 2, name="fc")))
+        schedule = flow.optimizer.PiecewiseConstantScheduler(list(boundaries), list(rates))
+        flow.optimizer.SGD(schedule).minimize(loss)
+        return loss
+
+    return train_job
+
+
+X = np.ones((4, 3), np.float32)

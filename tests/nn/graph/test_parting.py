@@ -5,6 +5,7 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
+from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -28,25 +29,8 @@ class Net(nn.Module):
         return flow.softmax(h * self.scale if self.scale else h, dim=-1)
 
 
-class Predict(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, x):
-        return self.model(x)
-
-
-class Train(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
-
-    def build(self, x, y):
-        loss = self.loss_fn(self.model(x), y)
-        loss.backward()
-        return loss
+def train_graph(model):
+    return TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
 
 
 @pytest.fixture
@@ -249,15 +233,15 @@ def test_gradients_of_two_training_graphs_are_compared(reference):
 
     right, wrong, y = Logits(), Wrong(), flow.tensor([0, 1, 2, 3, 0])
     wrong.load_state_dict(right.state_dict())
-    found = Train(wrong).compare(Train(right), X, y)
+    found = train_graph(wrong).compare(train_graph(right), X, y)
     assert found.output == 0.0 and not found.equal and "_grad" in found.first.name
-    assert Train(right).compare(Train(right), X, y).equal
+    assert train_graph(right).compare(train_graph(right), X, y).equal
 
 
 def test_nothing_changes():
     flow.manual_seed(3)
     model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
-    graph, y = Train(model), flow.tensor([0, 1, 2, 0, 1])
+    graph, y = train_graph(model), flow.tensor([0, 1, 2, 0, 1])
     graph(X, y)
     before = {name: t.numpy().copy() for name, t in model.state_dict().items()}
     state, steps = np.array(flow.get_rng_state()), graph.optimizers[0][0].steps
@@ -267,7 +251,7 @@ def test_nothing_changes():
         loss.backward()
         return loss
 
-    for reference in (by_eager, Train(model)):
+    for reference in (by_eager, train_graph(model)):
         grads = [p.grad for p in model.parameters()]
         assert graph.compare(reference, X, y).output == 0.0
         assert all((model.state_dict()[name].numpy() == value).all() for name, value in before.items())

@@ -27,7 +27,7 @@ def test_a_sync_job_waits_and_an_async_one_does_not():
     assert t.mode == "sync" and len(t) == 6 and t.best >= 1
     for before, after in zip(t.record.steps, t.record.steps[1:]):
         assert after.waits and after.waits[-1][1] >= before.compute[1]
-        assert all(a >= before.compute[1] or b <= before.compute[0] for a, b in after.loads)
+        assert all(a >= end or b <= begin for a, b in after.loads for begin, end in after.waits)
     flow.clear_default_session()
     job = counting()
     for _ in range(6):
@@ -42,7 +42,7 @@ def test_waiting_for_results_and_for_room_is_no_loading(held):
     job(ONES)(held)
     wait(held.entered)
     job(ONES)
-    threading.Timer(0.2, held.go.set).start()
+    threading.Timer(1.0, held.go.set).start()
     job(ONES)  # there is no room until the callback has ended
     step = job(ONES)
     step.get()
@@ -50,9 +50,9 @@ def test_waiting_for_results_and_for_room_is_no_loading(held):
     job(ONES).get()
     steps = flow.timeline(job).record.steps
     assert len(steps) == 5
-    assert sum(s.load for s in steps[1:]) < 0.15
+    assert sum(s.load for s in steps[1:]) < 0.7
     blocked = steps[2].waits[-1]
-    assert blocked[1] - blocked[0] > 0.15 and steps[2].load < 0.05
+    assert blocked[1] - blocked[0] > 0.7 and steps[2].load < 0.5
 
 
 def test_explicit_get_of_each_step_is_sync():
@@ -70,7 +70,7 @@ def test_what_the_loop_does_is_the_loader():
         job(ONES)
     flow.sync_default_session()
     t = flow.timeline(job)
-    assert 0.03 <= t.load < 0.2 and t.step >= 0.03 and t.compute < t.load
+    assert 0.03 <= t.load < 1.0 and t.step >= 0.03 and t.compute < t.load
     assert "loader sets the pace" in t.verdict or t.best > 1.15
 
 
@@ -78,8 +78,8 @@ def test_a_slow_callback_makes_the_loop_wait_for_room_not_for_results():
     job = counting(size=4)
     job(ONES).get()
     for _ in range(12):
-        time.sleep(0.01)
-        job(ONES)(lambda result: time.sleep(0.02))
+        time.sleep(0.002)
+        job(ONES)(lambda result: time.sleep(0.05))
     flow.sync_default_session()
     t = flow.timeline(job, steps=12)
     assert max(b - a for s in t.record.steps for a, b in s.waits) > 0.005  # it did wait
@@ -105,14 +105,14 @@ def test_a_wait_for_the_whole_queue_after_each_step_is_sync():
 def test_the_time_of_another_job_of_the_loop_is_not_lost():
     train, test = counting("train", result=tp.Numpy), counting("test")
     for _ in range(8):
-        time.sleep(0.004)
+        time.sleep(0.02)
         train(ONES)
-        time.sleep(0.003)  # for the batch of the other
-        test(ONES)(lambda result: time.sleep(0.01))
+        time.sleep(0.015)  # for the batch of the other
+        test(ONES)(lambda result: time.sleep(0.05))
         flow.sync_default_session()
     t = flow.timeline("train")
     loading, working = t.record.others
-    assert 0.003 <= loading < 0.02 and 0.01 <= working < 0.05
+    assert 0.015 <= loading < 0.1 and 0.05 <= working < 0.25
     assert t.record.in_turn == pytest.approx(t.step, rel=0.4) and t.load + t.compute < 0.7 * t.step
     assert t.mode == "sync" and "Other jobs of the same loop take" in t.text and "other jobs" in t.svg
     assert flow.timeline("test").mode == "sync"
@@ -127,8 +127,8 @@ def test_a_loop_that_waits_for_two_jobs_is_sync():
         line = flow.timeline(name, steps=5)
         assert line.mode == "sync", name
         own = [wait for step in line.record.steps[1:] for wait in step.waits]
-        ends = [step.compute[1] for step in line.record.steps[:-1]]
-        assert all(any(a < end <= b for a, b in own) for end in ends)
+        computes = [step.compute for step in line.record.steps]
+        assert all(any(end <= b <= begin for _, b in own) for (_, end), (begin, _) in zip(computes, computes[1:]))
 
 
 def test_a_run_has_its_own_steps_and_a_pause_is_no_loading():
@@ -147,14 +147,14 @@ def test_a_run_has_its_own_steps_and_a_pause_is_no_loading():
     run.pause()
     paused.set()
     job(ONES)(calls.append)  # another caller meanwhile
-    time.sleep(0.2)
+    time.sleep(1.0)
     run.resume()
     run.result(LONG)
     flow.sync_default_session()
     t = flow.timeline(run)
     assert len(t) == 6 and len(calls) == 1
-    assert max(s.load for s in t.record.steps) < 0.15
-    assert max(b - a for s in t.record.steps for a, b in s.waits) > 0.1
+    assert max(s.load for s in t.record.steps) < 0.7
+    assert max(b - a for s in t.record.steps for a, b in s.waits) > 0.7
 
 
 def test_which_steps():
@@ -179,11 +179,11 @@ def test_a_new_cell_begins_a_new_loop():
     for _ in range(3):
         job(ONES).get()
     STREAM.cell_starts()
-    time.sleep(0.2)  # a user thinks
+    time.sleep(1.0)  # a user thinks
     for _ in range(2):
         job(ONES).get()
     t = flow.timeline(job)
-    assert len(t) == 2 and all(s.load < 0.1 for s in t.record.steps)
+    assert len(t) == 2 and all(s.load < 0.7 for s in t.record.steps)
 
 
 def test_threads_do_not_share_their_loaders():

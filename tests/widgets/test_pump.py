@@ -110,11 +110,11 @@ def test_a_place_that_fails_at_the_end_of_a_run(place, monkeypatch):
 @pytest.mark.parametrize("made", [watch, watch_timeline])
 def test_who_comes_second_waits_for_the_picture(place, made):
     """The pump leaves it, on a thread that the end of the program would cut off."""
-    left = []
+    left, go = [], threading.Event()
 
     class Slow(Front):
         def finish(self, thing):
-            time.sleep(0.3)
+            assert go.wait(20)
             left.append(thing)
 
     place(Slow())
@@ -123,6 +123,7 @@ def test_who_comes_second_waits_for_the_picture(place, made):
     run.result(30)
     until(lambda: live._finished if made is watch else live.finished)
     assert not left
+    threading.Timer(0.3, go.set).start()
     live.finish()
     assert left == [live]
 

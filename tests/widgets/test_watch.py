@@ -160,12 +160,12 @@ def test_two_jobs_side_by_side():
     with watch(now, later, names=["sync", "async"]) as curve:
         for _ in range(5):
             now(X[0, :2])
-            time.sleep(0.01)
+            time.sleep(0.1)
         for _ in range(5):
             later(X[0, :2])(lambda loss: None)
     assert list(curve.data) == ["sync loss", "async loss"] and curve.x == "time"
     seconds = [curve._series[name].seconds for name in curve.data]
-    assert all(0 <= s[0] < 0.04 for s in seconds) and seconds[0][-1] >= 0.04, "each from its own start"
+    assert all(0 <= s[0] < 0.3 for s in seconds) and seconds[0][-1] >= 0.4, "each from its own start"
     assert curve.encode().count(b'"panel": 0') == 2, "both in one panel"
 
 
@@ -332,13 +332,15 @@ def test_the_rate_of_a_job_is_that_of_each_step():
     assert curve.data["loss"][0].tolist() == steps.tolist()
 
 
-def test_a_dear_loop_leaves_less_for_showing():
+def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
     """Together they keep within the budget; a loop at 100 steps a second is shown as often as ever."""
     def share(cost, rate):
         curve = loss_curve.LossCurve()
         rows = curve.rows()
         rows.cost = cost
-        curve._recorded = (loss_curve.clock() - 1.0, 0.0)
+        now = loss_curve.clock()
+        monkeypatch.setattr(loss_curve, "clock", lambda: now + 1.0)
+        curve._recorded = (now, 0.0)
         rows.extend([(("loss",), 1, loss_curve.clock(), 1.0)] * rate)
         assert curve._look()
         return curve._share()

@@ -69,8 +69,14 @@ def test_a_block_may_be_used_in_each_epoch():
 
 
 def test_a_run_moves_in_the_curve_of_another():
-    go = threading.Event()
-    run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 20, callback=lambda loss: len(run.values) < 10 or go.wait(20))
+    go, losses = threading.Event(), []
+
+    def landed(loss):
+        losses.append(loss)
+        if len(losses) > 9:
+            go.wait(20)
+
+    run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 20, callback=landed)
     with LossCurve() as curve:
         with watch(run, into=curve):
             wait_for(lambda: len(curve._series) and curve._series["loss"].count >= 9)

@@ -1,6 +1,10 @@
-"""What tests share: golden texts, and a seed, so that a test that fails fails again."""
+"""What tests share: golden texts, a seed, so that a test that fails fails again, and threads that are disturbed on request."""
 
 import os
+import random
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -9,13 +13,25 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MINFLOW_LIVE", "0")
 
-GOLDEN = Path(__file__).parent / "golden"
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+# Where threads meet: of each line, call and return in here one in OFTEN is followed by a pause of up to LONGEST seconds.
+THREADED = [str(TESTS), *(str(TESTS.parent / part) for part in (
+    "minflow/job/", "minflow/utils/data/", "minflow/core/events.py", "minflow/compiler/executor.py", "widgets/"
+))]  # fmt: skip
+OFTEN, LONGEST, IN_ALL = 100, 0.05, 4.0
 
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/*.txt; then review the diff")
     parser.addoption(
         "--seed", type=int, default=0, help="of each test's random numbers; others find what holds for one alone"
+    )
+    parser.addoption(
+        "--disturb",
+        type=int,
+        metavar="SEED",
+        help="pause threads at random: finds what holds in one order of them alone",
     )
 
 
@@ -25,6 +41,38 @@ def pytest_runtest_setup(item):
     import minflow
 
     minflow.manual_seed(item.config.getoption("--seed"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    seed = item.config.getoption("--disturb")
+    if seed is not None:
+        trace = disturbing(random.Random(f"{seed} {item.nodeid}"))
+        threading.settrace(trace), sys.settrace(trace)
+    yield
+    if seed is not None:
+        threading.settrace(None), sys.settrace(None)
+
+
+def disturbing(chances: random.Random):
+    """For sys.settrace. IN_ALL bounds the seconds of a test that runs many lines."""
+    left, known = IN_ALL, {}
+
+    def pause(frame, event, arg):
+        nonlocal left
+        if left > 0 and chances.random() < 1 / OFTEN:
+            seconds = LONGEST * (1.0 if chances.random() < 0.1 else chances.random() / 20)  # most are short
+            left -= seconds
+            time.sleep(seconds)
+        return pause
+
+    def enter(frame, event, arg):
+        file = frame.f_code.co_filename
+        if file not in known:
+            known[file] = file.startswith(tuple(THREADED))
+        return pause(frame, event, arg) if known[file] else None
+
+    return enter
 
 
 @pytest.fixture

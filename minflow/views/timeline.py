@@ -296,9 +296,13 @@ def parts(record: TimelineRecord) -> str:
 
 
 def besides(record: TimelineRecord) -> str:
-    """That there is time which is not of this job, or of no job, in words, if there is."""
+    """Which steps failed, and that there is time which is not of this job, or of no job, in words, if there is."""
     took, paused = sum(record.others), sum(record.pauses)
+    failed = [step.number for step in record.steps if step.failed]
     found = [f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job."] if took else []
+    if failed:  # a step may end too soon to be seen in red
+        told = f"step {failed[0]}" if len(failed) == 1 else f"{len(failed)} steps, step {failed[0]} first"
+        found.insert(0, f"Failed of {record.title}: {told}.")
     return " ".join(found + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
 
 

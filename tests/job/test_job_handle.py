@@ -58,6 +58,7 @@ def test_a_handle_is_not_an_array(step, use):
 
 
 def test_what_a_handle_still_is(step):
+    step.get()  # a repr tells where it stands
     assert step and not hasattr(step, "shape") and f"{step}" == repr(step)
     with pytest.raises(AttributeError, match="'Step' object has no attribute 'gett'"):
         step.gett()

@@ -244,7 +244,13 @@ def test_a_failed_step_is_marked():
         job(np.array([0, 7], "i")).get()
     steps = flow.timeline(job).record.steps
     assert [s.failed for s in steps] == [False, True]
-    assert "2 failed" in flow.timeline(job).svg or "!" in flow.timeline(job).text
+    t = flow.timeline(job)
+    assert "!" in t.text and t.text.endswith("\nFailed of train_job, sync: step 2.") and ">Failed of train_job, sync: step 2.<" in t.svg
+    job(np.array([0, 1], "i")).get()
+    for _ in range(2):
+        with pytest.raises(JobError):
+            job(np.array([0, 7], "i")).get()
+    assert "Failed of train_job, sync: 3 steps, step 2 first." in flow.timeline(job).text
 
 
 def test_mistakes():

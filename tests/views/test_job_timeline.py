@@ -244,6 +244,13 @@ def test_the_first_loader_does_not_reach_far_back():
     assert stop - start < 0.1
 
 
+def test_a_short_step_at_the_end_is_seen_in_text():
+    steps = sync(2, load=1.0, comp=1e-6).steps
+    failed = TimelineRecord("job", (steps[0], replace(steps[1], failed=True)), 4)
+    compute = next(line for line in timeline_text(failed).splitlines() if "compute" in line)
+    assert compute.split()[1:] == ["1", "!"]
+
+
 def test_text_lanes():
     lines = timeline_text(sync(4, load=0.004, comp=0.004)).splitlines()
     assert lines[0] == "train_job, sync: 4 steps in 32 ms"

@@ -244,7 +244,7 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
         *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"], ["wait", 1000],
         *again, ["eval", STATUS],
         *press("resume", f"!/paused/.test({STATUS})"), *press("stop", over), ["shot", "stopped"], ["cell", 3], ["idle"],
-        ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=20)  # fmt: skip
+        ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=60)  # fmt: skip
     paused, reloaded, run = report["values"]
     assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, "a pause lasts while the page is loaded again"
     assert "stopped" in str(run)

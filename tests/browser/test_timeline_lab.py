@@ -59,7 +59,7 @@ FREE = """
 loop(fresh(tp.Callback[tp.Numpy]), 60)
 assert free.timeline.mode == "async" and len(free.timeline) == 60
 """
-WAIT = "run.result(); time.sleep(0.5); flow.timeline(run, steps=30)"
+WAIT = "run.result(); live.stop(); flow.timeline(run, steps=30)"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

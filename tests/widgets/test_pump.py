@@ -124,7 +124,7 @@ def test_who_comes_second_waits_for_the_picture(place, made):
     until(lambda: live._finished if made is watch else live.finished)
     assert not left
     threading.Timer(0.3, go.set).start()
-    live.finish()
+    live.finish() if made is watch else live.stop()
     assert left == [live]
 
 

@@ -66,7 +66,7 @@ class LiveTimeline:
         """Wait for the steps in flight, then leave the picture. A run goes on."""
         if not self.finished:
             self.settle()
-            self.finish()
+        self.finish()  # which waits, where the pump is just leaving the picture
 
     def settle(self) -> None:
         if not isinstance(self.job, Run) and threading.current_thread() is not STREAM.thread:

@@ -106,7 +106,7 @@ class Stream:
     def sync(self, timeout: float | None = None) -> None:
         """Wait until every step and callback has ended, then raise what is left to be told."""
         self.refuse_inside("waiting for the queue")
-        start, steps = clock(), [entry for entry in tuple(self.queue) if isinstance(entry, Step)]
+        start, steps = clock(), [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
         try:
             ended = self.idle(timeout)
         except KeyboardInterrupt:

@@ -94,6 +94,12 @@ def test_a_wait_for_the_whole_queue_after_each_step_is_sync():
         job(ONES)(lambda result: time.sleep(0.002))
         flow.sync_default_session()
     assert flow.timeline(job).mode == "sync"
+    for _ in range(6):
+        step = job(ONES)
+        assert step.over.wait(LONG)
+        step(lambda result: time.sleep(0.02))  # it comes late: the step has ended
+        flow.sync_default_session()
+    assert flow.timeline(job, steps=6).mode == "sync"
     handles = []
     for _ in range(8):  # the result of a step is asked for when the next one is in the queue
         handles.append(job(ONES))

@@ -118,7 +118,7 @@ def test_the_time_of_another_job_of_the_loop_is_not_lost():
         flow.sync_default_session()
     t = flow.timeline("train")
     loading, working = t.record.others
-    assert 0.015 <= loading < 0.1 and 0.05 <= working < 0.25
+    assert loading >= 0.015 and working >= 0.05 and loading + working < t.step
     assert t.record.in_turn == pytest.approx(t.step, rel=0.4) and t.load + t.compute < 0.7 * t.step
     assert t.mode == "sync" and "Other jobs of the same loop take" in t.text and "other jobs" in t.svg
     assert flow.timeline("test").mode == "sync"

@@ -15,10 +15,12 @@ os.environ.setdefault("MINFLOW_LIVE", "0")
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
-# Where threads meet: of each line, call and return in here one in OFTEN is followed by a pause of up to LONGEST seconds.
+# --disturb: of each line, call and return in here one in OFTEN is followed by a pause of up to LONGEST seconds. So is one
+# in two, for longer, of the moments when a thread starts, has started another, tells another or has been waiting.
 THREADED = [str(TESTS), *(str(TESTS.parent / part) for part in (
     "minflow/job/", "minflow/utils/data/", "minflow/core/events.py", "minflow/compiler/executor.py", "widgets/"
 ))]  # fmt: skip
+MEETINGS = {(threading.__file__, name) for name in ("start", "run", "set", "wait", "join")}
 OFTEN, LONGEST, IN_ALL = 100, 0.05, 4.0
 
 
@@ -56,21 +58,30 @@ def pytest_runtest_call(item):
 
 def disturbing(chances: random.Random):
     """For sys.settrace. IN_ALL bounds the seconds of a test that runs many lines."""
-    left, known = IN_ALL, {}
+    left, known, slow = IN_ALL, {}, {}
 
-    def pause(frame, event, arg):
+    def rest(seconds):
         nonlocal left
-        if left > 0 and chances.random() < 1 / OFTEN:
-            seconds = LONGEST * (1.0 if chances.random() < 0.1 else chances.random() / 20)  # most are short
+        if left > 0 and slow.setdefault(threading.get_ident(), chances.random() < 0.5):  # or all are late alike
             left -= seconds
             time.sleep(seconds)
-        return pause
+
+    def somewhere(frame, event, arg):
+        if chances.random() < 1 / OFTEN:
+            rest(LONGEST * (1.0 if chances.random() < 0.1 else chances.random() / 20))  # most are short
+        return somewhere
+
+    def meeting(frame, event, arg):
+        if event != "line" and chances.random() < 0.5:
+            rest(LONGEST * chances.choice((1, 5)))  # also longer than a first call, which builds
+        return meeting
 
     def enter(frame, event, arg):
-        file = frame.f_code.co_filename
-        if file not in known:
-            known[file] = file.startswith(tuple(THREADED))
-        return pause(frame, event, arg) if known[file] else None
+        code = frame.f_code
+        if code not in known:
+            ours = code.co_filename.startswith(tuple(THREADED))
+            known[code] = meeting if (code.co_filename, code.co_name) in MEETINGS else somewhere if ours else None
+        return known[code] and known[code](frame, event, arg)
 
     return enter
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from IPython.core.formatters import IPythonDisplayFormatter
+from watching import until
 
 import minflow as flow
 import minflow.typing as tp
@@ -141,10 +142,8 @@ def test_a_run_is_followed_to_its_end_without_a_block(front):
     assert not front.left
     release.set()
     run.result(30)
-    end = time.perf_counter() + 30
-    while not front.left and time.perf_counter() < end:
-        time.sleep(0.01)
-    assert len(front.left) == 1 and len(live.timeline) == 2 and live not in module.HELD
+    until(lambda: front.left and live not in module.HELD)
+    assert len(front.left) == 1 and len(live.timeline) == 2
 
 
 @pytest.fixture
@@ -165,13 +164,6 @@ def page(monkeypatch):
     return front
 
 
-def until(true):
-    end = time.perf_counter() + 30
-    while not true() and time.perf_counter() < end:
-        time.sleep(0.01)
-    return true()
-
-
 def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(page):
     live, job = watch_timeline(), adding()
     assert page.shown == 0
@@ -181,7 +173,7 @@ def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(page):
     page.cell[1] = "run 2"
     for _ in range(3):
         job(ONES)
-    assert until(lambda: page.sent and len(decoded(page.sent[-1])[1]) > 3)
+    until(lambda: page.sent and len(decoded(page.sent[-1])[1]) > 3)
     display(live)
     assert page.shown == 2
     live.stop()
@@ -269,7 +261,7 @@ def test_the_script_is_small_and_ours():
 def test_a_paused_run_is_as_fast_as_before(front):
     job = adding()
     run = flow.start(job, [ONES] * 60, callback=lambda x: time.sleep(0.005))
-    assert until(lambda: run.steps > 20)
+    until(lambda: run.steps > 20)
     run.pause()
     time.sleep(2.0)
     run.resume()

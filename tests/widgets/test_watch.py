@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from watching import Train, X, job, model_and_optimizer, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 import minflow.typing as tp
@@ -174,7 +174,7 @@ def test_the_rate_of_a_run_that_is_watched_late(front):
     run.result(30)
     time.sleep(0.2)
     curve = watch(run)
-    wait_for(lambda: front.finished)
+    until(lambda: front.finished)
     time.sleep(0.3)  # nor does its time go on after its end
     took = run.ended - run.started
     assert f" · {loss_curve.duration(took)}" in curve._status() and loss_curve.per_second(30 / took) in curve._status()
@@ -198,15 +198,8 @@ def test_a_run_over_what_has_no_length(front):
     run = flow.start(job(tp.Callback[tp.Numpy]), loader)
     curve = watch(run)
     run.result(30)
-    wait_for(lambda: front.finished)
+    until(lambda: front.finished)
     assert curve.total is None and len(curve.data["loss"][0]) == 2
-
-
-def wait_for(condition, seconds=20):
-    end = time.perf_counter() + seconds
-    while not condition() and time.perf_counter() < end:
-        time.sleep(0.01)
-    assert condition()
 
 
 def test_a_run(front):
@@ -216,7 +209,7 @@ def test_a_run(front):
     curve = watch(run)
     go.set()
     run.result(30)
-    wait_for(lambda: front.finished)
+    until(lambda: front.finished)
     assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
     assert [m[0] for m in curve.marks()] == [3.0] and curve.total == 6
     assert "step 6 of 6" in curve._status() and curve._note == ""
@@ -229,13 +222,13 @@ def test_buttons_of_a_run(front):
     run = flow.start(train, [X] * 100_000, callback=lambda loss: go.wait(0.002))
     curve = watch(run)
     assert curve.control is run and b'"controls": true' in curve.encode()
-    wait_for(lambda: "loss" in curve.data)
+    until(lambda: "loss" in curve.data)
     run.pause()
     assert "paused" in curve._status()
     run.resume()
     run.stop()
     run.result(30)
-    wait_for(lambda: front.finished)
+    until(lambda: front.finished)
     assert curve._note == "stopped" and len(curve.data["loss"][0]) == run.steps < 100_000
 
 
@@ -388,5 +381,5 @@ def test_a_run_that_fails_without_a_word(front):
     curve = watch(run)
     with pytest.raises(ValueError):
         run.result(30)
-    wait_for(lambda: curve._finished)
+    until(lambda: curve._finished)
     assert "failed: ValueError" in curve.text()

@@ -1,21 +1,13 @@
 """Several things in one curve: side by side, one after the other, and within a curve of the caller."""
 
 import threading
-import time
 
-from watching import Train, X, job, model_and_optimizer, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow_widgets import LossCurve, watch
-
-
-def wait_for(condition, seconds=20):
-    end = time.perf_counter() + seconds
-    while not condition() and time.perf_counter() < end:
-        time.sleep(0.01)
-    assert condition()
 
 
 def test_two_of_one_name_are_told_apart():
@@ -79,7 +71,7 @@ def test_a_run_moves_in_the_curve_of_another():
     run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 20, callback=landed)
     with LossCurve() as curve:
         with watch(run, into=curve):
-            wait_for(lambda: len(curve._series) and curve._series["loss"].count >= 9)
+            until(lambda: len(curve._series) and curve._series["loss"].count >= 9)
             go.set()
     assert len(curve.data["loss"][0]) == 20 and curve._fed == []
 

@@ -13,6 +13,18 @@ from minflow_widgets import frontends
 from minflow_widgets.watch import HELD
 
 
+def until(condition, seconds=30):
+    end = time.perf_counter() + seconds
+    while not condition() and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert condition()
+
+
+def nobody_watches():
+    """To be waited for: the pump of a run leaves a moment after its picture stands."""
+    return not events.LISTENERS and not HELD
+
+
 class Front:
     def __init__(self):
         self.seen, self.finished = 0, 0
@@ -34,10 +46,7 @@ def watched_front(monkeypatch):
     flow.clear_default_session()
     yield front
     flow.clear_default_session()
-    end = time.perf_counter() + 20
-    while (events.LISTENERS or HELD) and time.perf_counter() < end:
-        time.sleep(0.01)  # the pump of a run leaves a moment after its picture stands
-    assert not events.LISTENERS and not HELD
+    until(nobody_watches)
 
 
 def model_and_optimizer(lr=0.1):

@@ -15,8 +15,9 @@ os.environ.setdefault("MINFLOW_LIVE", "0")
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
-# --disturb: of each line, call and return in here one in OFTEN is followed by a pause of up to LONGEST seconds. So is one
-# in two, for longer, of the moments when a thread starts, has started another, tells another or has been waiting.
+# --disturb: about half of the threads of a test are slow. They rest after one in OFTEN of the lines, calls and returns in
+# here, for up to LONGEST seconds, and, for up to five times that, at half of the MEETINGS: where a thread starts, has
+# started another, tells another or has been waiting.
 THREADED = [str(TESTS), *(str(TESTS.parent / part) for part in (
     "minflow/job/", "minflow/utils/data/", "minflow/core/events.py", "minflow/compiler/executor.py", "widgets/"
 ))]  # fmt: skip
@@ -33,7 +34,7 @@ def pytest_addoption(parser):
         "--disturb",
         type=int,
         metavar="SEED",
-        help="pause threads at random: finds what holds in one order of them alone",
+        help="make some threads slow: finds what holds in one order of them alone",
     )
 
 

@@ -132,7 +132,7 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
 
 @folded
 def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
-    """max(x, 0) - x * z + log(1 + exp(-|x|)) of each number, x being logits and z labels. Both float, of one shape."""
+    """z * softplus(-x) + (1 - z) * softplus(x) of each number, x being logits and z labels. Both float, of one shape."""
     what = "nn.sigmoid_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")

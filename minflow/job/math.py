@@ -87,6 +87,7 @@ sigmoid = of_one("sigmoid", F.sigmoid)
 sigmoid_v2 = of_one("sigmoid_v2", F.sigmoid)
 sign = of_one("sign", F.sign)
 sin = of_one("sin", F.sin)
+softplus = of_one("softplus", e.softplus)
 sqrt = of_one("sqrt", F.sqrt)
 square = of_one("square", F.square)
 tan = of_one("tan", F.tan)
@@ -194,15 +195,9 @@ def erfc(x, name: str | None = None):
 
 
 @folded
-def softplus(x, name: str | None = None):
-    """log(1 + exp(x)), without overflow."""
-    return F.maximum(x, 0.0) + F.log1p(F.exp(-F.abs(x)))
-
-
-@folded
 def log_sigmoid(x, name: str | None = None):
     """log(1 / (1 + exp(-x))) = -softplus(-x)"""
-    return -softplus(-x)
+    return -e.softplus(-x)
 
 
 @folded

@@ -12,12 +12,12 @@ from typing import Any
 
 from ..core.creation import ones
 from ..core.errors import OutOfRangeError, ShapeError
-from ..core.functions import add, clamp, exp, expm1, gt, log1p, mean, reshape, rsqrt, sigmoid, square, tanh
-from ..core.functions import abs as absolute
+from ..core.functions import add, clamp, expm1, gt, mean, reshape, rsqrt, sigmoid, square, tanh
 from ..core.functions.random import dropout as drop
 from ..core.op import fail
 from ..core.ops import activation
 from ..core.ops.elementwise import relu as relu_op
+from ..core.ops.elementwise import softplus
 from ..core.ops.softmax import log_softmax, softmax as softmax_op
 from ..core.random import Generator
 from ..core.spec import int8
@@ -105,7 +105,7 @@ def swish(x: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
 def mish(x: Tensor, name: str | None = None) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019."""
     check_tensor("nn.mish", x)
-    return x * tanh(relu_op(x) + log1p(exp(-absolute(x))))
+    return x * tanh(softplus(x))
 
 
 @folded

@@ -388,6 +388,16 @@ def _(xp, x, out=None):
         return xp.reciprocal(t, out=out)
 
 
+# A primitive: max(x, 0) + log1p(exp(-|x|)) has its value, but two kinks at 0, whose slopes do not add up to 1/2.
+softplus = smooth("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), without overflow.")
+
+
+@kernel(softplus)
+def _(xp, x, out=None):
+    with xp.errstate(all="ignore"):
+        return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(-xp.abs(x))), out=out)
+
+
 @kernel(erf)
 def _(xp, x, out=None):
     if xp is np:

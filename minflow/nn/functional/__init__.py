@@ -8,11 +8,13 @@ from . import arguments as arguments
 from .activation import gelu as gelu
 from .activation import leaky_relu as leaky_relu
 from .activation import log_softmax as log_softmax
+from .activation import logsigmoid as logsigmoid
 from .activation import relu as relu
 from .activation import relu6 as relu6
 from .activation import sigmoid as sigmoid
 from .activation import silu as silu
 from .activation import softmax as softmax
+from .activation import softplus as softplus
 from .activation import tanh as tanh
 from .conv import conv2d as conv2d
 from .dropout import dropout as dropout

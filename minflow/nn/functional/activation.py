@@ -93,6 +93,20 @@ def sigmoid(input: Tensor) -> Tensor:
     return e.sigmoid(input)
 
 
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    ready("softplus", input)
+    scaled = input if beta == 1 else input * beta
+    smooth = e.softplus(scaled)
+    return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)) = -softplus(-x)"""
+    ready("logsigmoid", input)
+    return -e.softplus(-input)
+
+
 def tanh(input: Tensor) -> Tensor:
     """(exp(x) - exp(-x)) / (exp(x) + exp(-x))"""
     ready("tanh", input)

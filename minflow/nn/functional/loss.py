@@ -17,6 +17,7 @@ from ...core.op import MODE, describe, fail, name_of, warn
 from ...core.ops import elementwise as e
 from ...core.ops.index import check_labels as check_numbers
 from ...core.ops.index import checked_labels
+from ...core.ops.loss import binary_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.tensor import Tensor
 from .arguments import check_reduction, check_tensor, composite, reduced
@@ -102,8 +103,7 @@ def binary_cross_entropy(
 
 @composite("binary_cross_entropy")
 def entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    low = -100.0
-    losses = -(target * e.log(input).clamp(min=low) + (1 - target) * e.log(1 - input).clamp(min=low))
+    losses = binary_entropy(input, target)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
@@ -133,12 +133,9 @@ def binary_cross_entropy_with_logits(
 def logits_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
-    """max(x, 0) - x * target + log(1 + exp(-|x|)), and with pos_weight the logarithm counts more where target is 1."""
-    tail = e.log1p(e.exp(-e.abs(x)))
-    if pos_weight is None:
-        losses = e.relu(x) - x * target + tail
-    else:
-        losses = (1 - target) * x + ((pos_weight - 1) * target + 1) * (tail + e.relu(-x))
+    """target * softplus(-x) + (1 - target) * softplus(x): no kink, and no digits lost where x is large."""
+    yes = target if pos_weight is None else pos_weight * target
+    losses = yes * e.softplus(-x) + (1 - target) * e.softplus(x)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 

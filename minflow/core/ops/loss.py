@@ -1,0 +1,43 @@
+"""Losses that are ops, since the slopes of their pieces do not make up theirs. Those over classes: `softmax.py`."""
+
+from __future__ import annotations
+
+from ..examples import case, floats, strided
+from ..op import define, kernel
+from ..spec import Spec, finfo
+from .elementwise import log, log1p, maximum
+from .rules import SPLIT_2, broadcast
+
+UNIT = dict(low=0.1, high=0.9)
+
+
+def entropy_slope(g, p, target, p_spec: Spec):
+    """g * (p - target) / (p * (1 - p)); where p is 0 or 1 the divisor is the least that is taken, not 0."""
+    least = max(1e-12, finfo(p_spec.dtype).tiny)
+    return g * ((p - target) / maximum(p * (1 - p), least))
+
+
+# A primitive: through logarithms cut off at -100 a sigmoid that has come to 0 or 1 exactly gets the gradient 0/0.
+binary_entropy = define(
+    "binary_entropy(p, target)",
+    broadcast("binary_entropy", "p", "target"),
+    dict(p=entropy_slope, target=lambda g, p: g * (log1p(-p) - log(p))),
+    elementwise="float",
+    scalar="-(target * max(log(p), -100) + (1 - target) * max(log1p(-p), -100))",
+    sbp=SPLIT_2,
+    examples=[
+        case(floats(3, 4, **UNIT), floats(3, 4, **UNIT)),
+        case(floats((), **UNIT), floats((), **UNIT)),
+        case(strided(4, 5, **UNIT), floats(5, **UNIT)),
+        case(floats(0, 3, **UNIT), floats(3, **UNIT)),
+        case(floats(3, dtype="float32", **UNIT), floats(3, dtype="float32", **UNIT)),
+    ],
+    doc="-(target * log(p) + (1 - target) * log(1 - p)), the logarithms no lower than -100.",
+)
+
+
+@kernel(binary_entropy)
+def _(xp, p, target, out=None):
+    with xp.errstate(all="ignore"):
+        yes, no = xp.maximum(xp.log(p), -100), xp.maximum(xp.log1p(-p), -100)
+        return xp.subtract((target - 1) * no, target * yes, out=out)

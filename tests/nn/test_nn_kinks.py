@@ -1,0 +1,84 @@
+"""Losses and activations where random floats never come: at 0, at the ends, at infinity. Numbers by hand or PyTorch's.
+
+A row: what is computed of x (a tensor), x, its values, and the gradient of their sum. Those of other functions:
+`../core/test_kinks.py`.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+
+F = nn.functional
+INF, NAN, LN2 = math.inf, math.nan, math.log(2)
+TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
+
+
+def against(target, loss, **options):
+    """`loss` of x and a target of its dtype, no reduction."""
+    return lambda x: loss(x, flow.tensor(target, dtype=x.dtype), reduction="none", **options)
+
+
+def logits(target, **weights):
+    def losses(x):
+        given = {name: flow.tensor(w, dtype=x.dtype) for name, w in weights.items()}
+        return F.binary_cross_entropy_with_logits(x, flow.tensor(target, dtype=x.dtype), reduction="none", **given)
+
+    return losses
+
+
+def legacy_logits(target):
+    return lambda x: flow.nn.sigmoid_cross_entropy_with_logits(flow.tensor(target, dtype=x.dtype), x)
+
+
+ROWS = {
+    "logits at 0": (logits([0.0, 1.0, 0.5]), [0.0, -0.0, 0.0], [LN2] * 3, [0.5, -0.5, 0.0]),
+    "large logits": (logits([1.0, 0.0, 1.0, 0.0]), [20.0, -20.0, -20.0, 20.0], [2.06115362e-9] * 2 + [20.0] * 2,
+                     [-2.06115362e-9, 2.06115362e-9, -1.0, 1.0]),
+    "logits with pos_weight": (logits([1.0, 0.0], pos_weight=[3.0, 3.0]), [0.0, -20.0], [3 * LN2, 2.06115362e-9], [-1.5, 2.06115362e-9]),
+    "legacy logits at 0": (legacy_logits([0.0, 1.0]), [0.0, 0.0], [LN2, LN2], [0.5, -0.5]),
+    "softplus": (F.softplus, [0.0, -INF, INF, NAN, 30.0], [LN2, 0.0, INF, NAN, 30.0], [0.5, 0.0, 1.0, NAN, 1.0]),
+    "softplus of slope 2": (lambda x: F.softplus(x, 2.0, 1.0), [0.0, 1.0], [LN2 / 2, 1.0], [0.5, 1.0]),
+    "logsigmoid": (F.logsigmoid, [0.0, INF, -INF], [-LN2, 0.0, -INF], [0.5, 0.0, 1.0]),
+    "legacy softplus": (flow.math.softplus, [0.0], [LN2], [0.5]),
+    "legacy mish": (nn.mish, [0.0], [0.0], [0.6]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", ROWS)
+def test_row(name, dtype):
+    function, x, values, slopes = ROWS[name]
+    x = flow.tensor(x, dtype=getattr(flow, dtype), requires_grad=True)
+    out = function(x)
+    out.sum().backward()
+    assert out.dtype is x.dtype and x.grad.dtype is x.dtype
+    with np.errstate(over="ignore"):
+        for got, want in ((out.detach(), values), (x.grad, slopes)):
+            np.testing.assert_allclose(got.numpy(), np.asarray(want, dtype), rtol=TOLERANCE[dtype], atol=0 if dtype == "float64" else 1e-7)
+
+
+def test_a_confident_model_has_a_gradient():
+    """A sigmoid that has come to 0 or 1 exactly: PyTorch's gradient g * (p - t) / max(p * (1 - p), 1e-12), never NaN."""
+    x = flow.tensor([200.0, -200.0, 200.0, -200.0], requires_grad=True)
+    p, target = x.sigmoid(), flow.tensor([1.0, 0.0, 0.0, 1.0])
+    loss = F.binary_cross_entropy(p, target, reduction="none")
+    (g,) = flow.autograd.grad(loss.sum(), p, retain_graph=True)
+    assert loss.tolist() == [0.0, 0.0, 100.0, 100.0] and g.tolist() == pytest.approx([0.0, 0.0, 1e12, -1e12])
+    loss.mean().backward()
+    assert x.grad.tolist() == [0.0] * 4
+    half = flow.tensor([1.0, 0.0], dtype=flow.float16, requires_grad=True)
+    F.binary_cross_entropy(half, flow.tensor([0.0, 0.0], dtype=flow.float16)).backward()
+    assert half.grad.isfinite().all()
+
+
+def test_a_logistic_regression_starts_from_zeros():
+    flow.manual_seed(0)
+    x, labels = flow.randn(64, 3), (flow.arange(64) < 30).float()
+    layer = nn.Linear(3, 1)
+    nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
+    nn.BCEWithLogitsLoss()(layer(x)[:, 0], labels).backward()
+    assert layer.bias.grad.item() == pytest.approx(0.5 - 30 / 64)

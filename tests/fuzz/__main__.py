@@ -1,0 +1,82 @@
+"""`python -m tests.fuzz --calls 20000 --seed N`: random calls of every public name, in minflow and in PyTorch.
+
+Ends with 0 if all that was found stands in docs/differences.md or is a refusal of ours; prints, and with --out writes,
+each finding with a program that shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from . import differences
+from .calls import call_of, called_names
+from .judge import KINDS, Finding, judge, reproduction
+
+BAD = [kind for kind in KINDS if kind != "refused"]
+
+
+def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[list[Finding], Counter]:
+    """What was found, without the deliberate differences; and how often each of those was met, by its row."""
+    import resource
+
+    import torch
+
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))  # a wild size fails at once, in both
+    torch.set_num_threads(1)
+    rows = differences.read()
+    names = [n for n in called_names() if not only or n in only.split(",")]
+    order = random.Random(seed)
+    found, met = [], Counter()
+    for i in range(calls):
+        name = order.choice(names)
+        finding = judge(name, call_of(name, f"{seed} {i}"), torch)
+        if progress and i % 1000 == 999:
+            print(f"  {i + 1} calls, {len(found)} findings", file=sys.stderr, flush=True)
+        if finding is None:
+            continue
+        row = next((row for row in rows if row.fits(finding)), None)
+        if row is None:
+            found.append(finding)
+        else:
+            met[row] += 1
+    return found, met
+
+
+def report(finding: Finding) -> str:
+    return f"{reproduction(finding)}\n# minflow: {finding.ours}\n# PyTorch: {finding.theirs}\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="public names, separated by commas")
+    parser.add_argument("--out", type=Path, help="a folder: NAME__KIND.md for each group of findings")
+    parser.add_argument("--examples", type=int, default=3, help="of each group")
+    options = parser.parse_args()
+    found, met = run(options.calls, options.seed, options.only, progress=True)
+    groups = defaultdict(list)
+    for finding in found:
+        groups[finding.kind, finding.name].append(finding)
+    for (kind, name), members in sorted(groups.items(), key=lambda g: KINDS.index(g[0][0])):
+        members.sort(key=lambda f: sum(map(len, f.lines)))
+        text = f"## {name}: {kind}, {len(members)} times\n\n" + "\n".join(map(report, members[: options.examples]))
+        print(text)
+        if options.out:
+            options.out.mkdir(parents=True, exist_ok=True)
+            (options.out / f"{name}__{kind}.md").write_text(text, encoding="utf-8")
+    counts = Counter(f.kind for f in found)
+    print(
+        f"{options.calls} calls, seed {options.seed}:",
+        ", ".join(f"{counts[k]} {k}" for k in KINDS),
+        f"; {sum(met.values())} deliberate",
+    )
+    return 1 if any(counts[k] for k in BAD) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

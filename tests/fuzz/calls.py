@@ -1,0 +1,1307 @@
+"""Which arguments every public name takes: by the name of the argument, and for some calls by a function of their own.
+
+`FACES` are the namespaces that users see. A public name is called, or stands in `UNCALLED` with the reason: a test says
+which name has neither. `call_of(name, draw)` gives one call as a program. Read next: `judge.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import minflow as flow
+
+from .draw import SHAPES, STRANGERS, Draw, Made, size
+
+REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
+PAIR = lambda d: d.one("1", "2", "3", "(1, 2)", "(2, 1)", "[2, 2]", "0" if d.chance(0.3) else "2")
+
+# the name of an argument -> what stands there
+ARGUMENTS = {
+    **dict.fromkeys("input self x tensor a".split(), lambda d: d.first()),
+    **dict.fromkeys("other end tensor1 tensor2 b".split(), lambda d: d.partner()),
+    **dict.fromkeys("dim dim0 dim1 dim2 start_dim end_dim source destination".split(), lambda d: d.axis()),
+    **dict.fromkeys(
+        (
+            "keepdim keepdims unbiased descending stable largest sorted equal_nan as_tuple training inplace ceil_mode "
+            "count_include_pad bias affine track_running_stats elementwise_affine copy force non_blocking nesterov maximize "
+            "amsgrad"
+        ).split(),
+        lambda d: d.truth(),
+    ),
+    **dict.fromkeys(
+        "alpha beta value fill_value negative_slope".split(), lambda d: d.number() if d.chance(0.4) else d.small()
+    ),
+    **dict.fromkeys(("diagonal", "offset", "decimals"), lambda d: d.integer()),
+    **dict.fromkeys(("min", "max"), lambda d: "None" if d.chance(0.2) else d.partner(0.6)),
+    **dict.fromkeys("k chunks num_classes n m repeats".split(), lambda d: d.count()),
+    "element": lambda d: d.number(),
+    "exponent": lambda d: d.partner(0.6),
+    "weight": lambda d: d.partner(0.5),
+    "correction": lambda d: d.of("0 1 2 0.5 10"),
+    "dtype": lambda d: "None" if d.chance(0.15) else d.dtype(),
+    "device": lambda d: d.one("None", "'cpu'"),
+    "requires_grad": lambda d: d.truth(),
+    "generator": lambda d: "None",
+    "p": lambda d: d.of("1 2 0 3 inf -inf 0.5 2.0 -1 'fro'"),
+    "rounding_mode": lambda d: d.of("None 'floor' 'trunc' 'floor' 'trunc' 'up'"),
+    "mask": lambda d: d.partner(0.0, dtype="bool"),
+    "rtol": lambda d: d.of("0 1e-5 0.5 -1.0 nan"),
+    "atol": lambda d: d.of("0 1e-8 0.5 -1.0"),
+    "reduction": REDUCTION,
+    "eps": lambda d: d.of("1e-5 0.0 0.1 -1.0 1e-12"),
+    "approximate": lambda d: d.of("'none' 'tanh' 'x'"),
+    "index": lambda d: d.axis(),
+    "vec2": lambda d: d.tensor(d.one((3,), (0,), (1,), (2, 3), ()), d.x.dtype if d.chance(0.8) else None),
+}
+WANT_AXES = {
+    "sum",
+    "mean",
+    "std",
+    "var",
+    "amax",
+    "amin",
+    "norm",
+    "vector_norm",
+    "logsumexp",
+    "count_nonzero",
+    "all",
+    "any",
+    "squeeze",
+    "var_mean",
+    "std_mean",
+    "flip",
+}
+
+
+# ---- calls whose arguments hang together ---------------------------------------------------------------------------
+
+
+def sizes_that_fit(d: Draw, *letters: str) -> list[tuple]:
+    """Shapes by letters that mean the same size everywhere; rarely one is off."""
+    of = {c: d.one(1, 2, 3, 4, 2, 3, 0 if d.chance(0.15) else 2) for c in set("".join(letters))}
+    shapes = [[of[c] for c in word] for word in letters]
+    if d.chance(0.08):
+        wrong = d.choice(shapes)
+        if wrong and d.chance(0.6):
+            wrong[d.randrange(len(wrong))] += 1
+        else:
+            wrong.append(2)
+    return [tuple(s) for s in shapes]
+
+
+def product(*words: str, extra=()):
+    """A call on tensors whose shapes share letters; `extra` are optional keywords."""
+
+    def make(d: Draw):
+        word = d.choice(words)
+        dtype = d.choice(["float32", "float32", "float64", "int64", "float16", "float32", None])
+        args = [d.tensor(s, dtype or None) for s in sizes_that_fit(d, *word.split())]
+        return [str(a) for a in args], {name: ARGUMENTS[name](d) for name in extra if d.chance(0.4)}
+
+    return make
+
+
+def shaped(d: Draw):
+    """reshape, view: x and sizes."""
+    x = d.first()
+    return [str(x), *d.spread(d.reshaped())], {}
+
+
+def expanded(d: Draw):
+    x = d.first()
+    sizes = [d.one(2, 3) if n == 1 and d.chance(0.7) else d.one(n, n, -1) for n in x.shape]
+    sizes = [d.one(1, 2) for _ in range(d.randrange(2))] + sizes
+    if d.chance(0.1):
+        sizes.append(d.one(2, 0, -1))
+    return [str(x), *d.spread(sizes)], {}
+
+
+def broadcast_to(d: Draw):
+    x = d.first()
+    sizes = [d.one(2, 3) if n == 1 else n for n in x.shape]
+    return [str(x), d.shape_text([d.one(1, 2) for _ in range(d.randrange(2))] + sizes)], {}
+
+
+def repeats(d: Draw):
+    x = d.first()
+    sizes = [d.one(1, 2, 0, 3) for _ in range(x.ndim + d.one(0, 0, 1, -1, 2))]
+    return [str(x), *d.spread(sizes)], {}
+
+
+def permuted(d: Draw):
+    x = d.first()
+    dims = list(range(x.ndim))
+    d.shuffle(dims)
+    dims = [i - x.ndim if d.chance(0.2) else i for i in dims]
+    if d.chance(0.1):
+        dims.append(d.one(0, 1, 5))
+    return [str(x), *d.spread(dims)], {}
+
+
+def flipped(d: Draw):
+    x = d.first()
+    dims = d.sample(range(x.ndim), d.randrange(x.ndim + 1)) if x.ndim else []
+    if d.chance(0.15):
+        dims.append(d.one(0, 1, -1, 5))
+    return [str(x), *d.spread(dims)], {}
+
+
+def movedims(d: Draw):
+    x = d.first()
+    n = d.randrange(1, x.ndim + 1) if x.ndim else 0
+    pick = lambda: d.sample(range(x.ndim), n)
+    if n == 1 or d.chance(0.4):
+        return [str(x), d.axis(), d.axis()], {}
+    return [str(x), str(tuple(pick())), str(tuple(pick()))], {}
+
+
+def rolled(d: Draw):
+    x = d.first()
+    if d.chance(0.3):
+        return [str(x), d.integer()], {}
+    if d.chance(0.6):
+        return [str(x), d.integer(), d.axis()], {}
+    n = d.randrange(3)
+    return [
+        str(x),
+        str(tuple(d.randrange(-3, 4) for _ in range(n))),
+        str(tuple(d.randrange(-2, 2) for _ in range(n))),
+    ], {}
+
+
+def unflattened(d: Draw):
+    x = d.first()
+    i = d.randrange(max(x.ndim, 1))
+    n = x.shape[i] if x.ndim else 1
+    return [str(x), str(i), d.shape_text(d.one((n, 1), (1, n), (-1, 1), (n // 2, 2), (2, -1), (n,)))], {}
+
+
+def narrowed(d: Draw):
+    x = d.first()
+    return [str(x), d.axis(), d.of("0 1 -1 2"), d.count()], {}
+
+
+def tensors_of(axis: bool = True, sizes=(1, 2, 2, 3), stack: bool = False):
+    def make(d: Draw):
+        x = d.first()
+        parts = [x]
+        for _ in range(d.choice(sizes) - 1):
+            shape = list(x.shape)
+            if shape and not stack and d.chance(0.5):
+                shape[d.randrange(len(shape))] = d.one(0, 1, 2)
+            parts.append(d.tensor(shape if d.chance(0.95) else None, x.dtype if d.chance(0.75) else None))
+        text = ", ".join(map(str, parts))
+        text = f"[{text}]" if d.chance(0.6) else f"({text},)"
+        if d.chance(0.03):
+            text = d.one("[]", "()", str(x))
+        return [text, *([d.axis(extra=int(stack))] if axis and d.chance(0.7) else [])], {}
+
+    return make
+
+
+def broadcasts(d: Draw):
+    x = d.first()
+    return [str(x), *[str(d.partner(0.05)) for _ in range(d.randrange(3))]], {}
+
+
+def meshes(d: Draw):
+    parts = [
+        d.tensor(
+            d.one((), (2,), (3,), (0,), (1,), (2, 2) if d.chance(0.2) else (2,)), "float32" if d.chance(0.8) else None
+        )
+        for _ in range(d.randrange(1, 4))
+    ]
+    return [str(p) for p in parts], {"indexing": d.of("'ij' 'xy' 'ij' 'x'")}
+
+
+def splits(d: Draw):
+    x = d.first()
+    axis = d.randrange(max(x.ndim, 1))
+    n = x.shape[axis] if x.ndim else 1
+    how = d.one("1", "2", "3", "0", str([1, n - 1]), str([n]), str([0, n]), str((n + 1, -1)), "-1")
+    return [str(x), how, str(axis if d.chance(0.9) else axis + 3)], {}
+
+
+def repeat_interleaved(d: Draw):
+    x = d.first()
+    return [str(x), d.count()], {"dim": d.axis()} if d.chance(0.7) else {}
+
+
+def indexed(with_source: bool):
+    """gather, scatter, scatter_add: x, axis, index, perhaps a source."""
+
+    def make(d: Draw):
+        x = d.first(shape=d.one((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (), (0, 3), (1, 3)))
+        axis = d.randrange(max(x.ndim, 1))
+        shape = [n if d.chance(0.6) else d.randrange(n + 1) for n in x.shape]
+        if shape and d.chance(0.2):
+            shape[axis] = d.one(1, 2, 5)
+        if d.chance(0.05):
+            shape.append(1)
+        index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
+        args = [str(x), str(axis - x.ndim if d.chance(0.3) and x.ndim else axis), str(index)]
+        if with_source:
+            source = [n + d.one(0, 0, 1) for n in shape]
+            args.append(str(d.tensor(source, x.dtype if d.chance(0.9) else None)) if d.chance(0.7) else d.number())
+        return args, {}
+
+    return make
+
+
+def rows(source: str = ""):
+    """index_select, index_add, index_copy, index_fill."""
+
+    def make(d: Draw):
+        x = d.first(shape=d.one((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (), (3, 0), (1, 3)))
+        axis = d.randrange(max(x.ndim, 1))
+        n = x.shape[axis] if x.ndim else 1
+        index = d.labels(d.one((2,), (1,), (3,), (0,), (), (1, 2) if d.chance(0.2) else (2,)), n)
+        args = [str(x), str(axis if d.chance(0.9) else d.axis()), str(index)]
+        if source == "tensor":
+            shape = list(x.shape)
+            if shape:
+                shape[axis] = size(index.shape)
+            args.append(str(d.tensor(shape if d.chance(0.93) else None, x.dtype if d.chance(0.9) else None)))
+        if source == "number":
+            args.append(d.number())
+        return args, {"alpha": d.small()} if source == "tensor" and d.chance(0.2) else {}
+
+    return make
+
+
+def taken(d: Draw):
+    x = d.first()
+    return [str(x), str(d.labels(d.one((2,), (3,), (2, 2), (), (0,)), size(x.shape)))], {}
+
+
+def taken_along(d: Draw):
+    x = d.first()
+    axis = d.randrange(max(x.ndim, 1))
+    shape = list(x.shape)
+    if shape:
+        shape[axis] = d.one(1, 2, shape[axis])
+    index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
+    return [str(x), str(index), *([str(axis)] if d.chance(0.9) else [])], {}
+
+
+def chosen(d: Draw):
+    """where(condition, input, other)."""
+    x = d.first()
+    condition = d.partner(0.03, dtype="bool" if d.chance(0.9) else None)
+    if d.chance(0.1):
+        return [str(condition)], {}
+    first = str(x) if d.chance(0.8) else d.number()
+    return [str(condition), first, str(d.partner())], {}
+
+
+def method_chosen(d: Draw):
+    x = d.first()
+    return [str(x), str(d.partner(0.03, dtype="bool" if d.chance(0.9) else None)), str(d.partner())], {}
+
+
+def masked_fill(d: Draw):
+    x = d.first()
+    return [
+        str(x),
+        str(d.partner(0.0, dtype="bool" if d.chance(0.95) else None)),
+        d.number() if d.chance(0.8) else str(d.tensor(d.one((), (), (1,)))),
+    ], {}
+
+
+def clamped(d: Draw):
+    x = d.first()
+    low, high = ARGUMENTS["min"](d), ARGUMENTS["max"](d)
+    if d.chance(0.5):
+        return [str(x), str(low), str(high)], {}
+    return [str(x)], {d.one("min", "max"): str(low)}
+
+
+def ranges(d: Draw):
+    number = lambda: d.one(
+        "0",
+        "1",
+        "3",
+        "5",
+        "-2",
+        "0.5",
+        "2.5",
+        "-1.0",
+        "10",
+        "0.1",
+        "nan" if d.chance(0.1) else "4",
+        "inf" if d.chance(0.1) else "4",
+    )
+    args = [number() for _ in range(d.randrange(1, 4))]
+    return args, {"dtype": d.dtype()} if d.chance(0.3) else {}
+
+
+def spaced(d: Draw):
+    number = lambda: d.of("0 1 3 -2 0.5 2.5 10")
+    return [number(), number(), d.of("0 1 2 3 5 -1")], {"dtype": d.dtype()} if d.chance(0.3) else {}
+
+
+def filled(with_value: bool = False):
+    def make(d: Draw):
+        shape = d.choice(SHAPES) if d.chance(0.93) else (-1, 2)
+        args = [d.shape_text(shape), d.number()] if with_value else d.spread(shape)
+        return args, {name: ARGUMENTS[name](d) for name in ("dtype", "requires_grad") if d.chance(0.3)}
+
+    return make
+
+
+def like(*more):
+    def make(d: Draw):
+        x = d.first()
+        return [str(x), *[m(d) for m in more]], {name: ARGUMENTS[name](d) for name in ("dtype",) if d.chance(0.4)}
+
+    return make
+
+
+def data(d: Draw):
+    text = d.one(
+        "1",
+        "2.5",
+        "True",
+        "[]",
+        "[1, 2]",
+        "[1.5, 2]",
+        "[[1, 2], [3, 4]]",
+        "[True, False]",
+        "[1, True]",
+        "[1, 2.5, True]",
+        "[[1], [2, 3]]",
+        "np.ones((2, 3))",
+        "np.arange(3)",
+        "np.arange(3, dtype=np.int32)",
+        "np.float32(2)",
+        "'x'",
+        "None",
+        "[None]",
+        "(1, 2)",
+        "[inf, nan]",
+        "2**63",
+        "[300]",
+        "-1",
+        "[[]]",
+        "np.zeros((0, 3))",
+        "np.ones(3) > 0",
+        "[np.float64(1)]",
+        "[L.tensor(1.0), L.tensor(2.0)]",
+        "1j",
+        "{}",
+        "np.arange(3)[::-1]",
+        "range(3)",
+        "[-1]",
+        "[nan]",
+        "L.tensor([1, 2])",
+        "[[1, 2], 3]",
+    )
+    return [text], {"dtype": d.dtype()} if d.chance(0.4) else {}
+
+
+def eyes(d: Draw):
+    return [d.count(), *([d.count()] if d.chance(0.5) else [])], {"dtype": d.dtype()} if d.chance(0.3) else {}
+
+
+def randoms(d: Draw):
+    low, high = d.one(("0", "3"), ("-2", "5"), ("1", "2"), ("3", "1"), ("2", "2"))
+    return [low, high, d.new_shape()], {"dtype": d.dtype()} if d.chance(0.3) else {}
+
+
+def counted(d: Draw):
+    return [d.count()], {}
+
+
+def probabilities(d: Draw):
+    x = d.first(dtype=d.one("float32", "float64"), profile="unit")
+    return [str(x)], {"p": d.of("0.0 1.0 0.5 1.5")} if d.chance(0.4) else {}
+
+
+def normals(d: Draw):
+    x = d.floats()
+    return [str(x), str(d.partner(0.4))], {}
+
+
+def einsums(d: Draw):
+    equation = d.of(
+        "ij,jk->ik ij->ji ij-> i,i-> i,j->ij bij,bjk->bik ii->i ij,ij->i ...i,i->... ij,kj->ik ij->j i-> ij,j"
+    )
+    words = equation.partition("->")[0].replace("...", "b").split(",")
+    args = [d.tensor(s, d.of("float32 float32 float64 int64 float16")) for s in sizes_that_fit(d, *words)]
+    if d.chance(0.1):
+        equation = d.one("ij,jk->iz", "ij", "i->ii", "ij,jk,kl", "", "i j -> j i", "1->")
+    return [repr(equation), *map(str, args)], {}
+
+
+def tensordots(d: Draw):
+    a, b = [
+        d.tensor(s, "float32")
+        for s in sizes_that_fit(d, *d.one(("ij", "jk"), ("ijk", "jkl"), ("i", "i"), ("ij", "ij")))
+    ]
+    dims = d.of("1 2 0 ([1],[0]) ([0,1],[0,1]) ([-1],[0]) -1 3 ([0],[0]) ([0,0],[0,1])")
+    return [str(a), str(b)], {"dims": dims} if d.chance(0.8) else {}
+
+
+def kthings(d: Draw):
+    x = d.first()
+    n = x.shape[-1] if x.ndim else 1
+    args = [str(x), str(d.randrange(n + 2))]
+    return args, {"dim": d.axis(), "largest": d.truth(), "sorted": d.truth()} if d.chance(0.5) else {}
+
+
+def diags(d: Draw):
+    x = d.first(shape=d.one((3,), (2, 3), (3, 3), (0,), (), (0, 3), (2, 3, 4)))
+    return [str(x), *([d.integer()] if d.chance(0.6) else [])], {}
+
+
+def typed(d: Draw):
+    args = [str(d.first())]
+    kind = d.random()
+    if kind < 0.7:
+        return [*args, d.dtype()], {"copy": d.truth()} if d.chance(0.2) else {}
+    if kind < 0.85:
+        return [*args, str(d.tensor())], {}
+    return [*args, d.one("'cpu'", "'x'")], {}
+
+
+def getitems(d: Draw):
+    x = d.first()
+
+    def part(n: int) -> str:
+        kind = d.random()
+        if kind < 0.3:
+            return str(d.randrange(-n, n)) if n and d.chance(0.95) else d.of("0 5 -6")
+        if kind < 0.6:
+            return d.one(
+                ":",
+                "1:",
+                ":1",
+                "::2",
+                "-2:",
+                ":-1",
+                "1:1",
+                "5:",
+                ":10",
+                "0:2",
+                "::3",
+                "::0" if d.chance(0.1) else "1::2",
+            )
+        if kind < 0.7:
+            return str([d.randrange(-n, n) for _ in range(d.randrange(1, 4))]) if n else "[]"
+        if kind < 0.8:
+            return str(d.labels(d.one((2,), (1,), (2, 2), (), (0,)), n))
+        if kind < 0.9:
+            return str(d.tensor((n,), "bool", layout="plain"))
+        return d.one("None", "...", "True", "np.array([0])", "1.5" if d.chance(0.3) else "None")
+
+    if d.chance(0.12):
+        index = str(d.tensor(x.shape, "bool"))
+    else:
+        parts = [part(x.shape[i] if i < x.ndim else 1) for i in range(d.randrange(1, x.ndim + 2))]
+        while parts.count("...") > 1:
+            parts.remove("...")
+        index = ", ".join(parts)
+    return [str(x), index], {}
+
+
+def setitems(d: Draw):
+    args, _ = getitems(d)
+    value = (
+        d.number()
+        if d.chance(0.5)
+        else str(d.tensor(d.one((), (1,), (3,), (2, 3), d.x.shape), d.x.dtype if d.chance(0.7) else None))
+    )
+    return [*args, value], {}
+
+
+def unary_target(d: Draw):
+    return [str(d.first())], {}
+
+
+def softmaxes(d: Draw):
+    x = d.first(dtype=d.one("float32", "float32", "float64", "float16", None))
+    return [str(x), d.axis()], {"dtype": d.dtype()} if d.chance(0.2) else {}
+
+
+# ---- layers and losses ---------------------------------------------------------------------------------------------
+
+IMAGES = [(1, 2, 4, 4), (2, 2, 5, 4), (2, 4, 3, 3), (2, 4, 4), (1, 2, 1, 1), (0, 2, 4, 4), (2, 3, 6, 5)]
+
+
+def images(d: Draw) -> Made:
+    return d.tensor(
+        d.choice(IMAGES) if d.chance(0.95) else d.choice(SHAPES), d.of("float32 float32 float64 float16 int64")
+    )
+
+
+def pooling(kind: str, layer: bool = False):
+    def options(d: Draw):
+        args = [PAIR(d) if d.chance(0.95) else d.of("0 -1 (1,2,3) 100")]
+        kw = {}
+        if d.chance(0.5):
+            kw["stride"] = d.one("None", "1", "2", "(1, 2)", "0" if d.chance(0.2) else "1")
+        if d.chance(0.4):
+            kw["padding"] = d.one("0", "1", "(0, 1)", "2", "-1" if d.chance(0.2) else "1")
+        if d.chance(0.3):
+            kw["ceil_mode"] = d.truth()
+        if kind == "max":
+            if d.chance(0.2):
+                kw["dilation"] = d.one("1", "2", "(2, 1)", "0" if d.chance(0.2) else "1")
+            if d.chance(0.2):
+                kw["return_indices"] = d.truth()
+        else:
+            if d.chance(0.3):
+                kw["count_include_pad"] = d.truth()
+            if d.chance(0.2):
+                kw["divisor_override"] = d.one("1", "3", "None", "0" if d.chance(0.2) else "2", "-2")
+        return args, kw
+
+    def function(d: Draw):
+        x = images(d)
+        args, kw = options(d)
+        return [str(x), *args], kw
+
+    return options if layer else function
+
+
+def adaptive(d: Draw):
+    return [
+        str(images(d)),
+        d.one(
+            "1",
+            "2",
+            "(1, 2)",
+            "(None, 2)",
+            "None",
+            "3",
+            "(3, 1)",
+            "0" if d.chance(0.2) else "1",
+            "7",
+            "(1, 2, 3)" if d.chance(0.1) else "1",
+        ),
+    ], {}
+
+
+def convolution(d: Draw):
+    groups = d.one(1, 1, 1, 2)
+    n, f, k, l = (
+        d.one(1, 2, 2, 0 if d.chance(0.1) else 1),
+        d.one(1, 2, 4) * groups,
+        d.one(1, 2, 3, 3),
+        d.one(1, 2, 3, 0 if d.chance(0.05) else 2),
+    )
+    c = d.one(1, 2, 2) * groups
+    dtype = d.one("float32", "float32", "float64", "float16", "int64" if d.chance(0.2) else "float32")
+    x = d.tensor((n, c, d.one(3, 4, 5), d.one(3, 4, 2)) if d.chance(0.9) else (c, 4, 4), dtype)
+    w = d.tensor((f, c // groups + (d.chance(0.04)), k, l), dtype if d.chance(0.96) else None)
+    args, kw = [str(x), str(w)], {}
+    if d.chance(0.5):
+        args.append(str(d.tensor((f,) if d.chance(0.95) else (f + 1,), dtype)) if d.chance(0.8) else "None")
+    if d.chance(0.4):
+        kw["stride"] = d.one("1", "2", "(1, 2)", "(2,)", "0" if d.chance(0.2) else "1")
+    if d.chance(0.4):
+        kw["padding"] = d.one("0", "1", "(1, 0)", "'same'", "'valid'", "2", "-1" if d.chance(0.2) else "1")
+    if d.chance(0.2):
+        kw["dilation"] = d.one("1", "2", "(1, 2)", "0" if d.chance(0.2) else "1")
+    if groups > 1 or d.chance(0.05):
+        kw["groups"] = str(groups if d.chance(0.95) else d.one(0, 3, -1))
+    return args, kw
+
+
+def linear(d: Draw):
+    x, w, b = sizes_that_fit(d, *d.one(("ni", "oi", "o"), ("i", "oi", "o"), ("bni", "oi", "o")))
+    dtype = d.of("float32 float32 float64 float16 int64")
+    args = [str(d.tensor(x, dtype)), str(d.tensor(w, dtype if d.chance(0.95) else None))]
+    if d.chance(0.6):
+        args.append(str(d.tensor(b, dtype)) if d.chance(0.9) else "None")
+    return args, {}
+
+
+def embeddings(d: Draw):
+    n = d.one(3, 4, 5)
+    index = d.labels(d.one((2,), (3, 2), (), (0,), (1,)), n)
+    d.x = index
+    w = d.floats((n, d.one(2, 3)))
+    return [str(index), str(w)], {"padding_idx": d.one("0", "1", "-1", "None", str(n), str(-n - 1))} if d.chance(
+        0.4
+    ) else {}
+
+
+def batch_norms(d: Draw):
+    c = d.one(2, 3, 1)
+    dtype = d.one("float32", "float64", "float32", "float16" if d.chance(0.3) else "float32")
+    shape = d.one((3, c), (2, c, 3), (2, c, 2, 2), (1, c), (2, c, 1), (0, c, 3)) if d.chance(0.95) else d.choice(SHAPES)
+    x = d.tensor(shape, dtype)
+    vector = lambda profile=None, grad=None: str(d.tensor((c,) if d.chance(0.97) else (c + 1,), dtype, profile, grad))
+    mean, var = (vector("plain", False), vector("unit", False)) if d.chance(0.7) else ("None", "None")
+    kw = {}
+    if d.chance(0.6):
+        kw["weight"] = vector()
+        kw["bias"] = vector()
+    if d.chance(0.7) or mean == "None":
+        kw["training"] = d.truth()
+    if d.chance(0.3):
+        kw["momentum"] = d.of("0.1 0.5 0.0 1.0")
+    if d.chance(0.3):
+        kw["eps"] = ARGUMENTS["eps"](d)
+    return [str(x), mean, var], kw
+
+
+def layer_norms(d: Draw):
+    shape = d.one((2, 3), (3,), (2, 3, 4), (0, 3), (1, 1), (2, 1), (3, 0))
+    x = d.floats(shape)
+    n = d.one(1, 1, len(shape))
+    tail = shape[-n:] if d.chance(0.95) else (2,)
+    kw = {}
+    if d.chance(0.5):
+        kw["weight"] = str(d.tensor(tail, x.dtype))
+        if d.chance(0.7):
+            kw["bias"] = str(d.tensor(tail, x.dtype))
+    if d.chance(0.3):
+        kw["eps"] = ARGUMENTS["eps"](d)
+    return [str(x), d.shape_text(tail)], kw
+
+
+def dropouts(d: Draw):
+    kw = {"p": d.of("0.0 1.0 0.5 1.5 -0.1")} if d.chance(0.8) else {}
+    if d.chance(0.5):
+        kw["training"] = d.truth()
+    return [str(d.first())], kw
+
+
+def pads(d: Draw):
+    x = d.first()
+    n = d.randrange(x.ndim + 1) * 2
+    widths = [d.one(0, 1, 2, 1, -1 if d.chance(0.2) else 1) for _ in range(n)]
+    if d.chance(0.05):
+        widths.append(1)
+    kw = {}
+    if d.chance(0.3):
+        kw["mode"] = d.of("'constant' 'reflect' 'replicate' 'circular' 'x'")
+    if d.chance(0.4):
+        kw["value"] = d.number()
+    return [str(x), d.shape_text(widths)], kw
+
+
+def normalized(d: Draw):
+    x = d.floats()
+    kw = {}
+    if d.chance(0.5):
+        kw["p"] = ARGUMENTS["p"](d)
+    if d.chance(0.6):
+        kw["dim"] = d.axis()
+    if d.chance(0.3):
+        kw["eps"] = ARGUMENTS["eps"](d)
+    return [str(x)], kw
+
+
+def regression(d: Draw, binary: bool = False, weights: bool = False):
+    x = d.floats(profile="unit" if binary and d.chance(0.7) else None)
+    y = d.same(profile="unit" if binary or weights else None) if d.chance(0.93) else d.partner(0.05)
+    kw = {}
+    if (binary or weights) and d.chance(0.25):
+        kw["weight"] = str(d.tensor(d.fitting(x.shape), x.dtype, grad=False))
+    if weights and d.chance(0.25):
+        kw["pos_weight"] = str(d.tensor(d.fitting(x.shape), x.dtype, grad=False))
+    return x, y, kw
+
+
+def number_loss(binary: bool = False, weights: bool = False):
+    def make(d: Draw):
+        x, y, kw = regression(d, binary, weights)
+        if d.chance(0.5):
+            kw["reduction"] = REDUCTION(d)
+        return [str(x), str(y)], kw
+
+    return make
+
+
+def label_loss(logs: bool):
+    def make(d: Draw):
+        n, c = d.one(1, 2, 3, 3, 0 if d.chance(0.2) else 2), d.one(2, 3, 4, 1)
+        shape = d.one((n, c), (n, c), (c,), (n, c, 2), (n, c, 2, 1))
+        x = d.floats(shape)
+        target_shape = shape[:1] + shape[2:] if len(shape) > 1 else ()
+        if d.chance(0.03):
+            target_shape = (n + 1,)
+        kw = {}
+        if not logs and d.chance(0.15):
+            y = d.tensor(shape, x.dtype if d.chance(0.9) else None, "unit")
+        else:
+            y = d.labels(target_shape, c, ignored=True)
+            if d.chance(0.2):
+                kw["ignore_index"] = d.of("0 1 -1 -100 255")
+        if d.chance(0.25):
+            kw["weight"] = str(d.tensor((c,) if d.chance(0.95) else (c + 1,), x.dtype, "unit", grad=False))
+        if d.chance(0.5):
+            kw["reduction"] = REDUCTION(d)
+        if not logs and d.chance(0.2):
+            kw["label_smoothing"] = d.of("0.1 0.0 1.0 0.5 -0.1 1.5")
+        return [str(x), str(y)], kw
+
+    return make
+
+
+def one_hots(d: Draw):
+    classes = d.one(2, 3, 4)
+    x = d.labels(d.one((), (2,), (3,), (2, 2), (0,)), classes)
+    return [str(x)], {"num_classes": d.one(str(classes), str(classes + 1), "-1", "1", "0")} if d.chance(0.7) else {}
+
+
+def gelus(d: Draw):
+    return [str(d.first())], {"approximate": ARGUMENTS["approximate"](d)} if d.chance(0.5) else {}
+
+
+# ---- layers: what stands in the constructor, and an input that fits ------------------------------------------------
+
+
+def options(d: Draw, **choices) -> dict:
+    return {k: v(d) if callable(v) else d.of(v) for k, v in choices.items() if d.chance(0.4)}
+
+
+def channels(d: Draw, c: int, *shapes):
+    return d.floats(d.choice(shapes)) if d.chance(0.95) else d.tensor()
+
+
+LAYERS = {
+    **{name: lambda d: ([], {}, d.first()) for name in "Identity ReLU ReLU6 SiLU Sigmoid Tanh".split()},
+    "LeakyReLU": lambda d: ([d.small()] if d.chance(0.5) else [], {}, d.first()),
+    "GELU": lambda d: ([], options(d, approximate=ARGUMENTS["approximate"]), d.first()),
+    "Softmax": lambda d: ((x := d.first()) and [d.axis()], {}, x),
+    "LogSoftmax": lambda d: ((x := d.first()) and [d.axis()], {}, x),
+    "Dropout": lambda d: ([d.of("0.0 1.0 -0.1 1.5")], options(d, inplace="True False"), d.first()),
+    "Flatten": lambda d: ((x := d.first()) and ([d.axis(), d.axis()] if d.chance(0.5) else []), {}, x),
+    "Unflatten": lambda d: (unflattened(d)[0][1:], {}, d.x),
+    "Linear": lambda d: (
+        ["3", d.of("2 1 4")],
+        options(d, bias="True False"),
+        channels(d, 3, (2, 3), (3,), (2, 2, 3), (0, 3), (2, 4)),
+    ),
+    "Embedding": lambda d: (["4", "2"], options(d, padding_idx="0 -1 4 2"), d.labels(d.one((2,), (2, 3), (0,), ()), 4)),
+    "Conv2d": lambda d: (
+        ["2", d.one("2", "4"), PAIR(d)],
+        options(
+            d,
+            stride="1 2",
+            padding="0 1 'same'",
+            groups="1 2",
+            bias="True False",
+            dilation="1 2",
+            padding_mode="'zeros' 'reflect' 'circular' 'replicate'",
+        ),
+        channels(d, 2, (1, 2, 4, 4), (2, 2, 5, 3), (2, 4, 4), (0, 2, 4, 4)),
+    ),
+    "MaxPool2d": lambda d: (*pooling("max", layer=True)(d), images(d)),
+    "AvgPool2d": lambda d: (*pooling("avg", layer=True)(d), images(d)),
+    "AdaptiveAvgPool2d": lambda d: ([d.of("1 2 (1,2) (None,2)")], {}, images(d)),
+    "BatchNorm1d": lambda d: (
+        ["3"],
+        options(
+            d, eps=ARGUMENTS["eps"], momentum="None 0.5 0.0", affine="True False", track_running_stats="True False"
+        ),
+        channels(d, 3, (2, 3), (1, 3), (2, 3, 2), (0, 3), (2, 3, 0), (3,)),
+    ),
+    "BatchNorm2d": lambda d: (
+        ["2"],
+        options(d, eps=ARGUMENTS["eps"], momentum="None 0.5", affine="True False", track_running_stats="True False"),
+        channels(d, 2, (2, 2, 2, 2), (1, 2, 1, 1), (0, 2, 2, 2), (2, 2, 3)),
+    ),
+    "LayerNorm": lambda d: (
+        [d.of("3 (3,) (2,3) [3]")],
+        options(d, eps=ARGUMENTS["eps"], elementwise_affine="True False", bias="True False"),
+        channels(d, 3, (2, 3), (1, 2, 3), (0, 3), (3,)),
+    ),
+}
+LOSSES = {
+    "MSELoss": "mse_loss",
+    "L1Loss": "l1_loss",
+    "BCELoss": "binary_cross_entropy",
+    "NLLLoss": "nll_loss",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "CrossEntropyLoss": "cross_entropy",
+}
+OPTIMIZERS = {
+    "SGD": dict(
+        lr="0.1 0.0 -1.0 1",
+        momentum="0.9 0.0 -0.1",
+        dampening="0.0 0.5",
+        weight_decay="0.1 -0.1",
+        nesterov="True False",
+        maximize="True False",
+    ),
+    "Adam": dict(
+        lr="0.1 0.0 -1.0",
+        betas="(0.9,0.999) (0.0,0.5) (1.0,0.9) (0.5,)",
+        eps="1e-8 0.1 -1.0",
+        weight_decay="0.1 -0.1",
+        amsgrad="True False",
+        maximize="True False",
+    ),
+}
+OPTIMIZERS["AdamW"] = OPTIMIZERS["Adam"]
+
+# name of the function -> its arguments, where their names do not say enough
+CALLS = {
+    **dict.fromkeys(("mm",), product("ij jk")),
+    "bmm": product("bij bjk"),
+    "mv": product("ij j"),
+    "dot": product("i i"),
+    "inner": product("i i", "ni i", "ni mi"),
+    "matmul": product("ij jk", "bij bjk", "bij jk", "i i", "ij j", "j jk", "aij bjk"),
+    "outer": product("i j"),
+    "kron": product("ij kl", "i j", "ij k"),
+    "addmm": product("ik ij jk", "k ij jk", extra=("alpha", "beta")),
+    "addmv": product("i ij j", extra=("alpha", "beta")),
+    "baddbmm": product("bik bij bjk", "k bij bjk", extra=("alpha", "beta")),
+    "tensordot": tensordots,
+    "einsum": einsums,
+    **dict.fromkeys(("reshape", "view"), shaped),
+    "expand": expanded,
+    "broadcast_to": broadcast_to,
+    **dict.fromkeys(("repeat", "tile"), repeats),
+    "permute": permuted,
+    "flip": flipped,
+    **dict.fromkeys(("movedim", "moveaxis"), movedims),
+    "roll": rolled,
+    "unflatten": unflattened,
+    "narrow": narrowed,
+    **dict.fromkeys(("cat", "concat", "concatenate"), tensors_of()),
+    "stack": tensors_of(stack=True),
+    **dict.fromkeys(("hstack", "vstack"), tensors_of(axis=False)),
+    "broadcast_tensors": broadcasts,
+    "result_type": lambda d: ((x := d.first()) and [str(x), str(d.partner())], {}),
+    "meshgrid": meshes,
+    "split": splits,
+    "repeat_interleave": repeat_interleaved,
+    "gather": indexed(False),
+    **dict.fromkeys(("scatter", "scatter_add"), indexed(True)),
+    "index_select": rows(),
+    "index_add": rows("tensor"),
+    "index_copy": rows("tensor"),
+    "index_fill": rows("number"),
+    "take": taken,
+    "take_along_dim": taken_along,
+    "where": chosen,
+    "Tensor.where": method_chosen,
+    "masked_fill": masked_fill,
+    **dict.fromkeys(("clamp", "clip"), clamped),
+    "arange": ranges,
+    "linspace": spaced,
+    **dict.fromkeys("zeros ones empty rand randn".split(), filled()),
+    "full": filled(True),
+    "full_like": like(Draw.number),
+    **dict.fromkeys("zeros_like ones_like empty_like rand_like randn_like".split(), like()),
+    "randint_like": like(lambda d: d.one("3", "5")),
+    **dict.fromkeys(("tensor", "as_tensor"), data),
+    "eye": eyes,
+    "randint": randoms,
+    "randperm": counted,
+    "bernoulli": probabilities,
+    "normal": normals,
+    "topk": kthings,
+    **dict.fromkeys(("diag",), diags),
+    "Tensor.to": typed,
+    "Tensor.__getitem__": getitems,
+    "Tensor.__setitem__": setitems,
+    **dict.fromkeys("softmax log_softmax F.softmax F.log_softmax".split(), softmaxes),
+    "one_hot": one_hots,
+    "unsqueeze": lambda d: ([str(d.first()), d.axis(extra=1)], {}),
+    "squeeze": lambda d: ([str(d.first()), *([d.axes()] if d.chance(0.6) else [])], {}),
+    "F.max_pool2d": pooling("max"),
+    "F.avg_pool2d": pooling("avg"),
+    "F.adaptive_avg_pool2d": adaptive,
+    "F.conv2d": convolution,
+    "F.linear": linear,
+    "F.embedding": embeddings,
+    "F.batch_norm": batch_norms,
+    "F.layer_norm": layer_norms,
+    "F.dropout": dropouts,
+    "F.pad": pads,
+    "F.normalize": normalized,
+    "F.mse_loss": number_loss(),
+    "F.l1_loss": number_loss(),
+    "F.binary_cross_entropy": number_loss(True),
+    "F.binary_cross_entropy_with_logits": number_loss(False, True),
+    "F.cross_entropy": label_loss(False),
+    "F.nll_loss": label_loss(True),
+    "F.one_hot": one_hots,
+    "F.gelu": gelus,
+    **{
+        f"Tensor.{name}": lambda d: ([str(d.first()), str(d.tensor())], {})
+        for name in "expand_as view_as reshape_as type_as".split()
+    },
+    "Tensor.new_full": lambda d: ([str(d.first()), d.new_shape(), d.number()], options(d, dtype=ARGUMENTS["dtype"])),
+    **{
+        f"Tensor.new_{name}": lambda d: (
+            [str(d.first()), *d.spread(d.choice(SHAPES))],
+            options(d, dtype=ARGUMENTS["dtype"]),
+        )
+        for name in ("zeros", "ones", "empty")
+    },
+    "Tensor.new_tensor": lambda d: ([str(d.first()), data(d)[0][0]], options(d, dtype=ARGUMENTS["dtype"])),
+    "Tensor.copy_": lambda d: ([str(d.first()), str(d.partner(0.0))], {}),
+    "Tensor.fill_": lambda d: ([str(d.first()), d.number() if d.chance(0.8) else str(d.tensor(()))], {}),
+    **{
+        f"Tensor.{name}": lambda d: ([str(d.first()), *([d.number(), d.number()] if d.chance(0.5) else [])], {})
+        for name in ("uniform_", "normal_")
+    },
+    "Tensor.bernoulli_": lambda d: ([str(d.first()), *([d.of("0.5 0.0 1.0 2.0")] if d.chance(0.7) else [])], {}),
+    "Tensor.random_": lambda d: ([str(d.first()), *[d.of("0 3 5 100") for _ in range(d.randrange(3))]], {}),
+    "Tensor.exponential_": lambda d: ([str(d.first()), *([d.of("1.0 2.0 0.0 -1.0")] if d.chance(0.5) else [])], {}),
+    "Tensor.addcdiv_": lambda d: (
+        [str(d.first()), str(d.partner(0.03)), str(d.partner(0.03))],
+        options(d, value=ARGUMENTS["value"]),
+    ),
+    "Tensor.addcmul_": lambda d: (
+        [str(d.first()), str(d.partner(0.03)), str(d.partner(0.03))],
+        options(d, value=ARGUMENTS["value"]),
+    ),
+    "Tensor.type": lambda d: ([str(d.first()), *([d.dtype()] if d.chance(0.8) else [])], {}),
+    "Tensor.size": lambda d: ([str(d.first()), *([d.axis()] if d.chance(0.6) else [])], {}),
+    "Tensor.stride": lambda d: ([str(d.first()), *([d.axis()] if d.chance(0.6) else [])], {}),
+    "from_numpy": lambda d: (
+        [
+            d.of(
+                "np.ones(3) np.arange(4)[::2] np.float32(1) [1] np.zeros((2,0)) np.array(1.0) np.array(['a']) "
+                "np.ones(2,dtype=np.float16) np.array([True]) np.arange(3)[::-1] np.ones(2,dtype=complex) "
+                "np.arange(3,dtype='>i4')"
+            )
+        ],
+        {},
+    ),
+    "matrix_norm": lambda d: ([str(d.floats())], options(d, ord="'fro' 1 inf -1 'nuc' 2", keepdim="True False")),
+    "linalg.norm": lambda d: ([str(d.floats())], options(d, p=ARGUMENTS["p"], dim=Draw.axes, keepdim="True False")),
+    "is_tensor": lambda d: ([d.one("1", "None", str(d.tensor()))], {}),
+    "finfo": lambda d: ([d.dtype()], {}),
+    "iinfo": lambda d: ([d.dtype()], {}),
+    **{
+        f"init.{name}": lambda d: ([str(d.floats(grad=False))], {})
+        for name in "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ eye_ ones_ zeros_ dirac_ uniform_ normal_ trunc_normal_".split()
+    },
+    "init.constant_": lambda d: ([str(d.floats(grad=False)), d.number()], {}),
+    "init.sparse_": lambda d: ([str(d.floats(grad=False)), d.of("0.5 0.0 1.0")], {}),
+    "init.calculate_gain": lambda d: (
+        [d.of("'relu' 'tanh' 'leaky_relu' 'linear' 'sigmoid' 'selu' 'x' 'conv2d'")],
+        options(d, param="0.2 None 'x' 1"),
+    ),
+}
+
+# what only has random numbers in common with PyTorch: its shape and dtype are judged
+RANDOM = {
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "bernoulli",
+    "normal",
+    "empty",
+    "empty_like",
+    "Tensor.new_empty",
+    "Tensor.uniform_",
+    "Tensor.normal_",
+    "Tensor.bernoulli_",
+    "Tensor.random_",
+    "Tensor.exponential_",
+    "Tensor.bernoulli",
+    "F.dropout",
+    "nn.Dropout",
+    *[
+        f"init.{n}_"
+        for n in "xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal uniform normal trunc_normal sparse".split()
+    ],
+}
+
+STATE = "process-wide state, not a function of its arguments"
+CLASS = "a class or value that other calls use"
+STORED = "tells of storage or of the tape, not of numbers"
+JOBS = "OneFlow's job functions: PyTorch has no such name"
+UNCALLED = {
+    **dict.fromkeys(
+        (
+            "Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator set_default_dtype "
+            "get_default_dtype set_printoptions is_grad_enabled"
+        ).split(),
+        STATE,
+    ),
+    **dict.fromkeys(
+        "no_grad enable_grad inference_mode set_grad_enabled autocast".split(),
+        "a context: tests/core/test_autograd.py, tests/test_amp.py",
+    ),
+    **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
+    **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
+    **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
+    **{
+        f"nn.{n}": CLASS
+        for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
+    },
+    "optim.Optimizer": CLASS,
+    **{
+        f"Tensor.{n}": STORED
+        for n in (
+            "backward register_hook retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory "
+            "get_device __array__ __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ __repr__ "
+            "__hash__ __init__ __format__ home numbers one stride is_contiguous"
+        ).split()
+    },
+}
+
+
+def faces() -> dict:
+    """Namespace -> the object that holds its public names, in minflow."""
+    return {
+        "": flow,
+        "F.": flow.nn.functional,
+        "nn.": flow.nn,
+        "optim.": flow.optim,
+        "linalg.": flow.linalg,
+        "init.": flow.nn.init,
+        "Tensor.": flow.Tensor,
+    }
+
+
+PATHS = {
+    "": "L.",
+    "F.": "L.nn.functional.",
+    "nn.": "L.nn.",
+    "optim.": "L.optim.",
+    "linalg.": "L.linalg.",
+    "init.": "L.nn.init.",
+}
+OPERATORS = {
+    **{
+        f"__{n}__": f"{{0}} {s} {{1}}"
+        for n, s in dict(
+            add="+",
+            sub="-",
+            mul="*",
+            truediv="/",
+            pow="**",
+            floordiv="//",
+            mod="%",
+            matmul="@",
+            lt="<",
+            le="<=",
+            gt=">",
+            ge=">=",
+            eq="==",
+            ne="!=",
+            xor="^",
+        ).items()
+    },
+    "__and__": "{0} & {1}",
+    "__or__": "{0} | {1}",
+    **{
+        f"__r{n}__": f"{{1}} {s} {{0}}"
+        for n, s in dict(
+            add="+", sub="-", mul="*", truediv="/", pow="**", floordiv="//", mod="%", matmul="@", xor="^", or_="|"
+        ).items()
+    },
+    "__rand__": "{1} & {0}",
+    "__ror__": "{1} | {0}",
+    "__neg__": "-{0}",
+    "__pos__": "+{0}",
+    "__abs__": "abs({0})",
+    "__invert__": "~{0}",
+    "__bool__": "bool({0})",
+    "__float__": "float({0})",
+    "__int__": "int({0})",
+    "__index__": "{0}.__index__()",
+    "__len__": "len({0})",
+    "__contains__": "{1} in {0}",
+    "__iter__": "list({0})",
+    "__round__": "round({0})",
+    "__getitem__": "{0}[{1}]",
+}
+INPLACE_OPERATORS = {
+    f"__i{n}__": s
+    for n, s in dict(add="+=", sub="-=", mul="*=", truediv="/=", pow="**=", floordiv="//=", mod="%=", xor="^=").items()
+}
+INPLACE_OPERATORS |= {"__iand__": "&=", "__ior__": "|="}
+
+
+def public_names() -> list[str]:
+    """Every public name that can be called: "add", "F.conv2d", "nn.Linear", "Tensor.add_", ..."""
+    found = []
+    for prefix, holder in faces().items():
+        for name in dir(holder):
+            value = inspect.getattr_static(holder, name) if prefix == "Tensor." else getattr(holder, name)
+            hidden = name.startswith("_") and not (
+                prefix == "Tensor." and (name in OPERATORS or name in INPLACE_OPERATORS or name == "__setitem__")
+            )
+            if hidden or not callable(value) or inspect.ismodule(value):
+                continue
+            where = getattr(value, "__module__", "") or ""
+            if (
+                ".job" in where
+                or (prefix == "init." and not where.endswith("nn.init"))
+                or prefix == "init."
+                and not name.endswith("_")
+                and name != "calculate_gain"
+            ):
+                continue
+            found.append(prefix + name)
+    return sorted(found)
+
+
+def why_not(name: str) -> str | None:
+    """The reason why a public name is not called, or None."""
+    import minflow.job.names as job_names
+
+    if name in UNCALLED:
+        return UNCALLED[name]
+    if "." not in name and (name in job_names.NEW or name in flow.job.listed()):
+        return JOBS
+    value = getattr(flow, name, None)
+    if isinstance(value, type) and issubclass(value, Exception):
+        return CLASS
+    return None
+
+
+def parameters(name: str) -> list[inspect.Parameter]:
+    """Of our function; ops are read by their inputs and attrs."""
+    prefix = next(p for p in sorted(faces(), key=len, reverse=True) if name.startswith(p))
+    value = getattr(faces()[prefix], name.removeprefix(prefix))
+    if hasattr(value, "inputs") and hasattr(value, "attrs"):
+        return [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in value.inputs]
+    try:
+        return list(inspect.signature(value).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+ALIASES = {"dim": "axes"}
+SIGNATURES: dict = {}
+
+
+def by_signature(name: str, d: Draw) -> tuple[list, dict]:
+    """Arguments by the names in our signature."""
+    if name not in SIGNATURES:
+        SIGNATURES[name] = parameters(name)
+    plain = name.rpartition(".")[2].rstrip("_") or name
+    args, kw, gap = [], {}, False
+    for p in SIGNATURES[name]:
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        if p.default is not p.empty and d.chance(0.55):
+            gap = True
+            continue
+        if p.name not in ARGUMENTS:
+            if p.default is not p.empty:
+                gap = True
+                continue
+            raise KeyError(
+                f"{name}: no kind of argument is known for {p.name!r}: add it to ARGUMENTS or CALLS in tests/fuzz/calls.py"
+            )
+        value = str(d.axes() if p.name == "dim" and plain in WANT_AXES else ARGUMENTS[p.name](d))
+        if gap or p.kind is p.KEYWORD_ONLY:
+            kw[p.name] = value
+        else:
+            args.append(value)
+    return args, kw
+
+
+def generator(name: str):
+    """The function that draws this name's arguments."""
+    plain = name.rpartition(".")[2]
+    for key in (
+        name,
+        plain,
+        plain.rstrip("_"),
+        plain[3:-2] if plain.startswith("__i") else "",
+        plain[2:-2] if plain.startswith("__") else "",
+    ):
+        if key in CALLS:
+            return CALLS[key]
+    return None
+
+
+def wrong(d: Draw, args: list, kw: dict, first: int = 0) -> None:
+    """Put a stranger in the place of one argument, leave out the last, or add one."""
+    kind = d.random()
+    stranger = lambda: d.choice(STRANGERS) if d.chance(0.75) else str(d.tensor())
+    if kind < 0.75 and (len(args) > first or kw):
+        place = d.randrange(first, len(args) + len(kw))
+        if place < len(args):
+            args[place] = stranger()
+        else:
+            kw[list(kw)[place - len(args)]] = stranger()
+    elif kind < 0.87 and len(args) > first:
+        args.pop()
+    else:
+        args.append(stranger())
+
+
+def joined(args: list, kw: dict) -> str:
+    return ", ".join([*args, *[f"{k}={v}" for k, v in kw.items()]])
+
+
+PATTERN = "((L.arange(p.numel()) % 7 - 3).reshape(p.shape) / 4).to(p.dtype)"
+
+
+def call_of(name: str, seed, valid: bool | None = None) -> list[str]:
+    """One random call as the lines of a program; its result is `r`, its tensors are x0, x1, ..., a layer is `m`."""
+    d = Draw(f"{name} {seed}")
+    amiss = d.chance(0.25) if valid is None else not valid
+    prefix, _, plain = name.rpartition(".")
+    if prefix == "nn":
+        if plain in LOSSES:
+            make = CALLS[f"F.{LOSSES[plain]}"]
+            (x, y), kw = make(d)
+            args, inputs = [], f"{x}, {y}"
+        else:
+            args, kw, x = LAYERS[plain](d)
+            inputs = str(x)
+        args, kw = list(args), dict(kw)
+        if amiss:
+            wrong(d, args, kw)
+        mode = "" if d.chance(0.7) else ".eval()"
+        dtype = (
+            f".to(L.{d.x.dtype})" if d.x is not None and d.x.dtype in ("float64", "float16") and d.chance(0.9) else ""
+        )
+        fill = "with L.no_grad(): [p.copy_(" + PATTERN + ") for p in m.parameters()]"
+        return [*d.lines, f"m = L.nn.{plain}({joined(args, kw)}){mode}{dtype}", fill, f"r = m({inputs})"]
+    if prefix == "optim":
+        kw = options(d, **OPTIMIZERS[plain])
+        dtype = d.one("float32", "float64")
+        p, g, h = (d.tensor((3,), dtype, grad=False, layout="plain") for _ in range(3))
+        args = ["[p]"]
+        if amiss:
+            wrong(d, args, kw)
+        return [
+            *d.lines,
+            f"p = L.nn.Parameter({p})",
+            f"o = L.optim.{plain}({joined(args, kw)})",
+            f"p.grad = {g}",
+            "o.step()",
+            f"p.grad = {h}",
+            "o.step()",
+            "r = p.detach()",
+        ]
+    make = generator(name)
+    args, kw = make(d) if make is not None else by_signature(name, d)
+    args, kw = list(args), dict(kw)
+    method = prefix == "Tensor"
+    if amiss and plain not in ("__getitem__", "__setitem__"):
+        wrong(d, args, kw, int(method))
+    if not method:
+        return [*d.lines, f"r = {PATHS[prefix + '.' if prefix else '']}{plain}({joined(args, kw)})"]
+    target = args[0]
+    writes = plain in INPLACE_OPERATORS or plain == "__setitem__" or (plain.endswith("_") and not plain.startswith("_"))
+    lines = list(d.lines)
+    if writes:
+        lines.append(f"y = {target}.clone()" if d.chance(0.93) else f"y = {target}")
+        target = "y"
+    if plain in INPLACE_OPERATORS:
+        return [*lines, f"y {INPLACE_OPERATORS[plain]} {args[1] if len(args) > 1 else ''}", "r = y"]
+    if plain == "__setitem__":
+        return [*lines, f"y[{args[1]}] = {args[2]}", "r = y"]
+    if plain in OPERATORS and OPERATORS[plain].count("{") <= len(args):
+        return [*lines, "r = " + OPERATORS[plain].format(target, *args[1:])]
+    return [*lines, f"r = {target}.{plain}({joined(args[1:], kw)})"]
+
+
+def called_names() -> list[str]:
+    return [name for name in public_names() if why_not(name) is None]

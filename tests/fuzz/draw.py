@@ -1,0 +1,292 @@
+"""What random calls are made of: tensors at kinks and edges, numbers, axes, shapes, and arguments of a wrong kind.
+
+All of it is text in which `L` is the library, so that one call runs in minflow and in PyTorch, and prints as a program.
+Read next: `calls.py`, where the public names say which of these they take.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+FLOATS, INTEGERS = ("float32", "float64", "float16"), ("int64", "int32", "uint8", "int8")
+DTYPES = [*["float32"] * 11, *["float64"] * 3, "float16", "float16", "int64", "int64", "int32", "uint8", "int8", "bool"]
+SHAPES = [
+    (),
+    (0,),
+    (1,),
+    (3,),
+    (4,),
+    (5,),
+    (2, 3),
+    (3, 3),
+    (1, 3),
+    (3, 1),
+    (0, 3),
+    (3, 0),
+    (2, 1, 3),
+    (2, 3, 4),
+    (1, 2, 2),
+    (2, 0, 3),
+]
+VALUES = {
+    "kinks": [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0],
+    "ties": [1.0, 2.0, 1.0, -1.0],
+    "edges": ["inf", "-inf", "nan", 0.0, -0.0, 1.0, -1.0],
+    "infinite": ["inf", "-inf", 0.0, 1.0, -2.0],
+    "saturated": [20.0, -20.0, 88.0, -88.0, 100.0, -100.0, 1000.0, 0.0],
+    "unit": [0.0, 1.0, 0.5, 0.25, 0.875, 0.125],
+    "large": [60000.0, -60000.0, 300.0, -300.0, 2.0**-14, 1.0],
+    "zeros": [0.0],
+}
+LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+STRANGERS = [  # arguments of a wrong kind, in the place of any argument
+    "None",
+    "'x'",
+    "2.5",
+    "-1",
+    "0",
+    "1",
+    "7",
+    "-4",
+    "True",
+    "()",
+    "[]",
+    "[0]",
+    "(0, 0)",
+    "(1, -1)",
+    "{}",
+    "nan",
+    "inf",
+    "-0.5",
+    "2**63",
+    "object()",
+    "1j",
+    "b'x'",
+    "np.ones(2)",
+    "np.float32(2)",
+    "np.int64(1)",
+    "[1.5, 2.0]",
+    "L.float32",
+    "L.int64",
+    "'mean'",
+    "slice(None)",
+]
+
+
+class Made(NamedTuple):
+    """A tensor of the program: its variable, shape and dtype."""
+
+    name: str
+    shape: tuple
+    dtype: str
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def nested(values: list, shape: tuple) -> str:
+    """The text of nested lists."""
+    if not shape:
+        return str(values[0])
+    step = len(values) // shape[0]
+    return "[" + ", ".join(nested(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])) + "]"
+
+
+def size(shape: tuple) -> int:
+    out = 1
+    for n in shape:
+        out *= n
+    return out
+
+
+class Draw(random.Random):
+    """Random arguments of one call. `lines` makes its tensors; `x` is the first of them."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.lines: list[str] = []
+        self.made: list[Made] = []
+        self.x: Made | None = None
+        self.target = ""  # how an in-place method looks into its clone of x
+
+    def chance(self, p: float) -> bool:
+        return self.random() < p
+
+    def one(self, *options):
+        return self.choice(options)
+
+    def of(self, words: str) -> str:
+        """One of several texts without spaces."""
+        return self.choice(words.split())
+
+    # ---- tensors -----------------------------------------------------------------------------------------------------
+
+    def numbers(self, count: int, dtype: str, profile: str | None = None) -> list:
+        if dtype == "bool":
+            return [self.chance(0.5) for _ in range(count)]
+        if dtype in LIMITS:
+            low, high = LIMITS[dtype]
+            if profile is None:
+                profile = self.one("small", "small", "small", "ties", "limits", "zeros")
+            if profile == "limits":
+                return [self.one(low, high, 0, 1) for _ in range(count)]
+            values = {"ties": [1, 2], "zeros": [0], "small": [0, 1, 2, 3, 4, 7] + [-1, -2, -3] * (low < 0)}
+            return [self.choice(values.get(profile, values["small"])) for _ in range(count)]
+        if profile is None:
+            profile = self.one("plain", "plain", "plain", "plain", *VALUES, "one nan")
+        if profile in VALUES:
+            return [self.choice(VALUES[profile]) for _ in range(count)]
+        values: list = [round(self.gauss(0, 2) * 16) / 16 for _ in range(count)]  # float16 holds these exactly
+        if profile == "one nan" and count:
+            values[self.randrange(count)] = "nan"
+        return values
+
+    def tensor(self, shape=None, dtype=None, profile=None, grad=None, layout=None) -> Made:
+        shape = self.choice(SHAPES) if shape is None else tuple(shape)
+        dtype = dtype or self.choice(DTYPES)
+        layout = layout or self.one("plain", "plain", "plain", "plain", "turned", "strided", "offset")
+        base, suffix = shape, ""
+        if layout == "turned" and len(shape) > 1:
+            base, suffix = (*shape[:-2], shape[-1], shape[-2]), ".mT"
+        elif layout == "strided" and shape:
+            base, suffix = (*shape[:-1], shape[-1] * 2), "[..., ::2]"
+        elif layout == "offset" and shape:
+            base, suffix = (shape[0] + 1, *shape[1:]), "[1:]"
+        if 0 in base:
+            text = f"L.zeros({', '.join(map(str, base))}, dtype=L.{dtype})"
+        else:
+            text = f"L.tensor({nested(self.numbers(size(base), dtype, profile), base)}, dtype=L.{dtype})"
+        text += suffix
+        if dtype in FLOATS and (self.chance(0.6) if grad is None else grad):
+            text += ".requires_grad_()"
+        made = Made(f"x{len(self.made)}", shape, dtype)
+        self.lines.append(f"{made.name} = {text}")
+        self.made.append(made)
+        if self.x is None:
+            self.x = made
+        return made
+
+    def first(self, **fixed) -> Made:
+        return self.tensor(**fixed)
+
+    def floats(self, shape=None, **fixed) -> Made:
+        return self.tensor(shape, self.one("float32", "float32", "float32", "float64", "float16"), **fixed)
+
+    def fitting(self, shape: tuple) -> tuple:
+        """A shape that broadcasts with `shape`."""
+        parts = [n if self.chance(0.7) else 1 for n in shape]
+        return tuple(parts[self.randrange(len(parts) + 1) if self.chance(0.3) else 0 :])
+
+    def partner(self, number: float = 0.3, **fixed):
+        """What meets x in a broadcast: a tensor, or a Python number."""
+        if self.chance(number):
+            return self.number()
+        x = self.x
+        shape = x.shape if self.chance(0.6) else self.fitting(x.shape) if self.chance(0.85) else self.choice(SHAPES)
+        fixed.setdefault("dtype", x.dtype if self.chance(0.7) else None)
+        return self.tensor(shape, **fixed)
+
+    def same(self, **fixed) -> Made:
+        """A tensor like x, as a rule."""
+        shape = self.x.shape if self.chance(0.9) else self.choice(SHAPES)
+        fixed.setdefault("dtype", self.x.dtype if self.chance(0.9) else None)
+        return self.tensor(shape, **fixed)
+
+    # ---- what is no tensor -------------------------------------------------------------------------------------------
+
+    def number(self) -> str:
+        return self.one(
+            "0",
+            "1",
+            "2",
+            "-1",
+            "3",
+            "0.5",
+            "-0.5",
+            "2.0",
+            "-2.0",
+            "0.0",
+            "-0.0",
+            "1e-3",
+            "inf",
+            "-inf",
+            "nan",
+            "True",
+            "100",
+            "300",
+        )
+
+    def small(self) -> str:
+        return self.one("0", "1", "2", "-1", "3", "-2", "0.5", "1.0", "2.0", "-0.5")
+
+    def truth(self) -> str:
+        return self.one("True", "False")
+
+    def dtype(self) -> str:
+        return "L." + self.choice([*FLOATS, *INTEGERS, "bool"])
+
+    def axis(self, x: Made | None = None, extra: int = 0) -> str:
+        n = max((x or self.x).ndim + extra, 1)
+        return str(self.randrange(-n, n) if self.chance(0.93) else self.one(n, -n - 1, 5))
+
+    def axes(self) -> str:
+        """One axis, several of them, or None."""
+        n = self.x.ndim
+        kind = self.random()
+        if kind < 0.5:
+            return self.axis()
+        if kind < 0.6:
+            return "None"
+        picked = self.sample(range(n), self.randrange(0, n + 1)) if n else []
+        picked = [i - n if self.chance(0.3) else i for i in picked]
+        if self.chance(0.05):
+            picked.append(self.randrange(-3, 3))
+        return str(tuple(picked) if self.chance(0.7) else picked)
+
+    def count(self) -> str:
+        return self.one("1", "2", "3", "0", "4") if self.chance(0.95) else "-1"
+
+    def integer(self) -> str:
+        return self.one("0", "1", "-1", "2", "-2", "3", "-3")
+
+    def shape_text(self, shape) -> str:
+        return str(tuple(shape) if self.chance(0.7) else list(shape))
+
+    def new_shape(self) -> str:
+        return self.shape_text(self.choice(SHAPES) if self.chance(0.9) else (-1, 2))
+
+    def reshaped(self) -> list:
+        """The sizes of another shape with as many elements, perhaps with a -1."""
+        n = size(self.x.shape)
+        options = [list(s) for s in [(n,), (1, n), (n, 1), *[(n // d, d) for d in (2, 3, 4) if n % d == 0]]]
+        shape = self.choice(options)
+        if self.chance(0.3):
+            shape[self.randrange(len(shape))] = -1
+        return shape if self.chance(0.9) else list(self.choice(SHAPES))
+
+    def spread(self, sizes) -> list[str]:
+        """Sizes as one tuple, or each an argument of its own."""
+        return [self.shape_text(sizes)] if self.chance(0.5) or not len(sizes) else [str(n) for n in sizes]
+
+    def labels(self, shape, classes: int, ignored: bool = False) -> Made:
+        """int64 labels in [0, classes); rarely one outside, or ignored."""
+        values = [self.randrange(max(classes, 1)) for _ in range(size(shape))]
+        if values and self.chance(0.06):
+            values[self.randrange(len(values))] = self.one(classes, -1, -classes)
+        if values and ignored and self.chance(0.4):
+            values[self.randrange(len(values))] = -100
+        text = nested(values, shape) if 0 not in shape else None
+        made = Made(f"x{len(self.made)}", tuple(shape), "int64")
+        dtype = "int64" if self.chance(0.95) else self.one("int32", "uint8", "float32")
+        made = made._replace(dtype=dtype)
+        zeros = f"L.zeros({', '.join(map(str, shape))}, dtype=L.{dtype})"
+        self.lines.append(f"{made.name} = {zeros if text is None else f'L.tensor({text}, dtype=L.{dtype})'}")
+        self.made.append(made)
+        if self.x is None:
+            self.x = made
+        return made

@@ -1,0 +1,258 @@
+"""One call in minflow and in PyTorch, and what differs. Read next: `differences.py`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import traceback
+import warnings
+from math import inf, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minflow
+from minflow.core.errors import InternalError, MinflowError
+
+from .calls import RANDOM
+
+TOLERANCE = {"float16": 4e-3, "float32": 3e-5, "float64": 1e-9}
+SILENT = ("value", "dtype", "shape", "gradient", "written")
+KINDS = (*SILENT, "accepted", "raw", "hang", "refused")
+# Python itself refuses a call that a signature does not fit
+SIGNATURE = re.compile(
+    r"required positional|unexpected keyword|positional arguments? but|multiple values for|required keyword-only|takes no arguments"
+)
+
+
+class Finding(NamedTuple):
+    name: str
+    kind: str
+    lines: tuple
+    ours: str
+    theirs: str
+
+
+class Hung(Exception):
+    pass
+
+
+class Outcome(NamedTuple):
+    """What a program gave: arrays by name, or the error."""
+
+    seen: dict
+    error: BaseException | None
+    grads: dict
+    grad_error: BaseException | None = None
+
+
+def alarm(*_):
+    raise Hung("more than 10 seconds of processor time")
+
+
+def plain(x: Any) -> Any:
+    """A result as arrays, numbers and lists, whatever library it is of."""
+    if hasattr(x, "detach") and hasattr(x, "dtype"):
+        return np.array(x.detach().numpy(force=True))
+    if isinstance(x, (list, tuple)):
+        return [plain(i) for i in x]
+    if isinstance(x, (bool, int, float, str, type(None))):
+        return x
+    if isinstance(x, np.ndarray):
+        return x
+    if isinstance(x, dict):
+        return {str(k): plain(v) for k, v in x.items()}
+    return str(x).replace("torch.", "").replace("minflow.", "")
+
+
+def tensors_in(x: Any) -> list:
+    if hasattr(x, "detach") and hasattr(x, "dtype"):
+        return [x]
+    return [t for i in x for t in tensors_in(i)] if isinstance(x, (list, tuple)) else []
+
+
+def weights(shape) -> np.ndarray:
+    """The gradient that a backward starts from: small numbers, none of them 0, that float16 holds."""
+    n = int(np.prod(shape, dtype=np.int64))
+    return ((np.arange(n) % 5 - 1.5) / 2).reshape(shape)
+
+
+def observe(lib, lines) -> Outcome:
+    """Run the program; then go backward from its floating results."""
+    space = {"L": lib, "inf": inf, "nan": nan, "np": np}
+    try:
+        exec(compile("\n".join(lines), "<call>", "exec"), space)
+    except Hung as error:
+        return Outcome({}, error, {})
+    except Exception as error:
+        return Outcome({}, error, {})
+    seen = {"r": space["r"], **{k: v for k, v in space.items() if re.fullmatch(r"x\d+", k)}}
+    module = space.get("m")
+    if module is not None:
+        seen.update({f"m.{k}": v for k, v in module.state_dict().items()})
+    grads, grad_error = {}, None
+    outs = [t for t in tensors_in(space["r"]) if t.requires_grad and t.is_floating_point()]
+    values = {k: plain(v) for k, v in seen.items()}
+    if outs:
+        try:
+            lib.autograd.backward(
+                outs,
+                [
+                    lib.tensor(
+                        weights(tuple(t.shape)).tolist() if 0 not in t.shape else np.zeros(tuple(t.shape)),
+                        dtype=t.dtype,
+                    )
+                    for t in outs
+                ],
+            )
+            leaves = {k: v for k, v in seen.items() if k[0] == "x"}
+            if module is not None:
+                leaves.update({f"m.{k}": v for k, v in module.named_parameters()})
+            grads = {
+                k: None if v.grad is None else plain(v.grad) for k, v in leaves.items() if v.is_leaf and v.requires_grad
+            }
+        except Exception as error:
+            grad_error = error
+    return Outcome(values, None, grads, grad_error)
+
+
+def limited(lib, lines) -> Outcome:
+    old = signal.signal(signal.SIGVTALRM, alarm)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 10)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return observe(lib, lines)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, old)
+
+
+def close(a: np.ndarray, b: np.ndarray, truth: np.ndarray | None = None) -> bool:
+    """Equal within the dtype's tolerance; or, where the numbers in double precision are known, as exact as PyTorch."""
+    if a.dtype.kind != "f":
+        return bool((a == b).all())
+    tol = TOLERANCE[a.dtype.name]
+    x, y = a.astype("float64"), b.astype("float64")
+    with np.errstate(all="ignore"):
+        good = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= tol * (np.abs(y) + 0.1))
+        if truth is not None and truth.shape == a.shape and truth.dtype.kind == "f":
+            mine, yours = np.abs(x - truth), np.abs(y - truth)
+            good |= mine <= 4 * yours + tol * np.abs(truth)
+            good |= np.isfinite(x) & ~np.isfinite(y) & (mine <= 4 * tol * np.abs(truth) + tol)
+            good |= (x == truth) | (np.isnan(x) & np.isnan(truth))
+    return bool(good.all())
+
+
+def differs(a: Any, b: Any, random: bool, truth: Any = None) -> str | None:
+    """The kind of difference of two plain results, or None."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if a.shape != b.shape:
+            return "shape"
+        if a.dtype != b.dtype:
+            return "dtype"
+        return None if random or close(a, b, truth if isinstance(truth, np.ndarray) else None) else "value"
+    if isinstance(a, list) and isinstance(b, list):
+        if len(a) != len(b):
+            return "shape"
+        truths = truth if isinstance(truth, list) and len(truth) == len(a) else [None] * len(a)
+        return next((k for x, y, t in zip(a, b, truths) if (k := differs(x, y, random, t))), None)
+    if type(a) is not type(b):
+        return "dtype"
+    if isinstance(a, float):
+        return (
+            None
+            if random
+            or close(np.array(a), np.array(b), None if not isinstance(truth, float) else np.array(truth))
+            or abs(a - b) <= 3e-5 * abs(b)
+            else "value"
+        )
+    return None if random or a == b else "value"
+
+
+def text(x: Any) -> str:
+    if isinstance(x, BaseException):
+        lines = str(x).strip().splitlines() or [""]
+        return f"{type(x).__name__}: {' | '.join(lines[:6])}"[:600]
+    if isinstance(x, np.ndarray):
+        return f"{x.dtype}{list(x.shape)} {x.tolist()}"[:500]
+    if isinstance(x, list):
+        return "[" + ", ".join(text(i) for i in x)[:700] + "]"
+    return repr(x)[:300]
+
+
+def raw_place(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{text(error)}   ({last.filename.rpartition('minflow/')[2]}:{last.lineno})"
+
+
+def judge(name: str, lines: list[str], torch) -> Finding | None:
+    """What minflow and PyTorch make of one call; None where they agree."""
+    ours = limited(minflow, lines)
+    theirs = limited(torch, lines)
+    found = lambda kind, a, b: Finding(name, kind, tuple(lines), a, b)
+    if ours.error is not None:
+        if isinstance(ours.error, Hung):
+            return found("hang", text(ours.error), text(theirs.error or theirs.seen.get("r")))
+        spoken = isinstance(ours.error, MinflowError) and not isinstance(ours.error, InternalError)
+        if not spoken and not isinstance(ours.error, SyntaxError):
+            by_python = isinstance(ours.error, TypeError) and SIGNATURE.search(str(ours.error))
+            if not by_python:
+                return found("raw", raw_place(ours.error), text(theirs.error or theirs.seen.get("r")))
+        if theirs.error is None:
+            return found("refused", text(ours.error), text(theirs.seen["r"]))
+        return None
+    if theirs.error is not None:
+        return found("accepted", text(ours.seen["r"]), text(theirs.error))
+    random = name in RANDOM
+    double = None
+
+    def truth(part: str, key: str):
+        nonlocal double
+        if double is None:
+            double = limited(torch, [re.sub(r"float(16|32)", "float64", line) for line in lines])
+        return getattr(double, part).get(key)
+
+    for key, value in theirs.seen.items():
+        kind = differs(ours.seen.get(key), value, random)
+        if kind == "value":
+            kind = differs(ours.seen[key], value, random, truth("seen", key))
+        if kind:
+            kind = kind if key == "r" else "written"
+            return found(kind, f"{key} = {text(ours.seen.get(key))}", f"{key} = {text(value)}")
+    if ours.grad_error is not None:
+        error = ours.grad_error
+        kind = "refused" if isinstance(error, MinflowError) and not isinstance(error, InternalError) else "raw"
+        if theirs.grad_error is not None and kind == "refused":
+            return None
+        return found(kind, "in backward: " + raw_place(error), text(theirs.grad_error or theirs.grads))
+    if theirs.grad_error is not None:
+        return found("accepted", f"backward gives {text(ours.grads)}", "in backward: " + text(theirs.grad_error))
+    if random:
+        return None
+    for key in {**theirs.grads, **ours.grads}:
+        a, b = ours.grads.get(key), theirs.grads.get(key)
+        if a is None and b is None:
+            continue
+        a = np.zeros_like(b) if a is None else a
+        b = np.zeros_like(a) if b is None else b
+        kind = differs(a, b, False)
+        if kind == "value":
+            kind = differs(a, b, False, truth("grads", key))
+        if kind:
+            return found(
+                "gradient", f"{key}.grad = {text(ours.grads.get(key))}", f"{key}.grad = {text(theirs.grads.get(key))}"
+            )
+    return None
+
+
+def reproduction(finding: Finding) -> str:
+    """A program of two lines; `torch` in the place of `minflow` runs it in PyTorch."""
+    if any(line.startswith("with ") for line in finding.lines):
+        body = "\n".join(finding.lines)
+    else:
+        body = "; ".join(finding.lines)
+    tail = "; print(r)"
+    if finding.kind == "gradient":
+        tail = "; L.autograd.backward([r], [((L.arange(r.numel()) % 5 - 1.5) / 2).reshape(r.shape).to(r.dtype)]); print(x0.grad)"
+    return f"import minflow as L; import numpy as np; from math import inf, nan\n{body}{tail}"

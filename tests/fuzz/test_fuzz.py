@@ -1,0 +1,37 @@
+"""The fuzzer itself: it knows every public name, and the table of deliberate differences is well formed."""
+
+import pytest
+
+from tests.fuzz import differences
+from tests.fuzz.calls import call_of, public_names, why_not
+from tests.fuzz.judge import Finding
+
+
+def test_every_public_name_is_called_or_says_why_not():
+    """A new name needs no more than its arguments' names in ARGUMENTS, else a line of CALLS or UNCALLED."""
+    for name in public_names():
+        if why_not(name) is None:
+            for seed in range(3):
+                assert call_of(name, seed)[-1].startswith("r = "), name
+
+
+def test_a_call_is_the_same_for_the_same_seed():
+    for name in ("add", "Tensor.add_", "F.conv2d", "nn.Linear", "optim.Adam"):
+        assert call_of(name, 3) == call_of(name, 3)
+    assert len({tuple(call_of("add", seed)) for seed in range(20)}) > 15
+
+
+def test_differences_are_well_formed():
+    rows = differences.read()
+    assert rows and all(row.reason and row.ours and row.theirs for row in rows)
+    finding = Finding("add", "accepted", ("r = L.add(1, 2)",), "3", "\"x\" not implemented for 'Half'")
+    assert any(row.fits(finding) for row in rows)
+    assert not any(row.fits(finding._replace(kind="value")) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "line", ["| `add` | wrong | always | a | b | c |", "| `add` | value | often | a | b | c |", "| `add` | value |"]
+)
+def test_a_wrong_row_is_refused(line):
+    with pytest.raises(ValueError, match="add"):
+        differences.read(line)

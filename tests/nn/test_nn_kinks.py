@@ -17,11 +17,6 @@ INF, NAN, LN2 = math.inf, math.nan, math.log(2)
 TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
 
 
-def against(target, loss, **options):
-    """`loss` of x and a target of its dtype, no reduction."""
-    return lambda x: loss(x, flow.tensor(target, dtype=x.dtype), reduction="none", **options)
-
-
 def logits(target, **weights):
     def losses(x):
         given = {name: flow.tensor(w, dtype=x.dtype) for name, w in weights.items()}
@@ -32,6 +27,15 @@ def logits(target, **weights):
 
 def legacy_logits(target):
     return lambda x: flow.nn.sigmoid_cross_entropy_with_logits(flow.tensor(target, dtype=x.dtype), x)
+
+
+def labelled(loss, weight=None):
+    """`loss` of two rows of x, the first one ignored."""
+    def losses(x):
+        given = None if weight is None else flow.tensor(weight, dtype=x.dtype)
+        return loss(x, flow.tensor([-100, 1]), given).reshape(1)
+
+    return losses
 
 
 ROWS = {
@@ -45,6 +49,12 @@ ROWS = {
     "logsigmoid": (F.logsigmoid, [0.0, INF, -INF], [-LN2, 0.0, -INF], [0.5, 0.0, 1.0]),
     "legacy softplus": (flow.math.softplus, [0.0], [LN2], [0.5]),
     "legacy mish": (nn.mish, [0.0], [0.0], [0.6]),
+    "leaky_relu": (F.leaky_relu, [0.0, -0.0, -INF, INF, NAN], [0.0, 0.0, -INF, INF, NAN], [0.01, 0.01, 0.01, 1.0, 0.01]),
+    "leaky_relu of slope 0": (lambda x: F.leaky_relu(x, 0.0), [0.0, -1.0, 2.0], [0.0, 0.0, 2.0], [0.0, 0.0, 1.0]),
+    "nll of an ignored row": (labelled(F.nll_loss), [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
+    "nll of an ignored row, weighted": (labelled(F.nll_loss, weight=[1.0, 2.0]), [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
+    "cross_entropy of an ignored row": (labelled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]),
+    "layer_norm of large": (lambda x: F.layer_norm(x, (2,)), [300.0, -300.0], [1.0, -1.0], [0.0, 0.0]),
 }  # fmt: skip
 
 

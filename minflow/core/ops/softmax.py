@@ -154,7 +154,7 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
     flat = rows(xp, x)
     chosen, keep, n = counted(xp, labels, ignore_index)
     losses = -flat[xp.arange(len(flat)), chosen]
-    return reduce_rows(xp, losses if keep is None else losses * keep, n, reduction, out)
+    return reduce_rows(xp, losses if keep is None else xp.where(keep, losses, 0), n, reduction, out)
 
 
 nll_grad = define(

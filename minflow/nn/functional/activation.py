@@ -52,8 +52,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def leaky(input: Tensor, slope: float) -> Tensor:
-    if 0 <= slope <= 1:
-        return e.maximum(input, input * slope) if slope != 1 else input.clone()
     return e.where(gt(input, 0), input, input * slope)
 
 

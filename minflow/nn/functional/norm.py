@@ -11,6 +11,7 @@ from ...core.op import fail
 from ...core.ops import elementwise as e
 from ...core.ops import norm
 from ...core.ops.shape import full
+from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype
 
@@ -94,7 +95,10 @@ def layer_norm(
         )
     if weight is not None and weight.spec.dtype is not input.spec.dtype:
         input, weight = same_dtype("layer_norm", input, weight)
-    return normalized(input, tuple(range(-len(shape), 0)), weight, bias, eps)
+    axes = tuple(range(-len(shape), 0))
+    if input.spec.dtype is float16:  # the squares would overflow
+        return normalized(input.to(float32), axes, weight, bias, eps).to(float16)
+    return normalized(input, axes, weight, bias, eps)
 
 
 @composite("layer_norm")

@@ -184,6 +184,7 @@ ORACLES = {
     "prod": reduce_by(np.prod),
     "amax": reduce_by(np.max),
     "amin": reduce_by(np.min),
+    "median": lambda x: np.sort(x, axis=None)[(x.size - 1) // 2],
     "argmax": reduce_by(np.argmax),
     "argmin": reduce_by(np.argmin),
     "any": reduce_by(np.any),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ..errors import DTypeError, OutOfRangeError
 from ..op import MODE, NUMBERS, fail
 from ..ops.shape import cast
-from ..spec import DType, as_dtype
+from ..spec import DType, as_dtype, float16, float32
 
 
 def is_tensor(x) -> bool:
@@ -92,6 +92,18 @@ def numpy_names(function: Callable) -> Callable:
         return function(*args, **options)
 
     return either
+
+
+def in_float32(function: Callable) -> Callable:
+    """Compute what float16 has no room for (squares, exponentials, long sums) in float32, and round once at the end."""
+
+    @functools.wraps(function)
+    def wider(input, *args, **options):
+        if not is_tensor(input) or input.spec.dtype is not float16 or options.get("dtype"):
+            return function(input, *args, **options)
+        return cast(function(cast(input, dtype=float32), *args, **options), dtype=float16)
+
+    return wider
 
 
 def sizes(shape: tuple) -> tuple[int, ...]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from ..errors import OutOfRangeError
 from ..op import fail
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import reduce as r
 from ..ops import sort as s
+from ..ops.index import gather
 from ..ops.shape import reshape
 from . import return_types
 from .arguments import axis_of, integer, numpy_names
@@ -42,16 +46,15 @@ def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
 
 @numpy_names
 def median(input, dim=None, keepdim: bool = False):
-    """The middle one (of an even number the lower of the two); with `dim`, `(values, indices)` along it."""
+    """The middle one (of an even number the lower of the two), NaN if one is; with `dim`, `(values, indices)` along it."""
     if dim is None:
-        flat = reshape(input.contiguous(), shape=(input.spec.size,))
-        if not input.spec.size:
-            fail(OutOfRangeError, "median: there are no elements", "check x.numel() first", input=input)
-        return select(s.sort(flat, axis=0, descending=False)[0], 0, (input.spec.size - 1) // 2)
+        return r.median(input)
     values, indices = sort(input, dim)
     if input.spec.ndim:
         axis = axis_of(dim, input.spec.ndim, input)
-        middle = (input.spec.shape[axis] - 1) // 2
-        pick = (lambda x: narrow(x, axis, middle, 1)) if keepdim else (lambda x: select(x, axis, middle))
-        values, indices = pick(values), pick(indices)
+        size = r.some_element("median", input.spec, (axis,)).shape[axis]
+        nans = r.sum(c.isnan(input), axis=(axis,), keepdims=True)
+        middle = e.where(c.eq(nans, 0), (size - 1) // 2, e.sub(size, nans))  # the first NaN, if there is one
+        pick = (lambda x: x) if keepdim else (lambda x: select(x, axis, 0))
+        values, indices = [pick(gather(x, middle, dim=axis)) for x in (values, indices)]
     return return_types.median(values, indices)

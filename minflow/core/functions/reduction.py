@@ -15,16 +15,18 @@ from ..ops import reduce as r
 from ..ops.index import gather
 from ..ops.rules import count, reduced
 from ..ops.shape import detach, reshape
+from ..spec import default_dtype
 from . import return_types
-from .arguments import axes_of, axis_of, is_tensor, maybe_to, numpy_names
+from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
 
 
 def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdims: bool = False):
-    """The sum over `dim` (int, several, or None for all). Bools and integers give int64."""
+    """The sum over `dim` (int, several, or None for all). Bools and integers give int64, or `dtype`."""
     if dtype is not None:
         input = maybe_to(input, dtype)
     axes = None if dim is axis is None else axes_of(axis if dim is None else dim, input)
-    return apply(r.sum, input, axis=axes, keepdims=keepdim or keepdims)
+    total = apply(r.sum, input, axis=axes, keepdims=keepdim or keepdims)
+    return total if dtype is None else maybe_to(total, dtype)
 
 
 @numpy_names
@@ -35,8 +37,8 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
 
 @numpy_names
 def prod(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """The product over `dim`. Bools and integers give int64."""
-    return r.prod(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim)
+    """The product over `dim`. Bools and integers give int64, or `dtype`."""
+    return maybe_to(r.prod(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim), dtype)
 
 
 @numpy_names
@@ -121,6 +123,7 @@ def chosen(input, dim, keepdim: bool, arg):
 
 
 @numpy_names
+@in_float32
 def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
@@ -141,6 +144,7 @@ def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correc
 
 
 @numpy_names
+@in_float32
 def std(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """The standard deviation over `dim`: the root of `var`; its slope at 0 is taken as 0."""
     return root(var(input, dim, unbiased, keepdim, correction=correction))
@@ -168,6 +172,7 @@ def root(x):
 
 
 @numpy_names
+@in_float32
 def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (how many are not 0) or "fro" (2)."""
     input = maybe_to(input, dtype)
@@ -200,8 +205,10 @@ vector_norm = norm
 
 
 @numpy_names
+@in_float32
 def logsumexp(input, dim, keepdim: bool = False):
-    """log(sum(exp(x))) over `dim`, without overflow."""
+    """log(sum(exp(x))) over `dim`, without overflow. Bools and integers become floats first."""
+    input = input if input.spec.dtype.floating else to(input, default_dtype())
     axis = axes_of(dim, input)
     largest = detach(r.amax(input, axis=axis, keepdims=True))
     largest = e.where(c.isfinite(largest), largest, 0)
@@ -215,7 +222,8 @@ def cumsum(input, dim, *, dtype=None):
     """The sum of all up to here, along `dim`."""
     input = maybe_to(input, dtype)
     axis = axis_of(dim, input.spec.ndim, input)
-    return r.cumsum(input, axis=axis) if input.spec.ndim else r.sum(input, axis=None, keepdims=False)
+    sums = r.cumsum(input, axis=axis) if input.spec.ndim else r.sum(input, axis=None, keepdims=False)
+    return maybe_to(sums, dtype)
 
 
 @numpy_names

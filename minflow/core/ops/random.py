@@ -14,7 +14,7 @@ from ..errors import DTypeError, OutOfRangeError
 from ..examples import case, floats, ints
 from ..op import define, fail, kernel
 from ..random import bits
-from ..spec import DType, Spec, float32, float64, int64
+from ..spec import DType, Spec, float16, float32, float64, int64
 from .rules import need_floating
 
 COUNTER = ints(2, high=100)
@@ -27,11 +27,12 @@ def words(xp, counter, offset: int, size: int, start: int = 0):
 
 
 def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
-    """Uniform numbers in [0, 1): 24 bits of one word, or for float64 53 bits of two words, per element."""
+    """Uniform numbers in [0, 1): 24 bits of one word (float16: 11), or for float64 53 bits of two words, per element."""
     if dtype is float64:
         pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
         return ((pair[:, 0] << xp.uint64(21)) | (pair[:, 1] >> xp.uint64(11))) * 2.0**-53
-    return (words(xp, counter, offset, size, start) >> xp.uint32(8)).astype("float32") * xp.float32(2.0**-24)
+    unused = 21 if dtype is float16 else 8  # what rounds up to 1 in the dtype would not be below 1
+    return (words(xp, counter, offset, size, start) >> xp.uint32(unused)).astype("float32") * xp.float32(2.0 ** (unused - 32))
 
 
 def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
@@ -83,6 +84,8 @@ def _(xp, counter, shape, low, high, dtype, offset, out=None):
     u = unit(xp, counter, offset, math.prod(shape), dtype)
     if (low, high) != (0, 1):
         u = u * u.dtype.type(high - low) + u.dtype.type(low)
+        last = xp.nextafter(dtype.np.type(high), dtype.np.type(low))  # rounding may have come to `high`
+        u = xp.minimum(u, last.astype(u.dtype)) if high > low else u
     return filled(xp, u, shape, dtype, out)
 
 

@@ -10,11 +10,10 @@ from ..errors import ShapeError
 from ..examples import bools, case, distinct, floats, ints, positive, strided
 from ..op import define, kernel
 from ..spec import Spec, bool_, int64
-from .compare import eq
-from .elementwise import where
+from .compare import eq, isnan, logical_or
 from .index import flip
 from .rules import count, counted, kept_shape, need_axis, need_floating, reduced
-from .shape import cast, expand, reshape
+from .shape import cast, cat, expand, full, getitem, permute, reshape, zeros_of
 
 EXAMPLES = [
     case(floats(3, 4), axis=None, keepdims=False),
@@ -87,27 +86,43 @@ kernel(
 
 
 def others(g, x, axis):
-    """g times the product of all the other factors, right also where one of them is 0."""
-    zero = eq(x, 0)
-    filled = where(zero, 1, x)
-    zeros = spread(sum(zero, axis=axis, keepdims=False), x.spec, axis)
-    rest = spread(prod(filled, axis=axis, keepdims=False), x.spec, axis) / filled
-    return spread(g, x.spec, axis) * where(eq(zeros, cast(zero, dtype=int64)), rest, 0)
+    """g times the product of all the other factors, by a tree of products: up to the whole, and down again.
+
+    It divides by nothing, so a factor may be 0, and the slope of this slope is right there too.
+    """
+    shape, axes = x.spec.shape, tuple(range(x.spec.ndim)) if axis is None else axis
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    sizes, n = tuple([shape[i] for i in kept]), count(shape, axis)
+    if not n:
+        return zeros_of(x.spec)
+    level = reshape(permute(x, dims=kept + axes).contiguous(), shape=(*sizes, n))
+    ones = full(shape=(*sizes, (1 << (n - 1).bit_length()) - n), value=1, dtype=x.spec.dtype)
+    level, pairs = cat(level, ones, dim=len(sizes)), []
+    while (size := level.spec.shape[-1]) > 1:
+        pairs.append([getitem(level, index=(Ellipsis, half)) for half in ((0, size // 2, 1), (size // 2, size, 1))])
+        level = pairs[-1][0] * pairs[-1][1]
+    rest = reshape(g.contiguous(), shape=(*sizes, 1))
+    for left, right in reversed(pairs):
+        rest = cat(rest * right, rest * left, dim=len(sizes))
+    rest = reshape(getitem(rest, index=(Ellipsis, (0, n, 1))).contiguous(), shape=sizes + tuple([shape[i] for i in axes]))
+    return permute(rest, dims=tuple([(kept + axes).index(i) for i in range(len(shape))]))
+
+
+def some_element(name: str, x: Spec, axis) -> Spec:
+    """x, which must have elements along the axes."""
+    if not count(x.shape, axis):
+        place = "" if axis is None else f" along {'axis' if len(axis) == 1 else 'axes'} {', '.join(map(str, axis))}"
+        raise ShapeError(
+            f"{name}: {{x}} has no elements{place}, and of nothing there is no {name.removeprefix('a')}",
+            hint="check x.numel() first",
+        )
+    return x
 
 
 def extreme(name: str, ufunc: str, doc: str):
-    def infer(x: Spec, axis, keepdims: bool) -> Spec:
-        if not count(x.shape, axis):
-            place = "" if axis is None else f" along {'axis' if len(axis) == 1 else 'axes'} {', '.join(map(str, axis))}"
-            raise ShapeError(
-                f"{name}: {{x}} has no elements{place}, and of nothing there is no {name[1:]}",
-                hint="check x.numel() first",
-            )
-        return reduced(x, axis, keepdims)
-
     op = define(
         f"{name}(x; axis, keepdims)",
-        infer,
+        lambda x, axis, keepdims: reduced(some_element(name, x, axis), axis, keepdims),
         lambda g, x, out, axis: spread_evenly(g, x, out, axis),
         examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
         doc=doc,
@@ -117,13 +132,31 @@ def extreme(name: str, ufunc: str, doc: str):
 
 
 def spread_evenly(g, x, out, axis):
-    """g to where the extreme was found; equal ones share it."""
-    hit = cast(eq(x, spread(out, x.spec, axis)), dtype=g.spec.dtype)
+    """g to where the result was found; equal ones share it, and so do NaN, since one of them is the result."""
+    hit = cast(logical_or(eq(x, spread(out, x.spec, axis)), isnan(x)), dtype=g.spec.dtype)
     return spread(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
 
 
 amax = extreme("amax", "maximum", "The largest; NaN wins; equal ones share the gradient.")
 amin = extreme("amin", "minimum", "The smallest; NaN wins; equal ones share the gradient.")
+
+
+median = define(
+    "median(x)",
+    lambda x: some_element("median", x, None).but(shape=()),
+    lambda g, x, out: spread_evenly(g, x, out, None),
+    examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
+    doc="The middle one, of an even number the lower of the two; NaN wins; equal ones share the gradient.",
+)
+
+
+@kernel(median)
+def _(xp, x, out=None):
+    flat = x.reshape(-1)
+    found = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))[[(flat.size - 1) // 2, -1]]  # NaN comes last
+    out = xp.empty((), x.dtype) if out is None else out
+    out[...] = found[1] if found[1] != found[1] else found[0]
+    return out
 
 
 def position(name: str, doc: str):

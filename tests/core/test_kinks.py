@@ -1,0 +1,105 @@
+"""Functions where random floats never come: zeros, ties, infinity, NaN, small dtypes. Numbers by hand or PyTorch's.
+
+A row: what is computed of x (a tensor), x, its values, and the gradient of their sum (None: there is none). Each runs in
+every floating dtype, eager and traced. Losses and activations: `../nn/test_nn_kinks.py`.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.gradcheck import gradcheck
+from minflow.core.trace import trace
+
+from programs import planned
+
+INF, NAN, LN2 = math.inf, math.nan, math.log(2)
+TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
+
+ROWS = {
+    "max of NaN": (lambda x: x.max(), [1.0, NAN, 2.0, NAN], NAN, [0.0, 0.5, 0.0, 0.5]),
+    "min of ties": (lambda x: x.min(), [2.0, 1.0, 1.0], 1.0, [0.0, 0.5, 0.5]),
+    "amax of NaN in one row": (lambda x: x.amax(1), [[1.0, NAN], [3.0, 2.0]], [NAN, 3.0], [[0.0, 1.0], [1.0, 0.0]]),
+    "median of NaN": (lambda x: x.median(), [1.0, NAN, 3.0], NAN, [0.0, 1.0, 0.0]),
+    "median of ties": (lambda x: x.median(), [1.0, 5.0, 1.0, 0.0, 1.0], 1.0, [1 / 3, 0.0, 1 / 3, 0.0, 1 / 3]),
+    "median of even many": (lambda x: x.median(), [4.0, 1.0, 3.0, 2.0], 2.0, [0.0, 0.0, 0.0, 1.0]),
+    "median along an axis": (lambda x: x.median(1)[0], [[3.0, 1.0, 2.0], [1.0, NAN, NAN]], [2.0, NAN], [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]),
+    "prod of a zero": (lambda x: x.prod(), [2.0, 0.0, 3.0], 0.0, [0.0, 6.0, 0.0]),
+    "prod of two zeros": (lambda x: x.prod(1), [[0.0, 0.0, 3.0], [1.0, 2.0, 3.0]], [0.0, 6.0], [[0.0, 0.0, 0.0], [6.0, 3.0, 2.0]]),
+    "prod of large and small": (lambda x: x.prod(), [1000.0, 1e-3, 2.0], 2.0, [0.002, 2000.0, 1.0]),
+    "norm of zeros": (lambda x: x.norm(), [0.0, 0.0], 0.0, [0.0, 0.0]),
+    "norm of large": (lambda x: x.norm(), [300.0, 400.0], 500.0, [0.6, 0.8]),
+    "var of large": (lambda x: x.var(), [-300.0, 300.0, 0.0], 90000.0, [-300.0, 300.0, 0.0]),
+    "std of large": (lambda x: x.std(), [-300.0, 300.0, 0.0], 300.0, [-0.5, 0.5, 0.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", ROWS)
+def test_row(name, dtype):
+    function, numbers, values, slopes = ROWS[name]
+    x = flow.tensor(numbers, dtype=getattr(flow, dtype), requires_grad=slopes is not None)
+    out = function(x)
+    with np.errstate(over="ignore"):
+        close(out, values, dtype)
+        if slopes is not None:
+            out.sum().backward()
+            close(x.grad, slopes, dtype)
+    graph, kept = trace(lambda x: [function(x).contiguous()], [x.detach()])
+    (again,) = planned(graph, kept, [x.detach().numpy()])
+    assert again.tobytes() == out.detach().numpy().tobytes()
+
+
+def close(got, want, dtype: str) -> None:
+    assert got.dtype.name == dtype
+    np.testing.assert_allclose(got.detach().numpy(), np.asarray(want, dtype), rtol=TOLERANCE[dtype], atol=1e-12)
+
+
+INTEGERS = {
+    "sum": lambda x, dtype: x.sum(dtype=dtype),
+    "prod": lambda x, dtype: x.prod(dtype=dtype),
+    "cumsum": lambda x, dtype: x.cumsum(0, dtype=dtype),
+    "mean": lambda x, dtype: x.mean(dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("name, dtype", [(n, d) for n, d in itertools.product(INTEGERS, ["int8", "uint8", "int32", "float16", "float64"])
+                                         if n != "mean" or d.startswith("float")])  # fmt: skip
+def test_the_dtype_that_is_asked_for(name, dtype):
+    """Small integers wrap around, as in PyTorch: 100 + 100 + 3 = 203 is -53 in int8."""
+    numbers = np.array([100, 100, 3], "int8")
+    with np.errstate(over="ignore"):
+        wanted = getattr(numbers.astype(dtype), name)(dtype=dtype)
+    got = INTEGERS[name](flow.from_numpy(numbers), getattr(flow, dtype))
+    assert got.dtype.name == dtype and got.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("dtype, numbers, want", [("uint8", [1, 2, 3], 3.4076059), ("int8", [-100, 100], 100.0), ("bool", [1, 0], 1.3132617)])
+def test_logsumexp_of_integers(dtype, numbers, want):
+    got = flow.logsumexp(flow.tensor(numbers, dtype=getattr(flow, dtype)), 0)
+    assert got.dtype is flow.float32 and got.item() == pytest.approx(want)
+
+
+def test_uniform_numbers_lie_below_the_end():
+    for dtype in (flow.float16, flow.float32, flow.float64):
+        x = flow.rand(200_000, dtype=dtype)
+        assert x.dtype is dtype and float(x.min()) >= 0 and float(x.max()) < 1 and abs(float(x.double().mean()) - 0.5) < 0.005
+        for low, high in ((1.0, 2.0), (-3.0, 3.0), (1000.0, 1001.0), (5.0, 5.0)):
+            x = flow.empty(200_000, dtype=dtype).uniform_(low, high)
+            assert float(x.min()) >= low and (float(x.max()) < high or low == high)
+
+
+@pytest.mark.parametrize("zeros", range(4))
+def test_the_second_slope_of_prod_is_symmetric(zeros):
+    numbers = [0.0] * zeros + [1.5, -2.0, 3.0, 0.5][: 4 - zeros]
+    x = flow.tensor(numbers, dtype=flow.float64, requires_grad=True)
+    (first,) = flow.autograd.grad(x.prod(), x, create_graph=True)
+    rows = [flow.autograd.grad(g, x, retain_graph=True)[0].tolist() for g in first]
+    wanted = [[math.prod([n for k, n in enumerate(numbers) if k not in (i, j)]) if i != j else 0.0 for j in range(4)] for i in range(4)]
+    assert np.allclose(rows, wanted, rtol=1e-12, atol=0)
+    for axis, shape in (((0, 2), (2, 3, 3)), ((1,), (2, 5)), (None, (3, 1))):
+        x = flow.randn(*shape, dtype=flow.float64).requires_grad_()
+        assert gradcheck(lambda x: x.prod() if axis is None else flow.core.ops.reduce.prod(x, axis=axis, keepdims=True), x)

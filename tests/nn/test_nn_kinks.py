@@ -52,7 +52,8 @@ ROWS = {
     "leaky_relu": (F.leaky_relu, [0.0, -0.0, -INF, INF, NAN], [0.0, 0.0, -INF, INF, NAN], [0.01, 0.01, 0.01, 1.0, 0.01]),
     "leaky_relu of slope 0": (lambda x: F.leaky_relu(x, 0.0), [0.0, -1.0, 2.0], [0.0, 0.0, 2.0], [0.0, 0.0, 1.0]),
     "nll of an ignored row": (labelled(F.nll_loss), [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
-    "nll of an ignored row, weighted": (labelled(F.nll_loss, weight=[1.0, 2.0]), [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
+    "nll of an ignored row, weighted": (labelled(F.nll_loss, weight=[1.0, 2.0]),
+                                            [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
     "cross_entropy of an ignored row": (labelled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]),
     "layer_norm of large": (lambda x: F.layer_norm(x, (2,)), [300.0, -300.0], [1.0, -1.0], [0.0, 0.0]),
 }  # fmt: skip

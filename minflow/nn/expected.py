@@ -6,6 +6,7 @@ Read next: `failure.py`, which shows it on the card of an error.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,45 +17,55 @@ from ..core.spec import Spec, float32, int64
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 
-TRIES = 200  # of one error, at most
+TRIES = 400  # of one error, at most
 SIZES = 24  # sizes that are tried on an axis, at most
+ANY = (1, 1009)  # sizes that nothing asks for by itself: where one of them fits as well, no size is the expected one
 
 
-def candidates(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
-    """Specs that differ from `spec` in one thing, the likeliest first: channels moved, an axis of size 1, one size, the dtype."""
+def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+    """The same numbers in another shape: channels moved to their place, or images flattened."""
     shape = spec.shape
     if len(shape) == 4:
         yield spec.but(shape=(shape[0], shape[3], shape[1], shape[2]))
+    if len(shape) > 2:
+        yield spec.but(shape=(shape[0], math.prod(shape[1:])))
+
+
+def resized(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+    """An axis of size 1 more or less, or one other size."""
+    shape = spec.shape
     if shape:
         yield spec.but(shape=(1, *shape))
     for axis in reversed(range(len(shape))):
         for size in sizes:
             if size != shape[axis]:
                 yield spec.but(shape=(*shape[:axis], size, *shape[axis + 1 :]))
-    for axis in reversed(range(len(shape))):
         if shape[axis] == 1:
             yield spec.but(shape=(*shape[:axis], *shape[axis + 1 :]))
-    for dtype in (float32, int64):
-        if dtype is not spec.dtype:
-            yield spec.but(dtype=dtype)
-    if len(shape) > 2:
-        rest = 1
-        for size in shape[1:]:
-            rest *= size
-        yield spec.but(shape=(shape[0], rest))
+
+
+def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
+    yield from [spec.but(dtype=dtype) for dtype in (float32, int64) if dtype is not spec.dtype]
 
 
 def expected(specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]) -> tuple[int, Spec] | None:
-    """(position, spec) of the first change after which it fits. free: positions that may change, the likeliest first."""
-    sizes = list(dict.fromkeys(sizes))[:SIZES]
+    """(position, spec) of the one change after which it fits; None where several would do, for then none is certain.
+
+    free: positions that may change. The same numbers otherwise arranged are asked for first, another dtype last.
+    """
+    sizes = [*list(dict.fromkeys(sizes))[:SIZES], *ANY]
     tries = 0
-    for i in free:
-        for other in candidates(specs[i], sizes):
-            tries += 1
-            if tries > TRIES:
-                return None
-            if fits([other if k == i else s for k, s in enumerate(specs)]):
-                return i, other
+    for changes in (rearranged, resized, retyped):
+        found = []
+        for i in free:
+            for other in dict.fromkeys(changes(specs[i], sizes)):
+                tries += 1
+                if fits([other if k == i else s for k, s in enumerate(specs)]):
+                    found.append((i, other))
+                if tries > TRIES or len(found) > 1:
+                    return None
+        if found:
+            return found[0]
     return None
 
 

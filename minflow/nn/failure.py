@@ -246,6 +246,8 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
     got = tuple((name, str(x.spec)) for name, x in (data or found.got)[:SHOWN])
     if not found.expected and ours and found.module is not None and found.node is None:
         found.expected = expected_in_module(found)
+    if ours and " if " in error.hint:  # it depends on what was meant
+        found.expected = ""
     got, values = told_by(error, found, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
     if found.place and found.plan is None and found.place not in where:

@@ -87,10 +87,11 @@ class BatchNorm(Module):
         if len(shape) not in self.axes:
             wanted = " or ".join({2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)"}[n] for n in self.axes)
             other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d"}.get(len(shape))
+            hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
             fail(
                 ShapeError,
                 f"{name}: the input has {len(shape)} axes, wanted {wanted}",
-                f"nn.{other}" if other else "x.unsqueeze(0) adds an axis for a single example",
+                hint if len(shape) > 1 else f"x.reshape{wanted.split(' or ')[0]}: channels are axis 1",
                 input=input,
             )
         if shape[1] != self.num_features:

@@ -56,7 +56,7 @@ def test_dtypes():
     refused(DTypeError, lambda: flow.tensor([2]) ** -1, "-1", ".float()")
     refused(DTypeError, lambda: flow.pow(flow.tensor([2]), -1), "-1", "input.float() ** -1")
     refused(DTypeError, lambda: flow.tensor([2]) ** flow.tensor([-1]), "int64[1]", "a.float() ** b")
-    refused(DTypeError, lambda: X @ flow.tensor([[1], [2], [3], [4]]), "float32", "int64", "x.float()")
+    refused(DTypeError, lambda: X @ flow.tensor([[1], [2], [3], [4]]), "float32", "int64", "b.float()")
     refused(DTypeError, lambda: X & X, "bitwise_and", "float32")
     refused(DTypeError, lambda: flow.where(X, X, 0), "float32", "x > 0")
     refused(DTypeError, lambda: X.masked_select(X), "float32", "x > 0")

@@ -282,3 +282,24 @@ def test_load_state_dict_tells_all_at_once():
         nn.Linear(2, 2, bias=False).load_state_dict({"weights": flow.ones(2, 2)})
     with pytest.raises(ModuleError, match=r"flow\.load\(path\)"):
         net.load_state_dict("model.safetensors")
+
+
+@pytest.mark.parametrize(("a", "b", "hint"), [
+    ((50, 10), flow.zeros(50, dtype=flow.int64), r"F\.one_hot\(target, 10\)\.float\(\); or nn\.CrossEntropyLoss\(\)"),
+    ((50, 10), flow.zeros(50), r"a target of the input's shape \[50, 10\]"),
+    ((50, 3), flow.zeros(50, 2), r"a target of the input's shape \[50, 3\]"),
+])
+@pytest.mark.parametrize("loss", [nn.MSELoss(), nn.L1Loss()])
+def test_losses_of_numbers_refuse_shapes_that_do_not_fit(loss, a, b, hint):
+    with pytest.raises(ShapeError, match=rf"(?s)input has shape \{list(a)}, target has \{list(b.shape)}.*Try: {hint}$"):
+        loss(flow.ones(*a), b)
+
+
+@pytest.mark.parametrize(("a", "b", "hint"), [
+    ((8, 1), (8,), r"target\.unsqueeze\(1\), or input\.squeeze\(1\)"),
+    ((8,), (8, 1), r"target\.squeeze\(1\)"),
+    ((1, 8), (8, 1), r"target\.reshape\(input\.shape\)"),
+])
+def test_losses_of_numbers_warn_where_shapes_spread(a, b, hint):
+    with pytest.warns(MinflowWarning, match=rf"(?s)float32\{list(a)}.*float32\{list(b)}.*Try: {hint}"):
+        F.mse_loss(flow.ones(*a), flow.ones(*b))

@@ -24,7 +24,7 @@ def met(op: str, *tensors):
             fail(
                 DTypeError,
                 f"{op}: integers meet floats, {', '.join(y.spec.dtype.name for y in tensors)}",
-                "x.float() makes floats of integers",
+                f"{'abcd'[k]}.float() makes floats of integers",
                 **{"abcd"[k]: y for k, y in enumerate(tensors)},
             )
     return [to(x, dtype) for x in tensors]
@@ -77,7 +77,7 @@ def checked(op: str, ndims: Sequence[int], *tensors) -> None:
             fail(
                 ShapeError,
                 f"{op}: argument {k + 1} must be {what}, it has {x.spec.ndim}",
-                "flow.matmul takes all of these",
+                "flow.matmul takes vectors, matrices and stacks" if all(x.spec.ndim for x in tensors) else "a * b for numbers",
                 **{f"argument {j + 1}": y for j, y in enumerate(tensors)},
             )
 

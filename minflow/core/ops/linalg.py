@@ -28,18 +28,18 @@ def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
         axis_a, axis_b = a.ndim - (2 if ta else 1), b.ndim - (1 if tb else 2)
         raise ShapeError(
             f"matmul: inner sizes differ, {k} (axis {axis_a} of {{a}}) and {m} (axis {axis_b} of {{b}})",
-            hint=transposed(k, m, n, p),
+            hint=transposed(k, m, n, p, ".T" if a.ndim == b.ndim == 2 else ".mT"),
         )
     batch = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else join("matmul", {"a": a.shape[:-2], "b": b.shape[:-2]})
     return a.but(shape=(*batch, n, p))
 
 
-def transposed(k: int, m: int, n: int, p: int) -> str:
+def transposed(k: int, m: int, n: int, p: int, turned: str) -> str:
     """(n, k) @ (m, p) with k != m: which transposition would fit?"""
     if k == p:
-        return "{a} @ {b}.T  - the second one transposed"
+        return f"{{a}} @ {{b}}{turned}: the second one transposed"
     if n == m:
-        return "{a}.T @ {b}  - the first one transposed"
+        return f"{{a}}{turned} @ {{b}}: the first one transposed"
     return (
         f"the last size of {{a}} must be the last but one of {{b}}: reshape one of them, or make a layer for {k} inputs"
     )

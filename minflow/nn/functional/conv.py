@@ -94,7 +94,7 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     if x.ndim not in (3, 4):
         what = f"conv2d: the input has {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s, wanted (N, C, H, W) or (C, H, W)"
         hint, shape = images(x, channels)
-        fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape))
+        fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
     shape = None
     what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
     if x.shape[-1] == channels:
@@ -111,12 +111,12 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
         hint = f"nn.Conv2d({x.shape[-3]}, {w.shape[0]}, ...): in_channels comes first"
     else:
         hint = f"filters of shape (F, {x.shape[-3] // groups}, {w.shape[2]}, {w.shape[3]})"
-    fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape))
+    fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
 
 
-def expecting(x: Spec, shape: tuple[int, ...] | None) -> dict[str, Text]:
-    """The value of the error that says what the hint would give."""
-    return {} if shape is None else {"expected": Text(f"input {x.but(shape=shape)}")}
+def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Text]:
+    """The value of the error that says what the hint would give; none where the hint asks which of several is meant."""
+    return {} if shape is None or " if " in hint else {"expected": Text(f"input {x.but(shape=shape)}")}
 
 
 def side(pixels: int) -> int:

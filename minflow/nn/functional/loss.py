@@ -19,6 +19,7 @@ from ...core.ops.index import check_labels as check_numbers
 from ...core.ops.index import checked_labels
 from ...core.ops.loss import binary_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
+from ...core.spec import Spec
 from ...core.tensor import Tensor
 from .arguments import check_reduction, check_tensor, composite, reduced
 
@@ -61,13 +62,31 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
             input=input,
             target=target,
         )
-    if a.shape != b.shape and spreads(a.shape, b.shape):
+    if a.shape == b.shape:
+        return
+    if not all(n == m or 1 in (n, m) for n, m in zip(a.shape[::-1], b.shape[::-1])):
+        what = f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}"
+        fail(ShapeError, what, aligned(a, b), input=input, target=target)
+    if spreads(a.shape, b.shape):
         warn(
             f"{name}: input and target differ in shape, and every number of one meets every number of the other",
-            "target.unsqueeze(1), or input.squeeze(1), so that both have one shape",
+            f"{aligned(a, b)}: then both have one shape",
             input=input,
             target=target,
         )
+
+
+def aligned(a: Spec, b: Spec) -> str:
+    """What to try where an input and its target differ in shape."""
+    for long, short, hint in ((a, b, "target.unsqueeze({0}), or input.squeeze({0})"), (b, a, "target.squeeze({0})")):
+        for k in reversed(range(long.ndim)):
+            if long.shape[k] == 1 and long.shape[:k] + long.shape[k + 1 :] == short.shape:
+                return hint.format(k)
+    if [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1]:
+        return "target.reshape(input.shape)"
+    if b.dtype.rank == 1 and a.ndim == b.ndim + 1 and b.shape == a.shape[:-1]:  # class numbers, most likely
+        return f"F.one_hot(target, {a.shape[-1]}).float(); or nn.CrossEntropyLoss(), which takes class numbers as they are"
+    return f"a target of the input's shape {list(a.shape)}"
 
 
 def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -145,16 +164,10 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
     check_reduction(name, reduction)
     a, b = input.spec, target.spec
     if a.shape != b.shape:
-        flat_a, flat_b = [n for n in a.shape if n != 1], [n for n in b.shape if n != 1]
-        hint = (
-            "target.reshape(input.shape), or input.squeeze(1)"
-            if flat_a == flat_b
-            else "one target for each number of the input"
-        )
         fail(
             ShapeError,
             f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}",
-            hint,
+            aligned(a, b),
             input=input,
             target=target,
         )
@@ -339,9 +352,11 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
     if t.shape != wanted:
         extra = t.ndim == len(wanted) + 1
         if extra and t.shape == x.shape and not t.floating:
-            hint = "target.float() for probabilities of one-hot form, or target.argmax(1) for class numbers"
-        elif extra and [n for n in t.shape if n != 1] == [n for n in wanted if n != 1]:
-            hint = "target.squeeze(1): labels have no axis for the classes"
+            hint = f"target.argmax({min(x.ndim, 2) - 1}) for class numbers"
+            if name == "cross_entropy":
+                hint = f"target.float() for probabilities of one-hot form, or {hint}"
+        elif extra and (axes := [k for k, n in enumerate(t.shape) if n == 1 and t.shape[:k] + t.shape[k + 1 :] == wanted]):
+            hint = f"target.squeeze({axes[-1]}): labels have no axis for the classes"
         elif t.ndim == len(wanted) and t.shape[:1] != wanted[:1]:
             hint = "as many labels as examples: were both cut into batches alike?"
         elif x.ndim == 4 and t.ndim == 1:

@@ -90,7 +90,9 @@ def layer_norm(
         fail(
             ShapeError,
             f"layer_norm: the input ends with {list(have[-len(shape) :])}, normalized_shape is {list(shape)}",
-            f"nn.LayerNorm({have[-1] if len(shape) == 1 and have else list(have[1:])})",
+            f"nn.LayerNorm({have[-1] if len(shape) == 1 or len(have) < 3 else list(have[1:])})"
+            if have
+            else f"numbers of shape (..., {', '.join(map(str, shape))})",
             input=input,
         )
     if weight is not None and weight.spec.dtype is not input.spec.dtype:

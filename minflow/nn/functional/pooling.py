@@ -18,7 +18,8 @@ def images(name: str, input: Tensor) -> Tensor:
         fail(
             ShapeError,
             f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)",
-            "pooling before nn.Flatten(); x.unsqueeze(1) adds the axis of channels",
+            "pooling before nn.Flatten(); x.unsqueeze(1) if it is images without an axis of channels" if input.spec.ndim == 2
+            else "x.flatten(0, -4) for more axes of examples" if input.spec.ndim > 4 else "x.reshape(N, C, H, W)",
             input=input,
         )
     return input if input.spec.ndim == 4 else input.unsqueeze(0)

@@ -231,10 +231,12 @@ class Graph(Looking, Reports, Display):
         return result
 
     def look(self) -> None:
-        """The epoch has moved: what plans depend on is looked at again. Plans whose captured tensors went elsewhere go."""
-        own = self.__dict__
+        """The epoch has moved: what plans depend on is looked at again. Plans whose captured tensors went elsewhere go.
+
+        The epoch that was looked at is noted last, so that an interrupt anywhere only means that the next call looks again.
+        """
+        own, epoch = self.__dict__, EPOCH.now
         fingerprint = Fingerprint(self)
-        own["_epoch"] = EPOCH.now
         if own["_fingerprint"] is None or own["_fingerprint"].key != fingerprint.key:
             known = next((c.fingerprint for c in own["_plans"].values() if c.fingerprint.key == fingerprint.key), None)
             own["_fingerprint"] = known or fingerprint
@@ -244,6 +246,7 @@ class Graph(Looking, Reports, Display):
             if stale:
                 own["_pending"] = stale
                 del own["_plans"][key]
+        own["_epoch"] = epoch
 
     def compile_for(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         """Trace and compile for these inputs, one graph at a time; nothing of the graph changes if that fails."""

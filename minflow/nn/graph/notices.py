@@ -105,15 +105,23 @@ def watched(build: Any) -> Iterator[None]:
             originals.append((names, key, original))
             names[key] = watching
 
+    def restore() -> None:
+        while originals:
+            names, key, original = originals[-1]
+            names[key] = original
+            originals.pop()
+
     build.before = [remember("self", build.graph), *[remember(path, module) for path, module in build.graph.all_modules()]]
     drawn = random_state()
-    for entry in WATCHED:
-        watch(*entry)
     try:
-        yield
+        try:
+            for entry in WATCHED:
+                watch(*entry)
+            yield
+        finally:
+            restore()
     finally:
-        for names, key, original in originals:
-            names[key] = original
+        restore()  # again where an interrupt came into the first
     if random_state() != drawn:  # by a name that is not watched, such as `from random import random`
         note("random", f"a number of random or np.random {DRAWN}", (type(build.graph).build.__code__, 0))
     for path, owner, name, old, new in changes(build):

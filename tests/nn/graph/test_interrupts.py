@@ -1,0 +1,149 @@
+"""Ctrl-C at every line of looking, tracing and compiling: afterwards nothing is left behind, and the next call is right."""
+
+import builtins
+import random
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graph_models import TrainGraph, bits, state_bits
+
+import minflow as flow
+from minflow import nn
+from minflow.core.op import MODE
+from minflow.nn import graph as room
+
+FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
+X, Y = flow.tensor(np.random.default_rng(1).standard_normal((4, 3)).astype("float32")), flow.tensor([0, 1, 1, 0])
+
+
+class Interrupting:
+    """Traces the lines of nn/graph. lines: those that ran, in order; at: the one of them where KeyboardInterrupt is raised."""
+
+    def __init__(self, at=None):
+        self.lines, self.at = [], at
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename not in FILES:
+            return None
+        if event == "line":
+            self.lines.append((frame.f_code, frame.f_lineno))
+            if len(self.lines) - 1 == self.at:
+                raise KeyboardInterrupt
+        return self
+
+    def run(self, function):
+        """Was it interrupted?"""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            function()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+def places(function, wanted=None):
+    """Where to interrupt: every line that ran (of the functions of these names), at its first and at its last time."""
+    tracer = Interrupting()
+    assert not tracer.run(function)
+    first, last = {}, {}
+    for i, line in enumerate(tracer.lines):
+        if wanted is None or line[0].co_name in wanted:
+            first.setdefault(line, i)
+            last[line] = i
+    return sorted({*first.values(), *last.values()})
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm, self.drop, self.out = nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2)
+        self.scale, self.calls = 1.0, 0
+
+    def forward(self, x):
+        self.calls += 1
+        self.last = self.fc(x)
+        x = self.drop(self.norm(self.last)) * self.scale
+        del self.last
+        return self.out(x)
+
+
+def trained():
+    flow.manual_seed(0)
+    model = Net()
+    optimizer = flow.optim.Adam(model.parameters(), lr=0.1)
+    return model, optimizer, TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+
+
+def frozen(model, optimizer):
+    model.fc.requires_grad_(False)
+
+
+def evaluated(model, optimizer):
+    model.eval()
+
+
+def decayed(model, optimizer):
+    optimizer.param_groups[0]["weight_decay"] = 0.5
+
+
+def replaced(model, optimizer):
+    model.norm = nn.Tanh()
+    optimizer.param_groups[0]["params"] = list(model.parameters())
+
+
+def nothing(model, optimizer):
+    pass
+
+
+def outcome(model, optimizer, graph):
+    """Two steps and what they left."""
+    losses = [bits(graph(X, Y)), bits(graph(X, Y))]
+    return losses, state_bits(model, optimizer), flow.get_rng_state().tolist()
+
+
+PATCHED = [(builtins, "print"), (random, "random"), (np.random, "rand"), (time, "time")]
+
+
+def check(change, called, wanted_in=None):
+    """Interrupt compiled_for at every line (of functions named so), and compare what follows with a run without."""
+
+    def ready():
+        made = trained()
+        for _ in range(called):
+            made[2](X, Y)
+        change(*made[:2])
+        return made
+
+    originals = [getattr(*place) for place in PATCHED]
+    wanted = outcome(*ready())
+    graph = ready()[2]
+    at = places(lambda: graph.compiled_for((X, Y), {}), wanted_in)
+    for i in at:
+        model, optimizer, graph = ready()
+        tracer = Interrupting(i)
+        tracer.run(lambda: graph.compiled_for((X, Y), {}))  # noqa: B023
+        code, line = tracer.lines[i]
+        place = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
+        assert MODE.get().trace is None and MODE.get().watch is None, place
+        assert [getattr(*p) for p in PATCHED] == originals, place
+        assert outcome(model, optimizer, graph) == wanted, place
+    return len(at)
+
+
+@pytest.mark.filterwarnings("ignore:TrainGraph")  # Net counts its calls, and the graph says that it will not
+@pytest.mark.parametrize("change", [evaluated, frozen, decayed])
+def test_an_interrupt_while_a_graph_looks_at_what_changed(change):
+    assert check(change, 1, ("prepare", "look", "compile_for", "compile_now", "watched", "restore")) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:TrainGraph")
+@pytest.mark.parametrize("called, change", [(0, nothing), (1, evaluated), (1, replaced)])
+def test_an_interrupt_at_any_line_before_the_step(called, change):
+    assert check(change, called) > 300

@@ -443,10 +443,10 @@ def tensordots(d: Draw):
 
 
 def kthings(d: Draw):
-    x = d.first()
+    x = d.first(profile="distinct")  # which of several equal numbers is told is not said anywhere
     n = x.shape[-1] if x.ndim else 1
     args = [str(x), str(d.randrange(n + 2))]
-    return args, {"dim": d.axis(), "largest": d.truth(), "sorted": d.truth()} if d.chance(0.5) else {}
+    return args, {"dim": d.axis(), "largest": d.truth(), "sorted": "True"} if d.chance(0.5) else {}
 
 
 def diags(d: Draw):
@@ -976,7 +976,10 @@ CALLS = {
     "iinfo": lambda d: ([d.dtype()], {}),
     **{
         f"init.{name}": lambda d: ([str(d.floats(grad=False))], {})
-        for name in "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ eye_ ones_ zeros_ dirac_ uniform_ normal_ trunc_normal_".split()
+        for name in (
+            "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ eye_ ones_ zeros_ dirac_ uniform_ "
+            "normal_ trunc_normal_"
+        ).split()
     },
     "init.constant_": lambda d: ([str(d.floats(grad=False)), d.number()], {}),
     "init.sparse_": lambda d: ([str(d.floats(grad=False)), d.of("0.5 0.0 1.0")], {}),
@@ -1033,6 +1036,8 @@ UNCALLED = {
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
     **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
     **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
+    "expand": "PyTorch has it as a method, which is called",
+    "one_hot": "PyTorch has it as F.one_hot, which is called",
     **{
         f"nn.{n}": CLASS
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
@@ -1286,6 +1291,9 @@ def call_of(name: str, seed, valid: bool | None = None) -> list[str]:
     method = prefix == "Tensor"
     if amiss and plain not in ("__getitem__", "__setitem__"):
         wrong(d, args, kw, int(method))
+    if name in ("finfo", "iinfo"):
+        fields = "[i.min, i.max, i.bits" + (", i.eps, i.tiny]" if name == "finfo" else "]")
+        return [*d.lines, f"i = L.{name}({joined(args, kw)})", f"r = {fields}"]
     if not method:
         return [*d.lines, f"r = {PATHS[prefix + '.' if prefix else '']}{plain}({joined(args, kw)})"]
     target = args[0]

@@ -135,10 +135,14 @@ class Draw(random.Random):
                 profile = self.one("small", "small", "small", "ties", "limits", "zeros")
             if profile == "limits":
                 return [self.one(low, high, 0, 1) for _ in range(count)]
+            if profile == "distinct":
+                return self.sample(range(0 if low == 0 else -count, count * 2), count)
             values = {"ties": [1, 2], "zeros": [0], "small": [0, 1, 2, 3, 4, 7] + [-1, -2, -3] * (low < 0)}
             return [self.choice(values.get(profile, values["small"])) for _ in range(count)]
         if profile is None:
             profile = self.one("plain", "plain", "plain", "plain", *VALUES, "one nan")
+        if profile == "distinct":
+            return self.sample([i / 2 for i in range(-count, count)], count)
         if profile in VALUES:
             return [self.choice(VALUES[profile]) for _ in range(count)]
         values: list = [round(self.gauss(0, 2) * 16) / 16 for _ in range(count)]  # float16 holds these exactly

@@ -6,17 +6,18 @@ To other programs it is a plain safetensors file: tensors under their dotted pat
 
 from __future__ import annotations
 
-import glob
 import json
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.errors import CheckpointError
 from ..core.op import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
-from . import atomic, container, foreign
+from . import atomic, container, files, foreign
 from .tree import Malformed, Reader, Writer
 
 INSIDE = "data.safetensors"  # the file in a folder that `save` made
@@ -31,7 +32,7 @@ def save(obj: Any, path: str | os.PathLike) -> None:
     Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
     cannot be written; then the old one is as it was.
     """
-    path = checked(path, "save")
+    path = files.place(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
         fail(
             CheckpointError,
@@ -45,7 +46,7 @@ def save(obj: Any, path: str | os.PathLike) -> None:
     file = path
     try:
         if not path.suffix:
-            if path.exists() and not path.is_dir():
+            if os.path.lexists(path) and not os.path.isdir(path):
                 fail(
                     CheckpointError,
                     f"save: {path} is a file, and a path without a suffix is a folder",
@@ -62,7 +63,7 @@ def save(obj: Any, path: str | os.PathLike) -> None:
             values={
                 "file": file,
                 "size": f"{size:,} bytes",
-                "old file": "unchanged" if file.is_file() else "there is none",
+                "old file": "unchanged" if os.path.isfile(file) else "there is none",
             },
             where=here(),
             hint=advice(path),
@@ -81,9 +82,9 @@ def number_objects(tree: Any, numbers: dict[int, int]) -> None:
 
 def advice(path: Path) -> str:
     folder = path.parent
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return f'make the folder first: os.makedirs("{folder}")'
-    if path.is_dir() and path.suffix:
+    if os.path.isdir(path) and path.suffix:
         return f"{path} is a folder: another name"
     return f"look whether {folder} has room (df -h) and may be written"
 
@@ -95,11 +96,13 @@ def load(path: str | os.PathLike, map_location: Any = None) -> Any:
     map_location: the device for the tensors.  Raises CheckpointError if the file is damaged or no such file; pickles
     (.pt, .pth) are never read, and the error says how to convert them.
     """
-    path = checked(path, "load")
+    path = file = files.place(path, "load", 'flow.load("model.safetensors")')
     if map_location is not None:
         map_location = Device(map_location)
-    file = inside(path) if path.is_dir() else path
     try:
+        found = files.status(path)
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            file = inside(path)
         kind = foreign.kind_of(file)
         if kind == "pickle":
             foreign.refuse_pickle(file)
@@ -155,42 +158,24 @@ def moved(x: Any, device: Device) -> Any:
     return type(x)([moved(v, device) for v in x]) if isinstance(x, list | tuple) else x
 
 
-def checked(path: Any, verb: str) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        fail(
-            CheckpointError,
-            f"{verb}: the path is a {type(path).__name__}",
-            'flow.save(state, "model.safetensors")' if verb == "save" else 'flow.load("model.safetensors")',
-            path=path,
-        )
-    text = os.fspath(path)
-    if not text or not isinstance(text, str) or "\0" in text:
-        fail(CheckpointError, f"{verb}: {text!r} is not a path", '"model.safetensors"', path=text)
-    return Path(text).expanduser()
-
-
 def inside(folder: Path) -> Path:
     """The file in a folder: the one that `save` wrote there, or the only safetensors file."""
     if (folder / INSIDE).is_file():
         return folder / INSIDE
-    files = sorted(folder.glob("*.safetensors"))
-    if len(files) == 1:
-        return files[0]
-    what = "none" if not files else ", ".join(file.name for file in files[:6])
-    return container.refuse(
-        folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it", safetensors_files=what
-    )
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    if len(names) == 1:
+        return folder / names[0]
+    return container.refuse(folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it",
+                            safetensors_files=", ".join(names[:6]) or "none")  # fmt: skip
 
 
-def refuse_missing(path: Path) -> None:
-    near = (
-        sorted(p.name for p in path.parent.glob(f"{glob.escape(path.stem)}*") if p != path)[:4]
-        if path.parent.is_dir()
-        else []
-    )
+def refuse_missing(path: Path) -> NoReturn:
+    near: list[str] = []
+    with suppress(OSError):
+        near = sorted(name for name in os.listdir(path.parent) if name.startswith(path.stem) and name != path.name)[:4]
     raise CheckpointError(
         f"load: there is no file {path}",
-        values={"folder": path.parent.resolve(), **({"there": ", ".join(near)} if near else {})},
+        values={"folder": files.absolute(path.parent), **({"there": ", ".join(near)} if near else {})},
         where=here(),
         hint=f'flow.load("{path.with_name(near[0])}")' if near else "os.getcwd() says where a relative path begins",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import struct
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ import numpy as np
 
 from ..core.errors import CheckpointError, need
 from ..core.op import here
+from .files import opened
 
 LONGEST = 100_000_000  # bytes of a header: the library's own limit
 PIECE = 1 << 20  # bytes read, hashed and written at a time
@@ -146,7 +148,7 @@ def put(file: BinaryIO, data: Any) -> None:
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
     """(name -> array, structure text or None) of a safetensors file; checked against its checksum if it has one."""
-    with open(path, "rb") as file:
+    with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         header, start = read_header(path, file, size)
         metadata = header.pop("__metadata__", {})
@@ -252,9 +254,10 @@ def entry_of(path: Path, name: str, given: Any) -> Entry:
         )
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
-    size = np.dtype(STORED[dtype][0]).itemsize
-    for n in shape:
-        size *= n
+    itemsize = np.dtype(STORED[dtype][0]).itemsize
+    if math.prod(n or 1 for n in shape) * itemsize >= 2**63:  # of no bytes, if an axis is 0: numpy has no such array
+        refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
+    size = math.prod(shape) * itemsize
     begin, end = offsets
     if end - begin != size:
         refuse(

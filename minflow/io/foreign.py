@@ -6,9 +6,12 @@ Read next: `container.py`, for safetensors files.
 from __future__ import annotations
 
 import math
+import operator
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -16,6 +19,7 @@ from ..core.errors import CheckpointError
 from ..core.op import here
 from ..core.spec import DType
 from .container import refuse
+from .files import opened
 
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
@@ -32,8 +36,8 @@ MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
 
 def kind_of(path: Path) -> str:
     """ "safetensors", "npz" or "pickle", from the first bytes of the file."""
-    with open(path, "rb") as file:
-        start = file.read(16)
+    with opened(path) as file:
+        start = file.read(16) or b""
     if start[:4] in (ZIP, EMPTY_ZIP):
         return "npz" if is_npz(path) else "pickle"
     if start[8:9] == b"{":  # a length, and JSON: checked first, because a length may begin like a pickle
@@ -46,7 +50,7 @@ def kind_of(path: Path) -> str:
 
 def is_npz(path: Path) -> bool:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return path.suffix.lower() not in PICKLE_SUFFIXES
@@ -65,7 +69,7 @@ def refuse_pickle(path: Path) -> None:
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """name -> array of an .npz file."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
             if len({info.filename for info in infos}) < len(infos):
                 refuse(path, "a name is there twice", names=[info.filename for info in infos])
@@ -102,10 +106,8 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
         )
     with archive.open(info) as file:
         try:
-            version = np.lib.format.read_magic(file)
-            reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = reader(file)
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+            shape, dtype = npy_header(file)
+        except ValueError as error:
             refuse(path, f"array {name!r} has no readable header", reason=error)
         if dtype.hasobject:
             refuse(
@@ -122,8 +124,10 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
                 f"array.astype(one of {', '.join(DType.table)})",
                 dtype=dtype,
             )
+        if any(n < 0 for n in shape) or math.prod(n or 1 for n in shape) * max(dtype.itemsize, 1) >= 2**63:
+            refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
         needed, there = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()
-        if any(n < 0 for n in shape) or needed != there:
+        if needed != there:
             refuse(path, f"array {name!r} has {there} bytes, and its shape needs {needed}", shape=shape, dtype=dtype)
     with archive.open(info) as file:
         try:
@@ -133,3 +137,19 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
         except (ValueError, MemoryError) as error:
             refuse(path, f"array {name!r} cannot be read", reason=error)
     return np.ascontiguousarray(array, WIDER.get(native, native)).reshape(shape)
+
+
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """(shape, dtype) that an npy file claims; ValueError with the reason, whatever numpy's own reader meets.
+
+    It hands the text to Python's tokenizer, whose errors are of many kinds.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a header that Python 2 may have written
+            version = np.lib.format.read_magic(file)
+            reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = reader(file)
+            return tuple(map(operator.index, shape)), dtype
+    except Exception as error:
+        raise ValueError(str(error) or type(error).__name__) from error

@@ -330,31 +330,35 @@ def get(path: str | os.PathLike) -> dict[str, FileVariable] | FileVariable:
 
 
 def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariable:
-    if not place.is_dir():
+    if not os.path.isdir(place):
         no_folder(place, what)
-    if (place / NUMBERS).is_file():
+    if os.path.isfile(place / NUMBERS):
         return FileVariable(place)
+    names = folder.entries(place)
+    if DONE not in names and any(map(folder.temporary, names)):  # part of them lies in it
+        refuse(f"{what}: the save into {place} did not finish", "another checkpoint; the next save into this folder removes what is left",
+               folder=place, it_holds=some(names))  # fmt: skip
     found = folder.variables_in(place)
-    if not found and not (place / DONE).is_file():
-        inside = sorted(os.listdir(place))
+    if not found and DONE not in names:
         hint = (
-            f'flow.load("{place}"): it was written by flow.save' if any(name.endswith(".safetensors") for name in inside)
+            f'flow.load("{place}"): it was written by flow.save' if any(name.endswith(".safetensors") for name in names)
             else "the folder that was given to save"
         )  # fmt: skip
         refuse(f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}", hint,
-               folder=place.resolve(), it_holds=some(inside))  # fmt: skip
+               folder=place, it_holds=some(names))  # fmt: skip
     return found
 
 
 def no_folder(place: Path, what: str) -> NoReturn:
-    if place.exists():
+    if os.path.exists(place):
         hint = "flow.load reads files of flow.save" if place.suffix == ".safetensors" else "the folder that was given to save"
         refuse(f"{what}: {place} is a file, and a checkpoint of jobs is a folder", hint, path=place)
-    near = [p for p in sorted(place.parent.iterdir()) if p.is_dir() and (p / DONE).is_file()] if place.parent.is_dir() else []
-    near = difflib.get_close_matches(place.name, [p.name for p in near], 3, 0.4) or [p.name for p in near]
+    there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
+    there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
+    near = difflib.get_close_matches(place.name, there, 3, 0.4) or there
     refuse(f"{what}: there is no folder {place}",
            f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins",
-           folder=place.parent.resolve(), **({"checkpoints_there": some(near)} if near else {}))  # fmt: skip
+           folder=place.parent, **({"checkpoints_there": some(near)} if near else {}))  # fmt: skip
 
 
 class CheckPoint:
@@ -384,8 +388,8 @@ class CheckPoint:
         if isinstance(found, FileVariable):
             refuse(f"{what}: {place} is the folder of one variable", f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone',
                    folder=place)  # fmt: skip
-        if not (place / DONE).is_file():
-            inside = [p.name for p in sorted(place.iterdir()) if (p / DONE).is_file()]
+        if not os.path.isfile(place / DONE):
+            inside = [name for name in folder.entries(place) if os.path.isfile(place / name / DONE)]
             refuse(f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one checkpoint",
                    f'"{place / inside[-1]}"' if inside else
                    f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))',
@@ -411,7 +415,8 @@ class SimpleCheckPointManager:
 
     def list_checkpoints(self) -> list[str]:
         """The names of the checkpoints that are whole, oldest first."""
-        return sorted(p.name for p in self.root.iterdir() if p.name.startswith(self.prefix) and (p / DONE).is_file())
+        names = [name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.temporary(name)]
+        return [name for name in names if os.path.isfile(self.root / name / DONE)]
 
     def latest_checkpoint(self) -> str | None:
         """The name of the newest one, or None."""

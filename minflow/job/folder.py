@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,6 +22,7 @@ from ..core.errors import CheckpointError
 from ..core.op import here
 from ..core.spec import DType, as_dtype
 from ..io import atomic
+from ..io.files import absolute, place
 
 NUMBERS, META, DONE = "out", "meta", "snapshot_done"
 LONGEST_META = 1 << 16  # bytes; that of 64 axes is about a thousand
@@ -49,13 +48,8 @@ def shorten(value: object) -> str:
 
 
 def checked(path: object, what: str) -> Path:
-    """The path, with `~` resolved, or a CheckpointError that names what was asked."""
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        refuse(f"{what}: the path is a {type(path).__name__}, and a text is wanted", f'{what}("./models_1")', path=repr(path))
-    text = os.fspath(path)
-    if not text or "\0" in text:
-        refuse(f"{what}: {text!r} is not a path", f'{what}("./models_1")', path=repr(text))
-    return Path(text).expanduser()
+    """The whole path, or a CheckpointError that names what was asked: the queue is waited for before it is used."""
+    return absolute(place(path, what, f'{what}("./models_1")'))
 
 
 # ---- one variable in a folder ----------------------------------------------------------------------------------------
@@ -238,16 +232,13 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
             found[name] = FileVariable(folder, name, root)
         if depth == DEEPEST:
             return
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            refuse(f"the folder {folder} cannot be read", "look at its permissions", error, reason=error.strerror or error)
-        for entry in entries:
-            if entry.is_symlink() and os.path.isdir(entry.path):  # it may lead out, or in a circle
-                refuse(f"{entry.name!r} of the checkpoint is a link to a folder", "copy what it leads to in its place",
-                       folder=folder, leads_to=os.path.realpath(entry.path))  # fmt: skip
-            if entry.is_dir(follow_symlinks=False) and not temporary(entry.name):
-                visit(Path(entry.path), f"{name}/{entry.name}" if name else entry.name, depth + 1)
+        for entry in entries(folder):
+            inner = folder / entry
+            if inner.is_symlink() and os.path.isdir(inner):  # it may lead out, or in a circle
+                refuse(f"{entry!r} of the checkpoint is a link to a folder", "copy what it leads to in its place",
+                       folder=folder, leads_to=os.path.realpath(inner))  # fmt: skip
+            if os.path.isdir(inner) and not temporary(entry):
+                visit(inner, f"{name}/{entry}" if name else entry, depth + 1)
 
     visit(root, "", 0)
     return found
@@ -284,42 +275,13 @@ def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
-    """Make the folder `path` hold these arrays, whole, or raise CheckpointError and leave it as it was.
-
-    A new folder is written beside its place, and renamed. One that is there, empty, keeps its identity (it may be a mount, or
-    someone's working directory): what is written inside of it moves up at the end, and `snapshot_done` last.
-    """
+    """Make the folder `path` hold these arrays, whole, or raise CheckpointError and leave it as it was."""
     check_names(list(arrays), what)
     path = Path(os.path.realpath(path))
     size = sum(array.nbytes for array in arrays.values())
     try:
-        made = not path.is_dir()
-        parent = path.parent if made else path
-        parent.mkdir(parents=True, exist_ok=True)
-        atomic_sweep(parent, path.name)
         refuse_full(path, what)
-        stage = parent / f".{path.name}.{atomic.host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
-        atomic.LIVE.add(stage.name)
-        moved: list[Path] = []
-        try:
-            stage.mkdir()
-            fill(stage, arrays)
-            if made:
-                refuse_full(path, what)
-                os.rename(stage, path)
-            else:
-                for name in sorted(os.listdir(stage), key=lambda name: (name == DONE, name)):
-                    os.rename(stage / name, path / name)
-                    moved.append(path / name)
-                stage.rmdir()
-        except BaseException:
-            for entry in reversed(moved):
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
-            shutil.rmtree(stage, ignore_errors=True)
-            raise
-        finally:
-            atomic.LIVE.discard(stage.name)
-        atomic.sync_folder(parent)
+        atomic.new_folder(path, lambda stage: fill(stage, arrays), DONE)
     except OSError as error:
         refuse(f"{what}: {path} cannot be written: {error.strerror or error}",
                f"look whether {path.parent} has room (df -h) and may be written, or save to another folder", error,
@@ -353,23 +315,24 @@ def put(file: Path, data) -> None:
         os.fsync(out.fileno())
 
 
+def entries(path: Path) -> list[str]:
+    """The names in a folder, in order, or a CheckpointError."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError as error:
+        refuse(f"the folder {path} cannot be read", "look whether it is there, and at its permissions", error,
+               reason=error.strerror or error)  # fmt: skip
+
+
 def refuse_full(path: Path, what: str) -> None:
-    """A checkpoint never goes over something that is there."""
-    if not os.path.lexists(path) or (path.is_dir() and not (names := os.listdir(path))):
+    """A checkpoint never goes over something that is there; but what a killed save left is removed."""
+    if not os.path.lexists(path):
         return
-    if not path.is_dir():
+    if not os.path.isdir(path):
         refuse(f"{what}: {path} is a file, and a checkpoint is a folder", "another name", path=path)
-    names.sort()
-    half = "" if DONE in names or not any((path / name / NUMBERS).is_file() for name in names) else " (a save that did not finish)"
-    refuse(f"{what}: the folder {path} is not empty{half}, and a checkpoint is never written over another one",
-           f'another folder for each save, or remove this one first: import shutil; shutil.rmtree("{path}")',
-           path=path, it_holds=", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""))  # fmt: skip
-
-
-def atomic_sweep(parent: Path, name: str) -> None:
-    """Remove the half-written folders that dead processes of this machine left."""
-    pattern = re.compile(rf"\.{re.escape(name)}\.{atomic.host()}\.(\d+)\.[0-9a-f]{{8}}\.tmp")
-    for entry in os.listdir(parent):
-        found = pattern.fullmatch(entry)
-        if found and entry not in atomic.LIVE and not atomic.alive(int(found[1])):
-            shutil.rmtree(parent / entry, ignore_errors=True)
+    atomic.sweep(path)
+    if names := entries(path):
+        half = "" if DONE in names or not any(os.path.isfile(path / name / NUMBERS) for name in names) else " (a save that did not finish)"
+        refuse(f"{what}: the folder {path} is not empty{half}, and a checkpoint is never written over another one",
+               f'another folder for each save, or remove this one first: import shutil; shutil.rmtree("{path}")',
+               path=path, it_holds=", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""))  # fmt: skip

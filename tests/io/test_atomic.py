@@ -4,11 +4,14 @@ import errno
 import os
 import random
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import minflow as flow
@@ -108,15 +111,17 @@ def test_stale_temporaries_are_swept(old):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
     folder, here = old.parent, atomic.host()
-    stale = [f".x.safetensors.{here}.{dead.pid}.0123abcd.tmp", f".x.safetensors.{here}.{os.getpid()}.0123abcd.tmp"]
+    stale = [f".minflow.{here}.{dead.pid}.0123abcd.tmp", f".x.safetensors.{here}.{os.getpid()}.0123abcd.tmp",
+             f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp"]  # fmt: skip
     others = [
         f".x.safetensors.{here}.{os.getppid()}.0123abcd.tmp",
         f".x.safetensors.00000000.{dead.pid}.0123abcd.tmp",
-        f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp",
+        f"y.{here}.{dead.pid}.0123abcd.tmp",
         ".x.safetensors.tmp",
     ]
     for name in stale + others:
         (folder / name).write_bytes(b"half")
+    (folder / f".minflow.{here}.{dead.pid}.4567abcd.tmp" / "w").mkdir(parents=True)
     flow.save({"w": flow.zeros(4)}, old)
     assert sorted(f.name for f in folder.iterdir()) == sorted([*others, old.name])
 
@@ -169,3 +174,151 @@ def test_memory_of_a_save_and_a_load(tmp_path):
     assert tracemalloc.get_traced_memory()[1] < w.nbytes + (4 << 20)
     tracemalloc.stop()
     assert found["w"].sum().item() == 4_000_000
+
+
+# ---- what is in the way of a path --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
+def test_the_mode_of_a_file_is_kept(old, mode):
+    old.chmod(mode)
+    try:
+        flow.save({"w": flow.ones(2)}, old)
+    except CheckpointError as error:
+        assert mode == 0o444 and "Permission denied" in str(error)  # who protected the file meant it; root may all the same
+        unchanged(old)
+    assert stat.S_IMODE(old.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_the_owner_of_a_file_is_kept(old):
+    os.chown(old, 12345, 54321)
+    flow.save({"w": flow.ones(2)}, old)
+    assert (old.stat().st_uid, old.stat().st_gid) == (12345, 54321)
+
+
+@pytest.mark.parametrize("form", ["file", "folder", "job"])
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\u6f22"])
+def test_every_name_that_a_file_can_have(tmp_path, form, letter):
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX")
+    suffix = ".mf" if form == "file" else ""
+
+    def name(room):
+        return letter * ((room - len(suffix)) // len(letter.encode())) + suffix
+
+    def save(path):
+        flow.checkpoint.save(path, {"w": np.ones(2, "f4")}) if form == "job" else flow.save({"w": flow.ones(2)}, path)
+
+    def load(path):
+        return flow.checkpoint.get(path)["w"].numpy() if form == "job" else flow.load(path)["w"]
+
+    path = tmp_path / name(longest)
+    save(path)
+    assert load(path).tolist() == [1, 1]
+    for call in (save, load):
+        with pytest.raises(CheckpointError, match=letter):
+            call(tmp_path / name(longest + 4))
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_links(tmp_path, old):
+    """A link stays one, to a file, a folder or nothing yet; a circle is told."""
+    (tmp_path / "link.mf").symlink_to(old)
+    flow.save({"w": flow.ones(4)}, tmp_path / "link.mf")
+    assert (tmp_path / "link.mf").is_symlink() and flow.load(old)["w"].sum().item() == 4
+    (tmp_path / "new.mf").symlink_to(tmp_path / "target.mf")
+    flow.save({"w": flow.ones(4)}, tmp_path / "new.mf")
+    assert (tmp_path / "new.mf").is_symlink() and (tmp_path / "target.mf").is_file()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "folder").symlink_to(tmp_path / "target")
+    flow.save({"w": flow.ones(4)}, tmp_path / "folder")
+    assert flow.load(tmp_path / "target")["w"].sum().item() == 4
+    (tmp_path / "circle.mf").symlink_to(tmp_path / "circle.mf")
+    for call in (flow.load, lambda path: flow.save(1, path)):
+        with pytest.raises(CheckpointError, match="circle.mf"):
+            call(tmp_path / "circle.mf")
+
+
+def test_a_file_where_a_folder_is_and_the_other_way(tmp_path):
+    (tmp_path / "folder.mf").mkdir()
+    (tmp_path / "file").write_bytes(b"x")
+    os.mkfifo(tmp_path / "pipe.mf")
+    os.mkfifo(tmp_path / "pipe")
+    for name, text in [("folder.mf", "is a folder"), ("file", "is a file"), ("pipe.mf", "a pipe"), ("pipe", "pipe"),
+                       ("file/x.mf", "Not a directory"), ("file/x", "Not a directory")]:  # fmt: skip
+        with pytest.raises(CheckpointError, match=text):
+            flow.save(1, tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder.mf", "pipe", "pipe.mf"]
+
+
+def test_the_folder_may_change_while_a_save_runs(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    put = container.put
+    monkeypatch.setattr(container, "put", lambda file, data: (os.chdir(tmp_path / "b"), put(file, data)))
+    flow.save({"w": flow.ones(2)}, "x.mf")
+    assert (os.listdir(tmp_path / "a"), os.listdir(tmp_path / "b")) == (["x.mf"], [])
+
+
+# ---- what is no file ---------------------------------------------------------------------------------------------------
+
+
+def special(folder):
+    """Files that make their reader wait or fail."""
+    os.mkfifo(folder / "pipe.safetensors")
+    yield folder / "pipe.safetensors", "a pipe"
+    yield "/dev/zero", "a device"
+    yield "/dev/tty", "a device"
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(folder / "s"))
+    yield folder / "s", "a socket"
+    server.close()
+    (folder / "in" / "data.safetensors").mkdir(parents=True)
+    yield folder / "in", "directory|is not a file"
+    (folder / "pipes").mkdir()
+    os.mkfifo(folder / "pipes" / "one.safetensors")
+    yield folder / "pipes", "a pipe"
+    yield "/proc/self/mem", "Input/output error|0 bytes"
+    yield "/proc/kmsg", "0 bytes|not permitted|Permission"
+    yield f"/proc/{os.getpid()}/status", "0 bytes"
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    for path, text in special(tmp_path):
+        if os.path.lexists(path):
+            with pytest.raises(CheckpointError, match=text):
+                flow.load(path)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE, errno.ENOTDIR])
+@pytest.mark.parametrize("name", ["stat", "open", "listdir"])
+def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
+    """Every call on the way to the numbers may fail, for a file and for a folder."""
+    flow.save(1, tmp_path / "folder")
+    flow.checkpoint.save(tmp_path / "job", {"w": np.ones(2, "f4")})
+    real, text = getattr(os, name), os.strerror(number)
+
+    def fail(path, *args, **options):
+        if not isinstance(path, int) and str(tmp_path) in os.fspath(path):
+            raise OSError(number, text, path)
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(os, name, fail)
+    refused = 0
+    for call in (lambda: flow.load(tmp_path / "folder"), lambda: flow.load(tmp_path / "folder" / "data.safetensors"),
+                 lambda: flow.checkpoint.get(tmp_path / "job")["w"].numpy(), lambda: flow.save(1, tmp_path / "folder"),
+                 lambda: flow.checkpoint.save(tmp_path / "other", {"w": np.ones(2, "f4")})):  # fmt: skip
+        try:
+            call()
+        except CheckpointError as error:
+            refused += 1
+            assert str(tmp_path) in str(error)
+    assert refused or name == "listdir"
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-that-name/x.mf", "\ud800", "a\0b", "", 3, b"x.mf"], ids=repr)
+def test_no_path(path):
+    for call in (flow.load, lambda path: flow.save(1, path), flow.checkpoint.get, lambda path: flow.checkpoint.save(path, {})):
+        with pytest.raises(CheckpointError, match="path|home folder"):
+            call(path)

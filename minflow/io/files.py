@@ -1,0 +1,69 @@
+"""Paths and files as a user gives them: what is no path is told, and only plain files are opened.
+
+A pipe, a device or a socket can make its reader wait for ever. Read next: `atomic.py`, which writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from ..core.errors import CheckpointError, FormatError
+from ..core.op import here
+
+KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+
+
+def place(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
+    """The path that a user gave, `~` resolved, or an error that says what is wrong with it. what: who asks."""
+
+    def refuse(why: str, hint: str) -> NoReturn:
+        raise error(f"{what}: {why}", values={"path": repr(path)}, where=here(), hint=hint)
+
+    if not isinstance(path, str | os.PathLike):
+        refuse(f"the path is a {type(path).__name__}", example)
+    text = os.fspath(path)
+    try:
+        if not isinstance(text, str) or not text or "\0" in text:
+            raise ValueError
+        os.fsencode(text)  # a lone surrogate is in no file name
+    except ValueError:
+        refuse(f"{text!r} is not a path", example)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        user = Path(text).parts[0]
+        refuse(f"{user!r} stands for a home folder that is not known", f"~ for your own, or the whole path; or ./{user}, a folder here")
+
+
+def absolute(path: Path) -> Path:
+    """The path from the root, so that a later os.chdir does not move it."""
+    try:
+        return Path(os.path.abspath(path))
+    except FileNotFoundError:  # the current folder was deleted: whoever uses the path is told
+        return path
+
+
+def status(path: str | os.PathLike) -> os.stat_result | None:
+    """What is there, links followed, or None if nothing is. Raises OSError for all but a plain file and a folder."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, not a file")
+    return found
+
+
+def opened(path: str | os.PathLike) -> BinaryIO:
+    """A plain file, open to be read. Raises OSError for all else, without waiting."""
+    status(path)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = open(os.open(path, flags), "rb")  # os.open, because `open` alone waits for whoever writes into a pipe
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # put there since
+        file.close()
+        raise OSError(errno.EISDIR if os.path.isdir(path) else errno.EINVAL, "it is not a file")
+    return file

@@ -52,13 +52,13 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
             dtype = promote(*leaf_specs(data))
     if array.dtype.kind == "O" and any(isinstance(x, float) for x in array.flat):
         dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
-    return np.asarray(fitting(array, dtype), dtype.np, order="C")
+    return np.asarray(fitting(array, dtype, "iuOf"), dtype.np, order="C")
 
 
-def fitting(array: np.ndarray, dtype: DType) -> np.ndarray:
-    """The array, if an integer dtype can hold its integers; numpy would wrap some around and refuse others."""
-    if array.dtype.kind in "iuO" and dtype.rank == 1 and array.size:
-        low, high = int(array.min()), int(array.max())
+def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
+    """The array, if an integer dtype can hold its numbers; numpy would wrap some around and refuse others."""
+    if array.dtype.kind in kinds and dtype.rank == 1 and array.size:
+        low, high = array.min(), array.max()  # NaN, if there is one
         try:
             check_fits(low, dtype)
             check_fits(high, dtype)
@@ -227,13 +227,7 @@ def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bo
 def linspace(start: float, end: float, steps: int, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers from start to end, both included."""
     count("linspace", steps)
-    dtype = as_dtype(dtype or default_dtype())
-    if dtype.floating:
-        return tensor(np.linspace(float(start), float(end), steps), dtype, device, requires_grad)
-    first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
-    step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
-    numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
-    return tensor(numbers if steps != 1 else [first], dtype, device, requires_grad)
+    return tensor(np.linspace(float(start), float(end), steps), dtype or default_dtype(), device, requires_grad)
 
 
 def count(name: str, n: int) -> None:

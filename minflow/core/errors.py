@@ -60,6 +60,10 @@ class OutOfRangeError(MinflowError, IndexError):
     """An index, label or axis outside its range."""
 
 
+class DivisionError(MinflowError, ZeroDivisionError):
+    """Integers divided by 0."""
+
+
 class DeviceError(MinflowError, RuntimeError):
     """Tensors on different devices, or a device that is not there."""
 

@@ -132,7 +132,10 @@ class Tensor(Methods, Display):
     is_leaf = property(lambda self: self.value is None or isinstance(self.value.node, Source))
 
     def size(self, dim: int | None = None):
-        return self.shape if dim is None else self.spec.shape[F.axis_of(dim, self.ndim, self)]
+        if dim is None:
+            return self.shape
+        F.need_axes("size", self)
+        return self.spec.shape[F.axis_of(dim, self.ndim, self)]
 
     def dim(self) -> int:
         return self.spec.ndim
@@ -151,7 +154,10 @@ class Tensor(Methods, Display):
         """Elements (not bytes) between neighbours along each axis."""
         array = phantom(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
-        return strides if dim is None else strides[F.axis_of(dim, self.ndim, self)]
+        if dim is None:
+            return strides
+        F.need_axes("stride", self)
+        return strides[F.axis_of(dim, self.ndim, self)]
 
     def storage_offset(self) -> int:
         base = self.alias.base if self.alias else self

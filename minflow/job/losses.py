@@ -17,7 +17,8 @@ from ..core.functions import abs as absolute
 from ..core.functions import acos, clamp, cos, exp, gt, log, maximum, one_hot, reshape, square, where
 from ..core.functions import sum as total
 from ..core.op import MODE, describe, fail
-from ..core.ops.index import check_labels, checked_labels
+from ..core.ops.checks import check_labels
+from ..core.ops.index import checked_labels
 from ..core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ..core.tensor import Tensor
 from ..nn.functional import binary_cross_entropy as yes_no

@@ -43,15 +43,15 @@ def gather(params, indices, validate_indices=None, axis: int | None = None, batc
     shape, batch_dims = params.spec.shape, integer(batch_dims, "batch_dims")
     axis = batch_dims if axis is None else axis_of(axis, len(shape), params)
     if not batch_dims:
-        return i.take(params, indices, axis=axis)
+        return i.take(params, indices, axis=axis, by="gather")
     ids = indices.spec.shape
     if axis != batch_dims or shape[:batch_dims] != ids[:batch_dims] or len(ids) < batch_dims or len(shape) <= batch_dims:
         fail(ShapeError, f"gather: batch_dims {batch_dims} and axis {axis} for params {shape} and indices {ids}",
              "the first batch_dims axes alike, and axis = batch_dims", params=params, indices=indices)  # fmt: skip
     batch, n = math.prod(ids[:batch_dims]), shape[batch_dims]
-    own = F.reshape(starts(batch, n), ids[:batch_dims] + (1,) * (len(ids) - batch_dims))
+    own = F.reshape(starts(batch, 1), ids[:batch_dims] + (1,) * (len(ids) - batch_dims))
     flat = F.reshape(params, (batch * n, *shape[batch_dims + 1 :]))
-    return i.take(flat, indices + own, axis=0)
+    return i.take(flat, i.ravel_index(own, indices, shape=(batch, n), by="gather"), axis=0)
 
 
 @takes_name
@@ -66,7 +66,7 @@ def position(name: str, indices, shape: tuple[int, ...]):
     if not 0 < k <= len(shape):
         fail(ShapeError, f"{name}: the last axis of indices has size {k}, for a shape {shape} of {len(shape)} axes",
              f"from 1 to {len(shape)}: one index per axis", indices=indices)  # fmt: skip
-    return i.ravel_index(*F.unbind(indices, -1), shape=tuple(shape[:k])), k
+    return i.ravel_index(*F.unbind(indices, -1), shape=tuple(shape[:k]), by=name), k
 
 
 @folded

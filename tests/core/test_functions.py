@@ -60,7 +60,7 @@ def test_dtypes():
     refused(DTypeError, lambda: X & X, "bitwise_and", "float32")
     refused(DTypeError, lambda: flow.where(X, X, 0), "float32", "x > 0")
     refused(DTypeError, lambda: X.masked_select(X), "float32", "x > 0")
-    refused(DTypeError, lambda: flow.tensor([1]).masked_fill(flow.tensor([True]), 1.5), "int64", "1.5")
+    refused(OutOfRangeError, lambda: flow.tensor([1]).masked_fill(flow.tensor([True]), float("-inf")), "int64", "-inf")
     refused(DTypeError, lambda: X.gather(1, X), "index", "float32", ".long()")
     refused(DTypeError, lambda: flow.exp([1.0]), "list", "flow.tensor")
     refused(DTypeError, lambda: X.sum(1.5), "dim", "float")
@@ -136,7 +136,7 @@ def test_numbers_that_an_integer_dtype_cannot_hold():
     x, mask = flow.zeros(3, dtype=flow.uint8), flow.tensor([True, False, True])
     for call, op in ((lambda: x.masked_fill(mask, 300), "masked_fill"), (lambda: x.masked_fill_(mask, -1), "masked_fill"),
                      (lambda: flow.where(mask, 300, x), "where"), (lambda: flow.where(mask, x, -1), "where")):
-        with pytest.raises(OutOfRangeError, match=rf"(?s)^{op}: (300|-1) does not fit into uint8\n.*uint8\[3\]"):
+        with pytest.raises(OutOfRangeError, match=rf"(?s)^{op}: (300|-1) does not fit into uint8.*uint8\[3\]"):
             call()
     assert x.tolist() == [0, 0, 0] and flow.where(mask, 255, x).tolist() == x.masked_fill(mask, 255).tolist() == [255, 0, 255]
     assert flow.where(mask, 300, 7).tolist() == [300, 7, 300] and x.masked_fill(mask, True).tolist() == [1, 0, 1]

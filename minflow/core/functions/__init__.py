@@ -52,6 +52,7 @@ from ..ops.elementwise import tan as tan
 from ..ops.elementwise import tanh as tanh
 from ..ops.elementwise import trunc as trunc
 from .arguments import axis_of as axis_of
+from .arguments import need_axes as need_axes
 from .arguments import numpy_names as numpy_names
 from .arithmetic import absolute as absolute
 from .arithmetic import add as add

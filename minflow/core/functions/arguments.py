@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from ..errors import DTypeError, OutOfRangeError
+from ..errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import MODE, NUMBERS, fail
-from ..ops.shape import cast
+from ..ops.shape import cast, check_fits
 from ..spec import DType, as_dtype, float16, float32
 
 
@@ -43,9 +43,11 @@ def integer(x, name: str) -> int:
     if x.__class__ is int:
         return x
     try:
-        return x.__index__()
+        if x.__class__ is not bool:
+            return x.__index__()
     except (AttributeError, TypeError):
-        fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}", f"int({name})", **{name: x})
+        pass
+    fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}", f"{name}=1, or int({name}) of a whole number", **{name: x})
 
 
 def axis_of(dim, ndim: int, x=None) -> int:
@@ -64,18 +66,36 @@ def axis_of(dim, ndim: int, x=None) -> int:
 def axes_of(dim, x) -> tuple[int, ...] | None:
     """The sorted axes that a `dim` argument (int, several, or None for all) names; None is all."""
     ndim = x.spec.ndim
-    if dim is None or not ndim:
-        if dim is not None and not isinstance(dim, Sequence):
-            axis_of(dim, ndim, x)
+    if dim is None:
         return None
     if dim.__class__ is int and -ndim <= dim < ndim:
         return (dim % ndim,)
-    if not isinstance(dim, Sequence):
-        return (axis_of(dim, ndim, x),)
-    axes = tuple(sorted({axis_of(d, ndim, x) for d in dim}))
-    if len(axes) != len(dim):
-        fail(OutOfRangeError, f"dim {tuple(dim)} names an axis twice", "each axis once", x=x)
-    return axes or None
+    axes = tuple(sorted(each_axis(dim, x)))
+    return axes if axes and ndim else None
+
+
+def each_axis(dim, x) -> list[int]:
+    """The axes that a `dim` argument (int or several) names, in its order, each once."""
+    dims = dim if isinstance(dim, Sequence) else (dim,)
+    axes = [axis_of(d, x.spec.ndim, x) for d in dims]
+    if len(set(axes)) < len(axes):
+        fail(OutOfRangeError, f"dim {tuple(dims)} names an axis twice", "each axis once", x=x)
+    return axes
+
+
+def need_axes(op: str, x, least: int = 1) -> None:
+    """Refuse a tensor of fewer axes than an op can go along."""
+    if x.spec.ndim < least:
+        fail(ShapeError, f"{op}: a tensor of {x.spec.ndim} axes, where at least {least} is wanted", "x.reshape(-1) or x.unsqueeze(0)", x=x)
+
+
+def fitting(op: str, number, dtype: DType, **values):
+    """A Python number as this dtype holds it: of a float the whole part; one that it cannot hold is refused."""
+    try:
+        check_fits(number, dtype)
+    except OutOfRangeError as error:
+        fail(OutOfRangeError, f"{op}: {error.what}", error.hint, **values)
+    return int(number) if number.__class__ is float and dtype.rank == 1 else number
 
 
 def numpy_names(function: Callable) -> Callable:

@@ -11,7 +11,7 @@ from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..spec import DType, bool_, iinfo, promote
-from .arguments import is_tensor, operand, tensor_of, to
+from .arguments import fitting, is_tensor, operand, tensor_of, to
 
 
 def scaled(other, alpha):
@@ -41,10 +41,9 @@ def div(input, other, *, rounding_mode: str | None = None):
     if rounding_mode == "floor":
         return e.floor_divide(input, other)
     if rounding_mode == "trunc":
+        whole = e.trunc(e.div(input, other))
         dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
-        if dtype.floating:
-            return e.trunc_divide(input, other)
-        return e.floor_divide(e.sub(input, e.fmod(input, other)), other)
+        return whole if dtype.floating else e.floor_divide(e.sub(input, e.fmod(input, other)), other)
     fail(DTypeError, f"div: rounding_mode is {rounding_mode!r}", 'None, "floor" or "trunc"', input=input, other=other)
 
 
@@ -87,12 +86,6 @@ def clamp(input, min=None, max=None):
     return e.clamp(input, operand(min), operand(max))
 
 
-def refuse_outside(op: str, number, dtype: DType, **values) -> None:
-    """Refuse a Python integer that an integer dtype cannot hold: numpy's where would wrap it around."""
-    if type(number) is int and dtype.rank == 1 and not iinfo(dtype).min <= number <= iinfo(dtype).max:
-        fail(OutOfRangeError, f"{op}: {number} does not fit into {dtype.name}", "x.long() or x.float() first", **values)
-
-
 def where(condition, input=None, other=None):
     """input where condition, else other. With the condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
@@ -108,9 +101,8 @@ def where(condition, input=None, other=None):
             condition=condition,
         )
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
-    for number in (input, other):
-        refuse_outside("where", number, dtype, condition=condition, input=input, other=other)
-    return e.where(condition, *[to(x, dtype) if is_tensor(x) else x for x in (input, other)])
+    values = dict(condition=condition, input=input, other=other)
+    return e.where(condition, *[to(x, dtype) if is_tensor(x) else fitting("where", x, dtype, **values) for x in (input, other)])
 
 
 def masked_fill(input, mask, value):
@@ -119,20 +111,16 @@ def masked_fill(input, mask, value):
         if value.spec.ndim:
             fail(ShapeError, "masked_fill: the value must be one number", "flow.where(mask, value, input)", value=value)
         value = to(value, input.spec.dtype)
-    elif value.__class__ is float and not input.spec.dtype.floating:
-        fail(
-            DTypeError, f"masked_fill: {input.spec.dtype.name} cannot hold {value}", "input.float() first", input=input
-        )
     elif value.__class__ not in NUMBERS:
         value = operand(value)
     else:
-        refuse_outside("masked_fill", value, input.spec.dtype, input=input, value=value)
+        value = fitting("masked_fill", value, input.spec.dtype, input=input, value=value)
     return e.where(mask, value, input)
 
 
 def lerp(input, end, weight):
     """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
-    return e.lerp(input, end, operand(weight))
+    return e.add(input, e.mul(operand(weight), e.sub(end, input)))
 
 
 def addcmul(input, tensor1, tensor2, *, value=1):
@@ -150,6 +138,9 @@ absolute, negative, multiply, subtract, divide, true_divide, clip = e.abs, e.neg
 
 def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
     """|input - other| <= atol + rtol * |other|, element by element; infinities are close to themselves."""
+    for name, bound in (("rtol", rtol), ("atol", atol)):
+        if not bound >= 0:
+            fail(OutOfRangeError, f"isclose: {name} is {bound!r}, where a number of at least 0 is wanted", f"{name}=1e-5")
     input, other = operand(input), tensor_of(other)
     equal = c.eq(input, other)
     if equal_nan:

@@ -7,19 +7,19 @@ from ..op import MODE, NUMBERS, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..spec import bool_, int64
-from .arguments import axis_of, integer, is_tensor, operand, to
+from .arguments import axis_of, fitting, integer, is_tensor, operand, to
 from .shape import unbind
 
 
 def gather(input, dim: int, index):
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on."""
-    return i.gather(input, index, dim=axis_of(dim, input.spec.ndim, input))
+    return i.gather(input, index, dim=axis_of(dim, input.spec.ndim, input), by="gather")
 
 
 def fitted(src, input, index):
     """src as scatter takes it: in the dtype of input and, where it is larger than the index, its first part."""
     if src.__class__ in NUMBERS:
-        return src
+        return fitting("scatter", src, input.spec.dtype, input=input, src=src)
     src = to(operand(src), input.spec.dtype)
     if (
         src.spec.shape != index.spec.shape
@@ -33,12 +33,12 @@ def fitted(src, input, index):
 def scatter(input, dim: int, index, src=None, *, value=None):
     """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`)."""
     src = value if src is None else src
-    return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input))
+    return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter")
 
 
 def scatter_add(input, dim: int, index, src):
     """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
-    return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input))
+    return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter_add")
 
 
 def index_select(input, dim: int, index):
@@ -50,29 +50,30 @@ def index_select(input, dim: int, index):
             "x[index], or flow.gather",
             index=index,
         )
-    return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input))
+    return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input), by="index_select")
 
 
 def index_add(input, dim: int, index, source, *, alpha=1):
     """input with `alpha * source` added to the slices along `dim` that a vector of integers names."""
     source = to(source if alpha == 1 else source * alpha, input.spec.dtype)
-    return i.index_add(input, index, source, axis=axis_of(dim, input.spec.ndim, input))
+    return i.index_add(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_add")
 
 
 def index_copy(input, dim: int, index, source):
     """input with the slices along `dim` that a vector of integers names replaced by those of source."""
-    return i.index_put(input, index, to(source, input.spec.dtype), axis=axis_of(dim, input.spec.ndim, input))
+    return i.index_put(input, index, to(source, input.spec.dtype), axis=axis_of(dim, input.spec.ndim, input), by="index_copy")
 
 
 def index_fill(input, dim: int, index, value):
     """input with the slices along `dim` that a vector of integers names filled with a number."""
-    return i.index_put(input, index, value, axis=axis_of(dim, input.spec.ndim, input))
+    value = fitting("index_fill", value, input.spec.dtype, input=input, value=value)
+    return i.index_put(input, index, value, axis=axis_of(dim, input.spec.ndim, input), by="index_fill")
 
 
 def take_along_dim(input, indices, dim: int | None = None):
     """As gather, with the other axes broadcast; without `dim`, positions in the flattened tensor."""
     if dim is None:
-        return i.take(input.reshape(-1), indices.reshape(-1), axis=0)
+        return i.take(input.reshape(-1), indices.reshape(-1), axis=0, by="take_along_dim")
     axis = axis_of(dim, input.spec.ndim, input)
     shapes = [list(input.spec.shape), list(indices.spec.shape)]
     if len(shapes[0]) != len(shapes[1]):
@@ -87,12 +88,12 @@ def take_along_dim(input, indices, dim: int | None = None):
         sizes = {shapes[0][d], shapes[1][d]} - {1}
         if d != axis and len(sizes) == 1:
             shapes[0][d] = shapes[1][d] = sizes.pop()
-    return i.gather(s.expand(input, shape=tuple(shapes[0])), s.expand(indices, shape=tuple(shapes[1])), dim=axis)
+    return i.gather(s.expand(input, shape=tuple(shapes[0])), s.expand(indices, shape=tuple(shapes[1])), dim=axis, by="take_along_dim")
 
 
 def take(input, index):
     """Elements of the flattened tensor at integer positions."""
-    return i.take(input.reshape(-1), index, axis=0)
+    return i.take(input.reshape(-1), index, axis=0, by="take")
 
 
 def nonzero(input, as_tuple: bool = False):
@@ -128,8 +129,11 @@ def one_hot(input, num_classes: int = -1):
             fail(
                 OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input
             )
-        num_classes = int(input.max()) + 1
-    return i.one_hot(input, num_classes=integer(num_classes, "num_classes"))
+        num_classes = max(int(input.max()) + 1, 1)
+    num_classes = integer(num_classes, "num_classes")
+    if num_classes < 1:
+        fail(OutOfRangeError, f"one_hot: num_classes is {num_classes}", "at least 1, or -1 to count them in the data", input=input)
+    return i.one_hot(input, num_classes=num_classes)
 
 
 def tril(input, diagonal: int = 0):
@@ -166,6 +170,9 @@ def diag(input, diagonal: int = 0):
 
 def trace(input):
     """The sum of the diagonal of a matrix."""
+    if input.spec.ndim != 2:
+        hint = "x.diagonal(0, -2, -1).sum(-1) for stacks of matrices"
+        fail(ShapeError, f"trace: a tensor of {input.spec.ndim} axes, a matrix has 2", hint, x=input)
     return diagonal(input).sum()
 
 

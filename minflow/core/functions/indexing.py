@@ -13,7 +13,7 @@ from ..op import MODE, NUMBERS, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.elementwise import where
-from .arguments import is_tensor, to
+from .arguments import fitting, is_tensor, to
 from .gathering import is_mask, positions
 
 ALL = (None, None, None)
@@ -148,8 +148,8 @@ def assign_indexed(x, index, value):
         value = MODE.get().tensor_of(value)
     if is_tensor(value):
         value = to(value, x.spec.dtype)
-    elif value.__class__ is float and not x.spec.dtype.floating:
-        value = int(value)
+    else:
+        value = fitting("indexing", value, x.spec.dtype, x=x, value=value)
     mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = MODE.get().tensor_of(mask)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import apply, fail
 from ..ops import elementwise as e
 from ..ops import linalg
 from ..ops import shape as s
 from ..spec import promote
-from .arguments import axis_of, integer, tensor_of, to
+from .arguments import each_axis, integer, tensor_of, to
 from .reduction import norm
 
 
@@ -126,8 +126,12 @@ def outer(input, vec2):
 ger = outer
 
 
-def scaled_sum(input, product, beta, alpha):
+def scaled_sum(op: str, input, product, beta, alpha):
     """beta * input + alpha * product."""
+    have, want = input.spec.shape, product.spec.shape
+    if have != want and (len(have) > len(want) or any(n not in (1, m) for n, m in zip(have[::-1], want[::-1]))):
+        what = f"{op}: the input of shape {list(have)} does not broadcast to the product's {list(want)}"
+        fail(ShapeError, what, "an input of the product's shape, or a row of it", input=input, product=product)
     product = product if alpha == 1 else e.mul(product, alpha)
     if beta == 0:
         return product
@@ -136,29 +140,33 @@ def scaled_sum(input, product, beta, alpha):
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """`beta * input + alpha * mat1 @ mat2`."""
-    return scaled_sum(input, mm(mat1, mat2), beta, alpha)
+    return scaled_sum("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """`beta * input + alpha * mat @ vec`."""
-    return scaled_sum(input, mv(mat, vec), beta, alpha)
+    return scaled_sum("addmv", input, mv(mat, vec), beta, alpha)
 
 
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """`beta * input + alpha * batch1 @ batch2`, for stacks of matrices."""
-    return scaled_sum(input, bmm(batch1, batch2), beta, alpha)
+    return scaled_sum("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
 def tensordot(a, b, dims=2):
     """The sum of products over the last `dims` axes of a and the first of b, or over two lists of axes."""
     if isinstance(dims, Sequence):
-        axes_a, axes_b = [
-            [axis_of(d, x.spec.ndim, x) for d in (ds if isinstance(ds, Sequence) else (ds,))]
-            for ds, x in zip(dims, (a, b))
-        ]
+        if len(dims) != 2:
+            fail(ShapeError, f"tensordot: dims is {dims!r}", "dims=2, or dims=([axes of a], [axes of b])", a=a, b=b)
+        axes_a, axes_b = [each_axis(ds, x) for ds, x in zip(dims, (a, b))]
     else:
         n = integer(dims, "dims")
+        if not 0 <= n <= min(a.spec.ndim, b.spec.ndim):
+            what = f"tensordot: dims is {n}, the tensors have {a.spec.ndim} and {b.spec.ndim} axes"
+            fail(OutOfRangeError, what, f"dims from 0 to {min(a.spec.ndim, b.spec.ndim)}", a=a, b=b)
         axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
+    if len(axes_a) != len(axes_b):
+        fail(ShapeError, f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b", "one axis of b for each of a", a=a, b=b)
     for i, j in zip(axes_a, axes_b):
         if a.spec.shape[i] != b.spec.shape[j]:
             fail(

@@ -58,9 +58,15 @@ def argmax(input, dim=None, keepdim: bool = False):
     """`int64`: where the first largest stands along `dim`, or in the flattened tensor."""
     return r.argmax(
         input,
-        axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input),
+        axis=one_axis(dim, input),
         keepdims=keepdim,
     )
+
+
+def one_axis(dim, x) -> int | None:
+    """The one axis that is named; None for all, and for the axis that a 0-d tensor counts as having."""
+    axis = None if dim is None else axis_of(dim, x.spec.ndim, x)
+    return axis if x.spec.ndim else None
 
 
 @numpy_names
@@ -68,7 +74,7 @@ def argmin(input, dim=None, keepdim: bool = False):
     """`int64`: where the first smallest stands along `dim`, or in the flattened tensor."""
     return r.argmin(
         input,
-        axis=None if dim is None or not input.spec.ndim else axis_of(dim, input.spec.ndim, input),
+        axis=one_axis(dim, input),
         keepdims=keepdim,
     )
 
@@ -76,16 +82,12 @@ def argmin(input, dim=None, keepdim: bool = False):
 @numpy_names
 def any(input, dim=None, keepdim: bool = False):
     """Is one of them true (not 0)?"""
-    if dim == ():  # of no axis, where other reductions take all: PyTorch's choice
-        return c.ne(input, 0)
     return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @numpy_names
 def all(input, dim=None, keepdim: bool = False):
     """Are all of them true (not 0)?"""
-    if dim == ():  # of no axis, where other reductions take all: PyTorch's choice
-        return c.ne(input, 0)
     return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 

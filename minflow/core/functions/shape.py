@@ -17,7 +17,7 @@ from ..ops import shape as s
 from ..ops.rules import join
 from ..rebind import phantom
 from ..spec import promote
-from .arguments import axis_of, integer, is_tensor, numpy_names, sizes, tensor_of, to
+from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, sizes, tensor_of, to
 
 ALL = (None, None, None)  # a slice as getitem's attr
 
@@ -85,9 +85,9 @@ def view(input, *shape):
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
     """The axes from start_dim to end_dim as one."""
     shape = input.spec.shape
+    start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
     if not shape:
         return s.reshape(input, shape=(1,))
-    start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
     if start > end:
         fail(
             OutOfRangeError,
@@ -100,6 +100,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
     """One axis as several."""
+    need_axes("unflatten", input)
     shape, axis = input.spec.shape, axis_of(dim, input.spec.ndim, input)
     return s.reshape(
         input, shape=(*shape[:axis], *work_out(tuple(sizes), shape[axis], "unflatten", input), *shape[axis + 1 :])
@@ -109,13 +110,7 @@ def unflatten(input, dim: int, sizes: Sequence[int]):
 def squeeze(input, dim=None):
     """Without the axes of size 1, or without those of them that `dim` names."""
     shape = input.spec.shape
-    if not shape:
-        return s.reshape(input, shape=())
-    named = (
-        range(len(shape))
-        if dim is None
-        else [axis_of(d, len(shape), input) for d in (dim if isinstance(dim, Sequence) else (dim,))]
-    )
+    named = range(len(shape)) if dim is None else each_axis(dim, input)
     return s.reshape(input, shape=tuple([n for d, n in enumerate(shape) if n != 1 or d not in named]))
 
 
@@ -293,8 +288,9 @@ def vstack(tensors: Sequence):
 
 def narrow(input, dim: int, start: int, length: int):
     """`length` elements from `start` on along `dim`; a view."""
+    need_axes("narrow", input)
     axis, start, length = axis_of(dim, input.spec.ndim, input), integer(start, "start"), integer(length, "length")
-    size = input.spec.shape[axis] if input.spec.ndim else 0
+    size = input.spec.shape[axis]
     first = start + size if start < 0 else start
     if not 0 <= first <= size or not 0 <= length <= size - first:
         fail(
@@ -308,6 +304,7 @@ def narrow(input, dim: int, start: int, length: int):
 
 def select(input, dim: int, index: int):
     """One element along `dim`, without that axis; a view."""
+    need_axes("select", input)
     axis = axis_of(dim, input.spec.ndim, input)
     return s.getitem(input, index=(*(ALL,) * axis, integer(index, "index")))
 
@@ -315,8 +312,9 @@ def select(input, dim: int, index: int):
 @numpy_names
 def split(input, split_size_or_sections, dim: int = 0):
     """Parts along `dim`, views: of this size (the last may be smaller), or of these sizes."""
+    need_axes("split", input)
     axis = axis_of(dim, input.spec.ndim, input)
-    size = input.spec.shape[axis] if input.spec.ndim else 0
+    size = input.spec.shape[axis]
     if isinstance(split_size_or_sections, Sequence):
         parts = [integer(n, "size") for n in split_size_or_sections]
         if sum(parts) != size or any(n < 0 for n in parts):
@@ -338,11 +336,10 @@ def split(input, split_size_or_sections, dim: int = 0):
 @numpy_names
 def chunk(input, chunks: int, dim: int = 0):
     """At most so many parts of equal size along `dim`, views."""
+    need_axes("chunk", input)
     axis, chunks = axis_of(dim, input.spec.ndim, input), integer(chunks, "chunks")
     if chunks < 1:
         fail(OutOfRangeError, f"chunk: {chunks} parts", "at least 1", x=input)
-    if not input.spec.shape[axis]:
-        return split(input, [0] * chunks, axis)
     return split(input, max(-(-input.spec.shape[axis] // chunks), 1), axis)
 
 
@@ -362,15 +359,15 @@ def unbind(input, dim: int = 0):
 
 def flip(input, *dims):
     """The order along some axes reversed; a copy."""
-    return i.flip(
-        input, axes=tuple(sorted([axis_of(d, input.spec.ndim, input) for d in sizes(dims)])) if input.spec.ndim else ()
-    )
+    axes = each_axis(sizes(dims), input)
+    return i.flip(input, axes=tuple(sorted(axes)) if input.spec.ndim else ())
 
 
 def roll(input, shifts, dims=None):
     """Elements moved along some axes (or in the flattened tensor); what leaves at the end comes in at the start."""
     if dims is None:
         return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
+    need_axes("roll", input)
     shifts, dims = [tuple(x) if isinstance(x, Sequence) else (x,) for x in (shifts, dims)]
     if len(shifts) != len(dims):
         fail(ShapeError, f"roll: {len(shifts)} shifts for {len(dims)} dims", "one shift for each of the dims", x=input)

@@ -31,6 +31,14 @@ def positions(size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: P
     return found[0], found[1]
 
 
+def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> None:
+    """Refuse a window of no pixels, one that does not move, and less than no padding."""
+    least = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+    for name, sizes, n in least:
+        if min(sizes) < n:
+            raise ShapeError(f"{op}: {name} is {tuple(sizes)}, where at least {n} is wanted", hint=f"{name}=({max(n, 1)}, {max(n, 1)})")
+
+
 def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
     need_floating("conv2d", x)
     if x.ndim != 4 or weight.ndim != 4:
@@ -44,6 +52,9 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
             + (f" in {groups} groups" if groups > 1 else ""),
             hint=hint,
         )
+    need_window("conv2d", weight.shape[2:], stride, padding, dilation)
+    if groups < 1 or not weight.shape[0]:
+        raise ShapeError(f"conv2d: {weight.shape[0]} filters in {groups} groups", hint="at least one of each")
     if weight.shape[0] % groups:
         raise ShapeError(f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups", hint="a multiple of groups")
     out = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)

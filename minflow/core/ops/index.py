@@ -2,36 +2,30 @@
 
 Every index is checked before it is used: numpy would say which number was wrong, but not where it stood.
 `x[index]` with lists, arrays and masks comes down to `take` and `index_put`: `functions/indexing.py`.
+by: the function that was called, which an error names; not every one counts negative indices from the end.
 """
 
 from __future__ import annotations
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..errors import DTypeError, ShapeError
 from ..examples import bools, case, floats, ints, strided
-from ..op import data_dependent, define, fail, here, kernel
-from ..spec import Spec, int64, spec_of
-from .rules import join, need_axis, need_index, settle
+from ..op import data_dependent, define, kernel
+from ..spec import Spec, int64
+from .checks import check_bounds, check_labels
+from .rules import join, need_axis, need_index
 from .shape import zeros_of
-
-
-def first(xp, numbers, wrong, name: str) -> tuple[int, str]:
-    """(12, " (at position 3 of the index)"): the first number that is wrong, and where it stands."""
-    place = tuple(xp.argwhere(wrong)[0].tolist())
-    return int(numbers[place]), f" (at position {place if len(place) > 1 else place[0]} of the {name})" if place else ""
-
-
-def check_bounds(xp, op: str, index, size: int, axis: int) -> None:
-    """Refuse an index outside [-size, size), naming the first one and where it stands."""
-    if index.size and (index.max() >= size or index.min() < -size):
-        wrong, at = first(xp, index, (index >= size) | (index < -size), "index")
-        hint = f"indices from 0 to {size - 1}, or from {-size} to -1 to count from the end" if size else "the axis is empty"
-        what = f"{op}: index {wrong}{at} is outside axis {axis}, which has size {size}"
-        fail(OutOfRangeError, what, hint, index=spec_of(index))
 
 
 def fresh(xp, like, out):
     """An array to write into, C-contiguous; `settle` brings it to `out` if it is not `out` itself."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
+
+
+def settle(xp, result, out):
+    if out is not None and out is not result:
+        xp.copyto(out, result)
+        return out
+    return result
 
 
 def copied(xp, x, out):
@@ -44,14 +38,14 @@ def copied(xp, x, out):
 # ---- along one axis, by an index of any shape --------------------------------------------------------------------
 
 
-def taken(x: Spec, index: Spec, axis: int, op: str = "take") -> Spec:
-    need_axis(op, x, axis)
-    need_index(op, index)
+def taken(x: Spec, index: Spec, axis: int, by: str = "indexing") -> Spec:
+    need_axis(by, x, axis)
+    need_index(by, index)
     return x.but(shape=x.shape[:axis] + index.shape + x.shape[axis + 1 :])
 
 
 take = define(
-    "take(x, index; axis)",
+    "take(x, index; axis, by)",
     taken,
     dict(x=lambda g, x_spec, index, axis: index_add(zeros_of(x_spec), index, g, axis=axis)),
     examples=[
@@ -67,8 +61,8 @@ take = define(
 
 
 @kernel(take)
-def _(xp, x, index, axis, out=None):
-    check_bounds(xp, "take", index, x.shape[axis], axis)
+def _(xp, x, index, axis, by="indexing", out=None):
+    check_bounds(xp, by, index, x.shape[axis], axis, x)
     if out is None:
         out = xp.empty(x.shape[:axis] + index.shape + x.shape[axis + 1 :], x.dtype)
     if not out.size:
@@ -80,26 +74,20 @@ def _(xp, x, index, axis, out=None):
     )  # "raise" would buffer; what is left to wrap is -1 and its like
 
 
-def placed(op: str):
-    def infer(x: Spec, index: Spec, src, axis: int) -> Spec:
-        place = taken(x, index, axis, op)
-        if isinstance(src, Spec):
-            if src.dtype is not x.dtype:
-                raise DTypeError(
-                    f"{op}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)"
-                )
-            if src.shape != place.shape:
-                raise ShapeError(
-                    f"{op}: {{src}} has shape {src.shape}, the place for it {place.shape}", hint="{src}.expand(...)"
-                )
-        return x
-
-    return infer
+def placed(x: Spec, index: Spec, src, axis: int, by: str = "indexing") -> Spec:
+    place = taken(x, index, axis, by)
+    if isinstance(src, Spec):
+        if src.dtype is not x.dtype:
+            raise DTypeError(f"{by}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
+        if src.shape != place.shape:
+            what = f"{by}: {{src}} has shape {src.shape}, the place for it {place.shape}"
+            raise ShapeError(what, hint="{src}.expand(...)")
+    return x
 
 
 index_add = define(
-    "index_add(x, index, src; axis)",
-    placed("index_add"),
+    "index_add(x, index, src; axis, by)",
+    placed,
     dict(x=lambda g: g, src=lambda g, index, axis: take(g, index, axis=axis)),
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
@@ -113,16 +101,16 @@ index_add = define(
 
 
 @kernel(index_add)
-def _(xp, x, index, src, axis):
-    check_bounds(xp, "index_add", index, x.shape[axis], axis)
+def _(xp, x, index, src, axis, by="indexing"):
+    check_bounds(xp, by, index, x.shape[axis], axis)
     result = x.copy()
     xp.add.at(result, (slice(None),) * axis + (index,), src)
     return result
 
 
 index_put = define(
-    "index_put(x, index, src; axis)",
-    placed("index_put"),
+    "index_put(x, index, src; axis, by)",
+    placed,
     dict(
         x=lambda g, index, axis: index_put(g, index, 0, axis=axis),
         src=lambda g, index, axis: take(g, index, axis=axis),
@@ -139,24 +127,24 @@ index_put = define(
 
 
 @kernel(index_put)
-def _(xp, x, index, src, axis, out=None):
-    check_bounds(xp, "index_put", index, x.shape[axis], axis)
+def _(xp, x, index, src, axis, by="indexing", out=None):
+    check_bounds(xp, by, index, x.shape[axis], axis)
     result = copied(xp, x, out)
     result[(slice(None),) * axis + (index,)] = src
     return settle(xp, result, out)
 
 
-def unravelled(*index, shape: tuple[int, ...]) -> Spec:
+def unravelled(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
     arrays = {f"index[{i}]": s for i, s in enumerate(index) if isinstance(s, Spec)}
     for name, s in arrays.items():
-        need_index("indexing", s, name)
+        need_index(by, s, name)
     return next(iter(arrays.values())).but(
-        shape=join("indexing", {name: s.shape for name, s in arrays.items()}), dtype=int64
+        shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64
     )
 
 
 ravel_index = define(
-    "ravel_index(*index; shape)",
+    "ravel_index(*index; shape, by)",
     unravelled,
     examples=[
         case(ints(4, high=3), ints(4, low=-5, high=5), shape=(3, 5)),
@@ -168,11 +156,11 @@ ravel_index = define(
 
 
 @kernel(ravel_index)
-def _(xp, *index, shape, out=None):
+def _(xp, *index, shape, by="indexing", out=None):
     total, step = 0, 1
     for axis in range(len(shape) - 1, -1, -1):
         i = xp.asarray(index[axis])
-        check_bounds(xp, "indexing", i, shape[axis], axis)
+        check_bounds(xp, by, i, shape[axis], axis)
         total = total + xp.where(i < 0, i + shape[axis], i).astype("int64") * step
         step *= shape[axis]
     if out is None:
@@ -184,33 +172,30 @@ def _(xp, *index, shape, out=None):
 # ---- element by element along one axis (PyTorch's gather and scatter) --------------------------------------------
 
 
-def gathered(op: str):
-    def infer(x: Spec, index: Spec, *src, dim: int) -> Spec:
-        need_axis(op, x, dim)
-        need_index(op, index)
-        if index.ndim != x.ndim or any([n > m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]):
-            raise ShapeError(
-                f"{op}: {{index}} of shape {index.shape} does not fit into {{x}} of shape {x.shape}",
-                hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}",
-            )
-        if not src:
-            return x.but(shape=index.shape)
-        if isinstance(src[0], Spec) and src[0].shape != index.shape:
-            raise ShapeError(
-                f"{op}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike"
-            )
-        if isinstance(src[0], Spec) and src[0].dtype is not x.dtype:
-            raise DTypeError(
-                f"{op}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)"
-            )
-        return x
-
-    return infer
+def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec:
+    need_axis(by, x, dim)
+    need_index(by, index)
+    if index.ndim != x.ndim or any([n > m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]):
+        raise ShapeError(
+            f"{by}: {{index}} of shape {index.shape} does not fit into {{x}} of shape {x.shape}",
+            hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}",
+        )
+    if not src:
+        return x.but(shape=index.shape)
+    if isinstance(src[0], Spec) and src[0].shape != index.shape:
+        raise ShapeError(
+            f"{by}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike"
+        )
+    if isinstance(src[0], Spec) and src[0].dtype is not x.dtype:
+        raise DTypeError(
+            f"{by}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)"
+        )
+    return x
 
 
-def everywhere(xp, op: str, x, index, dim: int):
+def everywhere(xp, by: str, x, index, dim: int):
     """The index of each element, one broadcastable array per axis."""
-    check_bounds(xp, op, index, x.shape[dim], dim)
+    check_bounds(xp, by, index, x.shape[dim], dim)
     return tuple(
         [
             index if d == dim else xp.arange(n).reshape((-1,) + (1,) * (index.ndim - 1 - d))
@@ -220,8 +205,8 @@ def everywhere(xp, op: str, x, index, dim: int):
 
 
 gather = define(
-    "gather(x, index; dim)",
-    gathered("gather"),
+    "gather(x, index; dim, by)",
+    gathered,
     dict(x=lambda g, x_spec, index, dim: scatter_add(zeros_of(x_spec), index, g, dim=dim)),
     examples=[
         case(floats(3, 4), ints(2, 4, high=3), dim=0),
@@ -234,8 +219,8 @@ gather = define(
 
 
 @kernel(gather)
-def _(xp, x, index, dim, out=None):
-    found = x[everywhere(xp, "gather", x, index, dim)]
+def _(xp, x, index, dim, by="indexing", out=None):
+    found = x[everywhere(xp, by, x, index, dim)]
     return settle(xp, found, out)
 
 
@@ -247,8 +232,8 @@ SCATTERS = [
 ]
 
 scatter = define(
-    "scatter(x, index, src; dim)",
-    gathered("scatter"),
+    "scatter(x, index, src; dim, by)",
+    gathered,
     dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
     examples=[*SCATTERS, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
     doc="x with x[i, index[i, j]] = src[i, j] for dim 1, and so on; src may be a number.",
@@ -256,15 +241,15 @@ scatter = define(
 
 
 @kernel(scatter)
-def _(xp, x, index, src, dim, out=None):
+def _(xp, x, index, src, dim, by="indexing", out=None):
     result = copied(xp, x, out)
-    result[everywhere(xp, "scatter", x, index, dim)] = src
+    result[everywhere(xp, by, x, index, dim)] = src
     return settle(xp, result, out)
 
 
 scatter_add = define(
-    "scatter_add(x, index, src; dim)",
-    gathered("scatter_add"),
+    "scatter_add(x, index, src; dim, by)",
+    gathered,
     dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
     examples=[*SCATTERS, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
     doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; what meets is added.",
@@ -272,9 +257,9 @@ scatter_add = define(
 
 
 @kernel(scatter_add)
-def _(xp, x, index, src, dim):
+def _(xp, x, index, src, dim, by="indexing"):
     result = x.copy()
-    xp.add.at(result, everywhere(xp, "scatter_add", x, index, dim), src)
+    xp.add.at(result, everywhere(xp, by, x, index, dim), src)
     return result
 
 
@@ -330,23 +315,6 @@ triu = triangle("triu", "The upper triangle: 0 below the diagonal.")
 def classes(index: Spec, num_classes: int) -> Spec:
     need_index("one_hot", index)
     return index.but(shape=(*index.shape, num_classes), dtype=int64)
-
-
-def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
-    """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it stands."""
-    if not labels.size or (labels.min() >= 0 and labels.max() < classes):
-        return
-    outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]
-    if not outside.any():
-        return
-    low, high, (wrong, at) = int(counted.min()), int(counted.max()), first(xp, labels, outside, "labels")
-    hint = f"ignore_index={low}, if that number means no label" if low < 0 else \
-        f"a last layer with {high + 1} outputs, if there are that many classes"  # fmt: skip
-    if low and high - low < classes:
-        hint = f"target {'-' if low > 0 else '+'} {abs(low)}: classes count from 0; or {hint}"
-    raise OutOfRangeError(f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}; "
-                          f"the first outside is {wrong}{at}", where=here(),
-                          values={"target": spec_of(labels), "expected": f"target from 0 to {classes - 1}"}, hint=hint)  # fmt: skip
 
 
 checked_labels = define(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec, finfo
+from .checks import check_unit
 from .elementwise import log, log1p, maximum
 from .rules import SPLIT_2, broadcast
 
@@ -38,6 +39,9 @@ binary_entropy = define(
 
 @kernel(binary_entropy)
 def _(xp, p, target, out=None):
+    name = "binary_cross_entropy"
+    check_unit(xp, name, "input", p, "nn.BCEWithLogitsLoss takes logits as they are; or sigmoid(input) first")
+    check_unit(xp, name, "target", target, "0 for no and 1 for yes; nn.CrossEntropyLoss takes class numbers")
     with xp.errstate(all="ignore"):
         yes, no = xp.maximum(xp.log(p), -100), xp.maximum(xp.log1p(-p), -100)
         return xp.subtract((target - 1) * no, target * yes, out=out)

@@ -12,9 +12,10 @@ import math
 
 from ..errors import DTypeError, OutOfRangeError
 from ..examples import case, floats, ints
-from ..op import define, fail, kernel
+from ..op import define, kernel
 from ..random import bits
 from ..spec import DType, Spec, float16, float32, float64, int64
+from .checks import check_unit
 from .rules import need_floating
 
 COUNTER = ints(2, high=100)
@@ -164,8 +165,7 @@ bernoulli = define(
 
 @kernel(bernoulli)
 def _(xp, p, counter, offset, out=None):
-    if not ((p >= 0) & (p <= 1)).all():  # NaN neither
-        fail(OutOfRangeError, f"bernoulli: p goes from {p.min():g} to {p.max():g}, a probability lies in [0, 1]", "p.sigmoid()")
+    check_unit(xp, "bernoulli", "p", p, "p.sigmoid()")
     hit = words(xp, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
     return hit.astype(p.dtype) if out is None else filled(xp, hit, p.shape, None, out)
 

@@ -60,14 +60,16 @@ def _(xp, x, dtype: DType, out=None):
 
 
 def check_fits(value, dtype: DType) -> None:
-    """Refuse an integer that an integer dtype cannot hold."""
-    if dtype.rank == 1 and isinstance(value, int | np.integer):
-        limits = np.iinfo(dtype.np)
-        if not limits.min <= value <= limits.max:
-            raise OutOfRangeError(
-                f"{value} does not fit into {dtype.name}, which holds {limits.min} to {limits.max}",
-                hint="a wider dtype: int64, or float32",
-            )
+    """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and what is too large."""
+    if not dtype.rank or not isinstance(value, int | float | np.number) or (dtype.floating and not math.isfinite(value)):
+        return
+    limits = np.finfo(dtype.np) if dtype.floating else np.iinfo(dtype.np)
+    low, high = limits.min.item() if dtype.floating else limits.min, limits.max.item() if dtype.floating else limits.max
+    if not low <= value <= high:
+        raise OutOfRangeError(
+            f"{value} does not fit into {dtype.name}, which holds {low} to {high}",
+            hint="a wider dtype: float32, or float64" if dtype.floating or not math.isfinite(value) else "a wider dtype: int64, or float32",
+        )
 
 
 def full_spec(shape, value, dtype) -> Spec:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...core.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.op import MODE, fail
+from ...core.op import fail
 from ...core.functions import where
+from ...core.ops.index import take
 from ...core.tensor import Tensor
 from .arguments import check_tensor
 
@@ -32,24 +33,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
             input=input,
             weight=weight,
         )
-    check_rows(input, weight)
-    out = weight[input]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        what = f"embedding: padding_idx is {padding_idx}, and the weight has {rows} rows"
+        fail(OutOfRangeError, what, f"padding_idx from {-rows} to {rows - 1}", weight=weight)
+    out = take(weight, input, axis=0, by="embedding")
     if padding_idx is not None and out.requires_grad:
         kept = (input != padding_idx % rows).unsqueeze(-1)
         out = where(kept, out, out.detach())
     return out
-
-
-def check_rows(input: Tensor, weight: Tensor) -> None:
-    """Refuse indices outside [0, V), where the numbers are known (not while tracing)."""
-    if input.array is None or MODE.get().trace or not input.spec.size:
-        return
-    low, high, rows = int(input.array.min()), int(input.array.max()), weight.spec.shape[0]
-    if low < 0 or high >= rows:
-        fail(
-            OutOfRangeError,
-            f"embedding: index {low if low < 0 else high} is outside 0 to {rows - 1}, the rows of the weight",
-            f"nn.Embedding({max(high + 1, rows)}, {weight.spec.shape[1]}), if there are so many; indices count from 0",
-            input=input,
-            weight=weight,
-        )

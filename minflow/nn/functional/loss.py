@@ -15,7 +15,7 @@ from ...core.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.ir import Value
 from ...core.op import MODE, describe, fail, name_of, warn
 from ...core.ops import elementwise as e
-from ...core.ops.index import check_labels as check_numbers
+from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
 from ...core.ops.loss import binary_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
@@ -107,16 +107,6 @@ def binary_cross_entropy(
     input: probabilities in [0, 1], float; target: float of the same shape. weight: broadcasts to it.
     """
     check_same("binary_cross_entropy", input, target, reduction)
-    known = input.array is not None and not MODE.get().trace and input.spec.size
-    if known and not (input.array.min() >= 0 and input.array.max() <= 1):
-        fail(
-            OutOfRangeError,
-            f"binary_cross_entropy: the input goes from {float(input.array.min()):.4g} to "
-            f"{float(input.array.max()):.4g}, where probabilities from 0 to 1 are wanted",
-            "nn.BCEWithLogitsLoss takes logits as they are; or sigmoid(input) first",
-            input=input,
-            target=target,
-        )
     return entropy(input, target, weight, reduction)
 
 

@@ -69,6 +69,8 @@ def avg_pool2d(
     this instead of the number of pixels.
     """
     x = images("avg_pool2d", input)
+    if divisor_override is not None and not divisor_override:
+        fail(ShapeError, "avg_pool2d: divisor_override is 0", "the number to divide each window's sum by, or None", input=input)
     kernel = pair("avg_pool2d", "kernel_size", kernel_size, 1)
     out = pool.avg_pool2d(
         x,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ...ops.index import check_bounds, copied, everywhere, index_add, scatter_add, settle
+from ...ops.checks import check_bounds
+from ...ops.index import copied, everywhere, index_add, scatter_add, settle
 from ..kernels import fast
 
 
 @fast(index_add, tolerance=16)
-def _(xp, x, index, src, axis, out=None):
+def _(xp, x, index, src, axis, by="indexing", out=None):
     n = x.shape[axis]
-    check_bounds(xp, "index_add", index, n, axis)
+    check_bounds(xp, by, index, n, axis)
     result = copied(xp, x, out)
     if index.size and result.size:
         flat = index.reshape(-1) % n
@@ -24,8 +25,8 @@ def _(xp, x, index, src, axis, out=None):
 
 
 @fast(scatter_add, tolerance=0)
-def _(xp, x, index, src, dim, out=None):
-    at = everywhere(xp, "scatter_add", x, index, dim)
+def _(xp, x, index, src, dim, by="indexing", out=None):
+    at = everywhere(xp, by, x, index, dim)
     result = copied(xp, x, out)
     if index.size:
         flat = xp.ravel_multi_index(xp.broadcast_arrays(*at), x.shape, mode="wrap").reshape(

@@ -1,0 +1,182 @@
+"""What has no answer is refused, and not answered in silence.
+
+Checks of numbers stand in kernels (`core/ops/checks.py`): eager, a graph and a job say the same, once, at their own line.
+Checks of arguments need no numbers, and come before.
+"""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import DivisionError, DTypeError, JobError, MinflowError, OutOfRangeError, ShapeError
+from minflow.core.ops import checks
+
+N = math.nan
+X = np.arange(12, dtype="float32").reshape(3, 4)
+P = np.array([0.25, 0.5, 1], "float32")
+I = np.array([2, 0, 3])
+
+# name -> (the program, good inputs, the wrong one for the last of them, the kind of error, words of its text)
+NUMBERS = {
+    "//": (lambda a, b: a // b, (I, I + 1), [1, 0, 1], DivisionError, "floor_divide: .*0 .at position 1 of b"),
+    "%": (lambda a, b: a % b, (I, I + 1), [1, 1, 0], DivisionError, "remainder: .*0 .at position 2 of b"),
+    "fmod": (lambda a, b: flow.fmod(a, b), (I, I + 1), [0, 1, 0], DivisionError, "fmod: .*0 .at position 0 of b"),
+    "number //": (lambda b: 7 // b, (I + 1,), [1, 0, 1], DivisionError, "floor_divide: .*0 .at position 1 of b"),
+    "trunc": (lambda a, b: flow.div(a, b, rounding_mode="trunc"), (I, I + 1), [1, 0, 1], DivisionError, "0 .at position 1"),
+    "one_hot": (lambda i: flow.one_hot(i, 4), (I,), [0, -1, 3], OutOfRangeError, "one_hot: index -1 .at position 1"),
+    "gather": (lambda x, i: x.gather(1, i[:, None]), (X, I), [0, -1, 3], OutOfRangeError, r"gather: index -1 .at .*\(1, 0\)"),
+    "index_select": (lambda x, i: flow.index_select(x, 1, i), (X, I), [-4, 0, 0], OutOfRangeError, "index_select: index -4 .at pos"),
+    "index_add": (lambda x, i: flow.index_add(x, 1, i, x[:, :3]), (X, I), [0, 0, -2], OutOfRangeError, "index_add: index -2 .at pos"),
+    "index_copy": (lambda x, i: x.index_copy(1, i, x[:, :3]), (X, I), [0, 0, -2], OutOfRangeError, "index_copy: index -2 .at pos"),
+    "scatter": (lambda x, i: x.scatter(1, i[:, None], 5.0), (X, I), [0, 0, -1], OutOfRangeError, r"scatter: index -1 .at .*\(2, 0\)"),
+    "scatter_add": (lambda x, i: x.scatter_add(1, i[:, None], x), (X, I), [0, 4, 0], OutOfRangeError, "scatter_add: index 4 .at"),
+    "x[i]": (lambda x, i: x[:, i], (X, I), [0, 4, 0], OutOfRangeError, "indexing: index 4 .at position 1.*axis 1, which has size 4"),
+    "embedding": (lambda w, i: nn.functional.embedding(i, w), (X, I % 3), [0, -1, 0], OutOfRangeError, "index -1 .at.* 0 to 2"),
+    "bce": (lambda p, t: nn.functional.binary_cross_entropy(p, t), (P, P), [0.5, 5, 0], OutOfRangeError, "target .* 5 .at position 1"),
+    "bce nan": (lambda t, p: nn.functional.binary_cross_entropy(p, t), (P, P), [0.5, 0, N], OutOfRangeError, "input .* nan .at pos"),
+    "bernoulli": (lambda p: flow.bernoulli(p) * 0, (P,), [0.5, -0.5, 1], OutOfRangeError, "p goes .* -0.5 .at position 1"),
+    "take": (lambda x, i: flow.take(x, i), (X, I), [0, -13, 0], OutOfRangeError, "take: index -13 .at position 1"),
+}
+
+
+class Steps(nn.Graph):
+    """The program as a graph."""
+
+    def __init__(self, program):
+        super().__init__()
+        self.program = program
+
+    def build(self, *inputs):
+        return self.program(*inputs)
+
+
+def annotated(program, inputs):
+    """The program as a job, which reads its inputs from annotations."""
+
+    def job(*blobs):
+        return program(*blobs)
+
+    kinds = [flow.typing.Numpy.Placeholder(x.shape, dtype=flow.tensor(x).dtype) for x in inputs]
+    names = [f"b{k}" for k in range(len(kinds))]
+    scope = {"program": program, **{f"k{k}": kind for k, kind in enumerate(kinds)}, "Numpy": flow.typing.Numpy}
+    source = ", ".join(f"{name}: k{k}" for k, name in enumerate(names))
+    exec(f"def job({source}) -> Numpy:\n    return program({', '.join(names)})", scope)
+    return flow.global_function()(scope["job"])
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """The checks of numbers that ran, by name: each kernel that holds one of them gets one that counts."""
+    ran = []
+
+    def counting(check):
+        return lambda *args: (ran.append(check.__name__), check(*args))[1]
+
+    for module in [m for name, m in list(sys.modules.items()) if name.startswith("minflow.") and m is not checks]:
+        for name in ("check_bounds", "check_divisor", "check_unit", "check_labels"):
+            if getattr(module, name, None) is getattr(checks, name):
+                monkeypatch.setattr(module, name, counting(getattr(checks, name)))
+    yield ran
+    flow.clear_default_session()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_refused_in_every_mode(name, checked):
+    program, good, wrong, kind, words = NUMBERS[name]
+    bad, here = (*good[:-1], np.array(wrong, good[-1].dtype)), __file__.rpartition("/")[2]
+
+    def times(call) -> int:
+        before = len(checked)
+        call()
+        return len(checked) - before
+
+    runs = times(lambda: program(*map(flow.tensor, good)))
+    assert runs == (2 if name in ("trunc", "bce", "bce nan") else 1)  # fmod and floor_divide; input and target
+    with pytest.raises(kind, match=words) as eager:
+        program(*map(flow.tensor, bad))
+    assert here in eager.value.where and eager.value.hint and eager.value.values
+
+    graph = Steps(program)
+    first = graph(*map(flow.tensor, good))
+    assert times(lambda: graph(*map(flow.tensor, good))) == runs
+    with pytest.raises(kind, match=words) as traced:
+        graph(*map(flow.tensor, bad))
+    assert traced.value.what == eager.value.what and here in traced.value.where
+    assert graph(*map(flow.tensor, good)).tolist() == first.tolist()  # and the graph goes on
+
+    job = annotated(program, good)
+    job(*good)
+    assert times(lambda: job(*good)) == runs
+    with pytest.raises(JobError, match="step 3 of job.*" + words):
+        job(*bad)
+
+
+ARGUMENTS = {
+    "into int": (lambda: flow.full((2,), N, dtype=flow.int64), OutOfRangeError, "nan does not fit into int64"),
+    "tensor": (lambda: flow.tensor([1.0, N], dtype=flow.int32), OutOfRangeError, "(?s)nan does not fit into int32.*smallest"),
+    "x[0]": (lambda: flow.arange(3).__setitem__(0, N), OutOfRangeError, "nan does not fit into int64"),
+    "x[[0]]": (lambda: flow.arange(3).__setitem__([0], -math.inf), OutOfRangeError, "-inf does not fit into int64"),
+    "x[mask]": (lambda: flow.arange(3).__setitem__(flow.arange(3) > 1, N), OutOfRangeError, "nan does not fit into int64"),
+    "fill_": (lambda: flow.arange(3).fill_(math.inf), OutOfRangeError, "inf does not fit into int64"),
+    "fill_ large": (lambda: flow.arange(3).to(flow.uint8).fill_(300.5), OutOfRangeError, "300.5 does not fit into uint8"),
+    "fill_ float16": (lambda: flow.zeros(3).half().fill_(1e5), OutOfRangeError, "100000.0 does not fit into float16"),
+    "index_fill": (lambda: flow.arange(3).index_fill(0, flow.tensor([0]), N), OutOfRangeError, "index_fill: nan .* int64"),
+    "scatter": (lambda: flow.arange(3).scatter(0, flow.tensor([0]), N), OutOfRangeError, "scatter: nan .* int64"),
+    "rtol": (lambda: flow.allclose(ROWS(), ROWS(), rtol=-1.0), OutOfRangeError, "rtol is -1.0"),
+    "atol": (lambda: flow.isclose(ROWS(), ROWS(), atol=N), OutOfRangeError, "atol is nan"),
+    "eps": (lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=-1.0), OutOfRangeError, "eps is -1.0"),
+    "padding_idx": (lambda: nn.functional.embedding(flow.tensor([0]), ROWS(), padding_idx=3), OutOfRangeError, "padding_idx is 3"),
+    "conv 0": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 0, 0)), ShapeError, r"kernel_size is \(0, 0\)"),
+    "conv none": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(0, 1, 2, 2)), ShapeError, "0 filters in 1 groups"),
+    "max_pool 0": (lambda: nn.functional.max_pool2d(IMAGE(), 0), ShapeError, "kernel_size is 0"),
+    "avg_pool 0": (lambda: nn.functional.avg_pool2d(IMAGE(), 2, divisor_override=0), ShapeError, "divisor_override is 0"),
+    "tensordot": (lambda: flow.tensordot(ROWS(), ROWS(), dims=-1), OutOfRangeError, "dims is -1"),
+    "tensordot twice": (lambda: flow.tensordot(ROWS(), ROWS(), dims=([0, 0], [0, 0])), OutOfRangeError, "names an axis twice"),
+    "trace": (lambda: flow.trace(flow.zeros(2, 2, 2)), ShapeError, "a tensor of 3 axes"),
+    "addmm": (lambda: flow.addmm(flow.zeros(7), ROWS(), ROWS().T, beta=0), ShapeError, r"\[7\] does not .* \[3, 3\]"),
+    "addmm ndim": (lambda: flow.addmm(flow.zeros(1, 3, 3), ROWS(), ROWS().T), ShapeError, r"\[1, 3, 3\] does not"),
+    "one_hot 0": (lambda: flow.one_hot(flow.tensor([0]), 0), OutOfRangeError, "num_classes is 0"),
+    "bool dim": (lambda: ROWS().unsqueeze(True), DTypeError, "dim must be an integer, not bool"),
+}
+
+
+def ROWS():
+    return flow.tensor(X)
+
+
+def IMAGE():
+    return flow.zeros(1, 1, 4, 4)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_are_refused(name):
+    program, kind, words = ARGUMENTS[name]
+    with pytest.raises(kind, match=words) as caught:
+        program()
+    assert isinstance(caught.value, MinflowError) and caught.value.hint and "test_refusals.py" in caught.value.where
+
+
+ALONG = {  # what goes along an axis, or several
+    **{name: getattr(flow, name) for name in ("softmax", "log_softmax", "argmax", "argmin", "sort", "argsort", "unsqueeze", "max")},
+    **{name: getattr(flow, name) for name in ("median", "cumsum", "flatten", "min", "std_mean", "var_mean")},
+}
+ALONG_SEVERAL = {name: getattr(flow, name) for name in (
+    "sum", "mean", "prod", "amax", "amin", "any", "all", "std", "var", "norm", "logsumexp", "count_nonzero", "flip", "squeeze")
+}  # fmt: skip
+ALONG_SEVERAL |= {"norm": lambda x, dim: flow.norm(x, 2, dim)}
+
+
+@pytest.mark.parametrize("name", [*ALONG, *ALONG_SEVERAL])
+def test_an_axis_is_there_and_named_once(name):
+    along = ALONG.get(name) or ALONG_SEVERAL[name]
+    for x, axis in ((flow.tensor(1.5), 1 + (name == "unsqueeze")), (flow.tensor(1.5), -3), (flow.zeros(2, 2), 5)):
+        with pytest.raises((OutOfRangeError, ShapeError), match=f"{axis}"):
+            along(x, axis)
+    if name in ALONG_SEVERAL:
+        for axes in ((0, 0), (0, -2), (1, 0, -1)):
+            with pytest.raises(OutOfRangeError, match="names an axis twice"):
+                along(flow.zeros(2, 2), axes)

@@ -41,7 +41,8 @@ class Op:
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
-        self.__doc__ = doc  # for help(flow.exp) and flow.exp? in a notebook
+        self.__name__ = self.__qualname__ = name  # as of a function: for help(flow.exp), flow.exp? and whoever asks
+        self.__doc__, self.__signature__ = doc, signature_of(inputs, attrs)
         self.many = len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
         self.shortcut = elementwise in ("same", "float") and not self.many
@@ -102,6 +103,26 @@ class Op:
     def __repr__(self) -> str:
         return self.name
 
+    def __get__(self, instance, owner=None):
+        """Not bound as an attribute of a class; and an object that has this is a routine to `help` and `inspect`."""
+        return self
+
+    def __reduce__(self):
+        """Copied and pickled as what it is called, like a function."""
+        return (op_named, (self.name,)) if OPS.get(self.name) is self else self.__qualname__
+
+
+def op_named(name: str) -> Op:
+    """For pickle."""
+    return OPS[name]
+
+
+def signature_of(inputs: Sequence[str], attrs: Sequence[str]) -> inspect.Signature:
+    """Inputs by place or name, attrs by name."""
+    p = inspect.Parameter
+    found = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in inputs]
+    return inspect.Signature(found + [p(x, p.KEYWORD_ONLY) for x in attrs])
+
 
 class SavedSlots(dict):
     """needs -> what to save: i for input i, ~k for output k. Each combination is worked out once."""
@@ -151,6 +172,7 @@ def define(
             scalar, tuple(sbp), tuple(examples), doc, checks)  # fmt: skip
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
+    op.__module__ = sys._getframe(1).f_globals["__name__"]
     OPS[name] = op
     return op
 

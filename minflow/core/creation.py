@@ -227,7 +227,13 @@ def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bo
 def linspace(start: float, end: float, steps: int, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers from start to end, both included."""
     count("linspace", steps)
-    return tensor(np.linspace(float(start), float(end), steps), dtype or default_dtype(), device, requires_grad)
+    dtype = as_dtype(dtype or default_dtype())
+    if dtype.floating:
+        return tensor(np.linspace(float(start), float(end), steps), dtype, device, requires_grad)
+    first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
+    step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
+    numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
+    return tensor(numbers if steps != 1 else [first], dtype, device, requires_grad)
 
 
 def count(name: str, n: int) -> None:

@@ -125,6 +125,8 @@ ORACLES = {
     "floor_divide": of(lambda a, b: np.floor(a / b).astype(a.dtype)),
     "remainder": of(lambda a, b: a - b * np.floor(a / b).astype(a.dtype)),
     "fmod": of(lambda a, b: a - b * np.trunc(a / b).astype(a.dtype)),
+    "trunc_divide": of(lambda a, b: np.fix(a / b), True),
+    "lerp": of(lambda a, b, w: (1 - w) * a + w * b, True),
     "maximum": of(lambda a, b: np.where(a > b, a, b)),
     "minimum": of(lambda a, b: np.where(a < b, a, b)),
     "clamp": of(lambda x, low, high: np.clip(x, low, high)),

@@ -36,7 +36,26 @@ ROWS = {
     "norm of large": (lambda x: x.norm(), [300.0, 400.0], 500.0, [0.6, 0.8]),
     "var of large": (lambda x: x.var(), [-300.0, 300.0, 0.0], 90000.0, [-300.0, 300.0, 0.0]),
     "std of large": (lambda x: x.std(), [-300.0, 300.0, 0.0], 300.0, [-0.5, 0.5, 0.0]),
+    "abs": (lambda x: x.abs(), [0.0, -0.0, NAN, -INF], [0.0, 0.0, NAN, INF], [0.0, 0.0, 0.0, -1.0]),
+    "sign": (lambda x: x.sign(), [0.0, -0.0, NAN, -INF, 2.0], [0.0, 0.0, 0.0, -1.0, 1.0], [0.0] * 5),
+    "relu": (lambda x: x.relu(), [0.0, -0.0, NAN, INF, -INF], [0.0, 0.0, NAN, INF, 0.0], [0.0, 0.0, 1.0, 1.0, 0.0]),
+    "maximum": (lambda x: flow.maximum(x, like(x, NAN, 1.0, 1.0)), [1.0, 1.0, NAN], [NAN, 1.0, NAN], [1.0, 0.5, 1.0]),
+    "minimum": (lambda x: flow.minimum(like(x, 2.0, 1.0), x), [1.0, 2.0], [1.0, 1.0], [1.0, 0.0]),
+    "clamp at its ends": (lambda x: x.clamp(-1.0, 1.0), [-1.0, 1.0, 2.0, NAN], [-1.0, 1.0, 1.0, NAN], [1.0, 1.0, 0.0, 0.0]),
+    "clamp by an infinite min": (lambda x: flow.clamp(like(x, 0.0), min=x), [INF], [INF], [1.0]),
+    "powers of 0": (lambda x: like(x, 0.0, 0.0, -0.0) ** x, [-2.0, 0.0, 1.0], [INF, 1.0, 0.0], [-INF, 0.0, 0.0]),
+    "to the power 0": (lambda x: x**0.0, [0.0, NAN, INF], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]),
+    "trunc of a / 0": (lambda x: flow.div(x, like(x, 0.0, 2.0), rounding_mode="trunc"), [1.0, -5.0], [INF, -2.0], [0.0, 0.0]),
+    "lerp beyond its ends": (lambda x: flow.lerp(x, like(x, -INF, 4.0), like(x, -2.0, 1.0)), [-0.5, 3.0], [NAN, 4.0], [3.0, 0.0]),
+    "sqrt": (lambda x: x.sqrt(), [0.0, INF, -1.0], [0.0, INF, NAN], [INF, 0.0, NAN]),
+    "softmax of one number": (lambda x: flow.softmax(x, 0), NAN, NAN, NAN),
+    "softmax of many": (lambda x: flow.softmax(x.expand(5000, 1), 0)[:1], [[1.0]], [[2e-4]], None),
+    "softmax of -inf": (lambda x: flow.softmax(x, 1), [[-INF, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]),
 }  # fmt: skip
+
+
+def like(x, *numbers):
+    return flow.tensor(numbers, dtype=x.dtype)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -107,3 +126,11 @@ def test_the_second_slope_of_prod_is_symmetric(zeros):
     for axis, shape in (((0, 2), (2, 3, 3)), ((1,), (2, 5)), (None, (3, 1))):
         x = flow.randn(*shape, dtype=flow.float64).requires_grad_()
         assert gradcheck(functools.partial(prod, axis=axis, keepdims=True), x)
+
+
+def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
+    assert flow.linspace(2.5, -2, 5, dtype=flow.int8).tolist() == [2, 1, 0, -1, -2]
+    assert flow.linspace(0, 3, 1, dtype=flow.int32).tolist() == [0] and flow.linspace(0, 10, 4, dtype=flow.int64).tolist() == [0, 3, 6, 10]
+    assert [part.shape for part in flow.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
+    x = flow.tensor([0.0, 2.0])
+    assert x.any(()).tolist() == x.all(()).tolist() == [False, True]

@@ -17,6 +17,11 @@ INF, NAN, LN2 = math.inf, math.nan, math.log(2)
 TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
 
 
+def against(target, loss):
+    """`loss` of x and a target of its dtype, no reduction."""
+    return lambda x: loss(x, flow.tensor(target, dtype=x.dtype), reduction="none")
+
+
 def logits(target, **weights):
     def losses(x):
         given = {name: flow.tensor(w, dtype=x.dtype) for name, w in weights.items()}
@@ -56,6 +61,12 @@ ROWS = {
                                             [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
     "cross_entropy of an ignored row": (labelled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]),
     "layer_norm of large": (lambda x: F.layer_norm(x, (2,)), [300.0, -300.0], [1.0, -1.0], [0.0, 0.0]),
+    "relu6": (F.relu6, [0.0, -0.0, 6.0, NAN, INF], [0.0, 0.0, 6.0, NAN, 6.0], [0.0, 0.0, 0.0, 1.0, 0.0]),
+    "l1_loss": (against([1.0, 0.0, INF], F.l1_loss), [1.0, NAN, INF], [0.0, NAN, NAN], [0.0, 0.0, 0.0]),
+    "batch_norm of large": (lambda x: F.batch_norm(x, None, None, training=True), [[900.0], [-900.0]], [[1.0], [-1.0]], [[0.0], [0.0]]),
+    "max_pool2d of NaN": (lambda x: F.max_pool2d(x, 2), [[[[NAN, 1.0], [NAN, 2.0]]]], [[[[NAN]]]], [[[[0.0, 0.0], [1.0, 0.0]]]]),
+    "adaptive_avg_pool2d of NaN": (lambda x: F.adaptive_avg_pool2d(x, (1, 2)), [[[[NAN, 1.0], [0.0, INF]]]], [[[[NAN, INF]]]],
+                                   [[[[0.5, 0.5], [0.5, 0.5]]]]),
 }  # fmt: skip
 
 

@@ -41,9 +41,10 @@ def div(input, other, *, rounding_mode: str | None = None):
     if rounding_mode == "floor":
         return e.floor_divide(input, other)
     if rounding_mode == "trunc":
-        whole = e.trunc(e.div(input, other))
         dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
-        return whole if dtype.floating else e.floor_divide(e.sub(input, e.fmod(input, other)), other)
+        if dtype.floating:
+            return e.trunc_divide(input, other)
+        return e.floor_divide(e.sub(input, e.fmod(input, other)), other)
     fail(DTypeError, f"div: rounding_mode is {rounding_mode!r}", 'None, "floor" or "trunc"', input=input, other=other)
 
 
@@ -120,7 +121,7 @@ def masked_fill(input, mask, value):
 
 def lerp(input, end, weight):
     """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
-    return e.add(input, e.mul(operand(weight), e.sub(end, input)))
+    return e.lerp(input, end, operand(weight))
 
 
 def addcmul(input, tensor1, tensor2, *, value=1):

@@ -82,12 +82,16 @@ def argmin(input, dim=None, keepdim: bool = False):
 @numpy_names
 def any(input, dim=None, keepdim: bool = False):
     """Is one of them true (not 0)?"""
+    if dim == ():  # of no axis, where other reductions take all: PyTorch's choice
+        return c.ne(input, 0)
     return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @numpy_names
 def all(input, dim=None, keepdim: bool = False):
     """Are all of them true (not 0)?"""
+    if dim == ():  # of no axis, where other reductions take all: PyTorch's choice
+        return c.ne(input, 0)
     return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 

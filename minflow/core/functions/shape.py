@@ -340,6 +340,8 @@ def chunk(input, chunks: int, dim: int = 0):
     axis, chunks = axis_of(dim, input.spec.ndim, input), integer(chunks, "chunks")
     if chunks < 1:
         fail(OutOfRangeError, f"chunk: {chunks} parts", "at least 1", x=input)
+    if not input.spec.shape[axis]:
+        return split(input, [0] * chunks, axis)
     return split(input, max(-(-input.spec.shape[axis] // chunks), 1), axis)
 
 

@@ -27,19 +27,19 @@ relu6_grad = define(
     broadcast("relu6_grad", "x", "y"),
     dict(x=lambda g, y: relu6_grad(g, y)),
     elementwise="same",
-    scalar="y > 0 && y < 6 ? x : 0",
+    scalar="y <= 0 || y >= 6 ? 0 : x",
     sbp=(*SPLIT_2, ("P", "B", "P")),
     examples=[
         case(floats(3, 4), floats(3, 4, high=8.0)),
         case(floats(()), floats(())),
         case(strided(4, 5), strided(4, 5, high=8.0)),
     ],
-    doc="x where 0 < y < 6, else 0.",
+    doc="0 where y is 0 or 6 (or beyond), else x: also where it is NaN.",
 )
 
 
 @kernel(relu6_grad)
 def _(xp, x, y, out=None):
-    inside = xp.greater(y, 0)
-    inside &= xp.less(y, 6)
-    return xp.multiply(x, inside, out=out)
+    flat = xp.less_equal(y, 0)
+    flat |= xp.greater_equal(y, 6)
+    return xp.multiply(x, ~flat, out=out)

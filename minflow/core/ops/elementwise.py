@@ -17,7 +17,7 @@ from ..op import define, fail, kernel
 from ..spec import Spec, promote, spec_of
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
-from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, join, same
+from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, join, same, settle, single
 from .shape import cast, zeros_of
 
 
@@ -104,7 +104,7 @@ quiet(div, "true_divide")
 pow = define(
     "pow(a, b)",
     broadcast("pow", "a", "b", refuse_bool="a.int() first"),
-    dict(a=lambda g, a, b: power_slope(g, a, b), b=lambda g, a, out: g * (out * log(where(eq(a, 0), 1.0, a)))),
+    dict(a=lambda g, a, b: power_slope(g, a, b), b=lambda g, a, b, out: g * (out * log(where(flat_at_0(a, b), 1.0, a)))),
     elementwise="same",
     scalar="pow(a, b)",
     sbp=SPLIT_2,
@@ -126,6 +126,11 @@ def power_slope(g, a, b):
         return nothing(g) if b == 0 else g * (2 * a) if b == 2 else g * (b * pow(a, b - 1))
     flat = eq(b, 0)
     return g * where(flat, 0.0, b * pow(where(flat, 1.0, a), b - 1))
+
+
+def flat_at_0(a, b):
+    """Where a**b stays 0 (or 1) as b moves: a is 0 and b is not below 0."""
+    return logical_and(eq(a, 0), ge(b, 0))
 
 
 @kernel(pow)
@@ -181,6 +186,55 @@ fmod = define(
 )
 whole(fmod, "fmod")
 
+# A primitive: trunc(a / b) has the slope 0 too, but where b is 0 the rule of a / b would make it 0 * inf.
+trunc_divide = define(
+    "trunc_divide(a, b)",
+    broadcast("trunc_divide", "a", "b"),
+    dict(a=nothing, b=nothing),
+    elementwise="float",
+    scalar="trunc(a / b)",
+    sbp=SPLIT_2,
+    examples=binary(low=0.3, high=2.0),
+    doc="The whole number next to a / b on the side of 0.",
+)
+
+
+@kernel(trunc_divide)
+def _(xp, a, b, out=None):
+    with xp.errstate(all="ignore"):
+        return xp.trunc(xp.true_divide(a, b), out=out)
+
+
+# A primitive: near b it counts back from b, so that weight 1 gives b itself, as in PyTorch.
+lerp = define(
+    "lerp(a, b, weight)",
+    broadcast("lerp", "a", "b", "weight"),
+    dict(
+        a=lambda g, weight: g * (1 - weight),
+        b=lambda g, weight: g * weight,
+        weight=lambda g, a, b: g * (b - a),
+    ),
+    elementwise="float",
+    scalar="a + weight * (b - a)",
+    examples=[
+        case(floats(3, 4), floats(3, 4), floats(3, 4)),
+        case(floats(3, 1), floats(4), 0.3),
+        case(floats(()), floats(()), 0.75),
+        case(strided(4, 5), floats(5), floats(4, 1)),
+        case(floats(0, 3), floats(3), 1),
+        case(floats(3, dtype="float32"), floats(3, dtype="float32"), 0.5),
+    ],
+    doc="From a (weight 0) to b (weight 1): a + weight * (b - a).",
+)
+
+
+@kernel(lerp)
+def _(xp, a, b, weight, out=None):
+    with xp.errstate(all="ignore"):
+        way = b - a
+        return settle(xp, xp.where(xp.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight)), out)
+
+
 maximum = define(
     "maximum(a, b)",
     broadcast("maximum", "a", "b"),
@@ -207,8 +261,8 @@ kernel(minimum, ufunc="minimum")
 
 
 def share(large, small, g):
-    """1 where `large` is larger, 1/2 where they tie, else 0."""
-    return (cast(ge(large, small), dtype=g.spec.dtype) + cast(gt(large, small), dtype=g.spec.dtype)) * 0.5
+    """0 where `large` is the smaller, 1/2 where they tie, else 1: also where one is NaN, as in PyTorch."""
+    return 1 - (cast(lt(large, small), dtype=g.spec.dtype) + cast(le(large, small), dtype=g.spec.dtype)) * 0.5
 
 
 clamp = define(
@@ -216,7 +270,7 @@ clamp = define(
     broadcast("clamp", "x", "min", "max", refuse_bool="x.int() first"),
     dict(
         x=lambda g, x, min, max: where(logical_and(ge(x, min), le(x, max)), g, 0),
-        min=lambda g, x, min, max: where(logical_and(lt(x, min), lt(min, max)), g, 0),
+        min=lambda g, x, min, max: where(raised(x, min, max), g, 0),
         max=lambda g, x, min, max: where(logical_or(gt(x, max), lt(max, min)), g, 0),
     ),
     elementwise="same",
@@ -233,6 +287,12 @@ clamp = define(
     ],
     doc="x kept between min and max; where min > max: max.",
 )
+
+
+def raised(x, min, max):
+    """Where the result of clamp is min; an infinite max is one that is missing, and then also an infinite min."""
+    missing = not hasattr(max, "spec") and max == math.inf
+    return lt(x, min) if missing else logical_and(lt(x, min), lt(min, max))
 
 
 @kernel(clamp)
@@ -319,9 +379,9 @@ sign = define(
     scalar="(x > 0) - (x < 0)",
     sbp=SPLIT_1,
     examples=unary(),
-    doc="-1, 0 or 1.",
+    doc="-1, 0 or 1; of NaN 0.",
 )
-kernel(sign, ufunc="sign")
+kernel(sign, lambda xp, x, out=None: xp.subtract(xp.greater(x, 0), xp.less(x, 0), out=out, dtype=x.dtype))
 
 square = define(
     "square(x)",
@@ -392,6 +452,7 @@ def _(xp, x, out=None):
 
 
 @kernel(sigmoid)
+@single
 def _(xp, x, out=None):
     with xp.errstate(all="ignore"):
         t = xp.exp(xp.negative(x, out=out), out=out)
@@ -404,6 +465,7 @@ softplus = smooth("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), wit
 
 
 @kernel(softplus)
+@single
 def _(xp, x, out=None):
     with xp.errstate(all="ignore"):
         return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(-xp.abs(x))), out=out)
@@ -437,12 +499,12 @@ relu_grad = define(
     broadcast("relu_grad", "x", "y"),
     dict(x=lambda g, y: relu_grad(g, y)),
     elementwise="same",
-    scalar="y > 0 ? x : 0",
+    scalar="y <= 0 ? 0 : x",
     sbp=(*SPLIT_2, ("P", "B", "P")),
-    examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(())), case(strided(4, 5), strided(4, 5))],
-    doc="x where y > 0, else 0.",
+    examples=[case(floats(3, 4), floats(3, 4, low=0)), case(floats(()), floats((), low=0)), case(strided(4, 5), strided(4, 5, low=0))],
+    doc="x where y, a result of relu, is not 0 (a NaN is not), else 0.",
 )
-kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.greater(y, 0), out=out))
+kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.not_equal(y, 0), out=out))
 
 
 # ---- rounding ----------------------------------------------------------------------------------------------------

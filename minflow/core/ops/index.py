@@ -12,20 +12,13 @@ from ..examples import bools, case, floats, ints, strided
 from ..op import data_dependent, define, kernel
 from ..spec import Spec, int64
 from .checks import check_bounds, check_labels
-from .rules import join, need_axis, need_index
+from .rules import join, need_axis, need_index, settle
 from .shape import zeros_of
 
 
 def fresh(xp, like, out):
     """An array to write into, C-contiguous; `settle` brings it to `out` if it is not `out` itself."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
-
-
-def settle(xp, result, out):
-    if out is not None and out is not result:
-        xp.copyto(out, result)
-        return out
-    return result
 
 
 def copied(xp, x, out):

@@ -66,8 +66,14 @@ max_pool2d = define(
     dict(x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
         g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation)))),
     examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
-    doc="The largest number of each window (the first of equal ones; NaN wins), and where in H * W it stood.",
+    doc="The largest number of each window (the first of equal ones; NaN wins, the last one), and where in H * W it stood.",
 )
+
+
+def largest_of(xp, seen):
+    """Where the largest stands along axis 0: the first of equal ones; of NaN, which win, the last, as in PyTorch."""
+    nan = xp.isnan(seen)
+    return xp.where(nan.any(0), len(seen) - 1 - xp.argmax(nan[::-1], 0), xp.argmax(seen, 0))
 
 
 @kernel(max_pool2d)
@@ -75,7 +81,7 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     size = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     wide = bordered(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
     seen = xp.stack([shifted(wide, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))])
-    number = xp.argmax(seen, 0)  # the first of equal ones, and NaN wins
+    number = largest_of(xp, seen)
     row = xp.arange(size[0])[:, None] * stride[0] - padding[0] + number // kernel_size[1] * dilation[0]
     column = xp.arange(size[1]) * stride[1] - padding[1] + number % kernel_size[1] * dilation[1]
     return xp.take_along_axis(seen, number[None], 0)[0], row * x.shape[3] + column
@@ -203,13 +209,9 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
 # ---- the mean of as many windows as wanted -----------------------------------------------------------------------
 
 
-def window_matrix(n: int, m: int, dtype) -> np.ndarray:
-    """(m, n): row i is the mean over [floor(i*n/m), ceil((i+1)*n/m))."""
-    matrix = np.zeros((m, n), dtype)
-    for i in range(m):
-        start, stop = i * n // m, -(-(i + 1) * n // m)
-        matrix[i, start:stop] = 1 / (stop - start)
-    return matrix
+def windows(n: int, m: int) -> list[tuple[int, int]]:
+    """The m windows of n pixels: [floor(i*n/m), ceil((i+1)*n/m))."""
+    return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 
 def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
@@ -244,8 +246,12 @@ def _(xp, x, output_size, out=None):
     out = xp.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
     if output_size == (1, 1):
         return xp.mean(x, (2, 3), keepdims=True, out=out)
-    rows, columns = (xp.asarray(window_matrix(n, m, x.dtype)) for n, m in zip(x.shape[2:], output_size))
-    return xp.matmul(xp.matmul(rows, x), columns.T, out=out)
+    rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]), x.dtype)
+    for i, (start, stop) in enumerate(windows(x.shape[2], output_size[0])):
+        xp.mean(x[:, :, start:stop], 2, out=rows[:, :, i])
+    for i, (start, stop) in enumerate(windows(x.shape[3], output_size[1])):
+        xp.mean(rows[..., start:stop], 3, out=out[..., i])
+    return out
 
 
 @kernel(adaptive_avg_pool2d_grad)
@@ -254,5 +260,10 @@ def _(xp, grad, shape, out=None):
     if grad.shape[2:] == (1, 1):
         out[...] = grad * grad.dtype.type(1 / (shape[2] * shape[3]))
         return out
-    rows, columns = (xp.asarray(window_matrix(n, m, grad.dtype)) for n, m in zip(shape[2:], grad.shape[2:]))
-    return xp.matmul(xp.matmul(rows.T, grad), columns, out=out)
+    rows = xp.zeros((*shape[:3], grad.shape[3]), grad.dtype)
+    for i, (start, stop) in enumerate(windows(shape[2], grad.shape[2])):
+        rows[:, :, start:stop] += grad[:, :, i : i + 1] * grad.dtype.type(1 / (stop - start))
+    out.fill(0)
+    for i, (start, stop) in enumerate(windows(shape[3], grad.shape[3])):
+        out[..., start:stop] += rows[..., i : i + 1] * grad.dtype.type(1 / (stop - start))
+    return out

@@ -2,11 +2,12 @@
 
 A rule gets the Spec of each tensor input, or the Python type of a number, and returns the Spec of the result, or raises
 an error that teaches: `{a}` in a text stands for the learner's name of the input `a` (put there by `op.explain`).
-Knows no arrays and no tensors. Read next: `elementwise.py`.
+At the end stands what kernels share. Knows no tensors. Read next: `elementwise.py`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -119,3 +120,30 @@ def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
 def counted(x: Spec) -> Spec:
     """Sums and products of integers are int64, as in PyTorch."""
     return x if x.dtype.floating else x.but(dtype=int64)
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+
+def settle(xp, found, out):
+    """A result that a kernel has already: as it is, or copied into `out`."""
+    if out is None or out is found:
+        return found
+    xp.copyto(out, found)
+    return out
+
+
+def single(function: Callable) -> Callable:
+    """A kernel that computes float16 in float32, and rounds its results once."""
+
+    @functools.wraps(function)
+    def wider(xp, *arrays, out=None, **attrs):
+        half = [hasattr(a, "dtype") and a.dtype.char == "e" for a in arrays]
+        if True not in half:
+            return function(xp, *arrays, out=out, **attrs)
+        found = function(xp, *[a.astype("float32") if h else a for a, h in zip(arrays, half)], **attrs)
+        if found.__class__ is tuple:
+            return tuple([settle(xp, f.astype("float16"), o) for f, o in zip(found, out or (None,) * len(found))])
+        return settle(xp, found.astype("float16"), out)
+
+    return wider

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ..examples import case, floats, ints, strided
 from ..op import define, kernel
-from ..spec import Spec
+from ..spec import Spec, float16, float32
 from .compare import ne
 from .elementwise import exp
 from .reduce import sum as total
-from .rules import need_axis, need_floating
+from .rules import need_axis, need_floating, single
 from .shape import cast, full, reshape
 
 
@@ -34,45 +34,50 @@ def kept_sum(x, dim: int):
     return total(x, axis=(dim,), keepdims=True) if x.spec.ndim else x
 
 
+def wide(x):
+    """float16 as float32: what cancels or adds up loses too much in it."""
+    return cast(x, dtype=float32) if x.spec.dtype is float16 else x
+
+
+def softmax_slope(g, out, dim: int):
+    return out * (g - kept_sum(g * out, dim))
+
+
 softmax = define(
     "softmax(x; dim)",
     along("softmax"),
-    lambda g, out, dim: out * (g - kept_sum(g * out, dim)),
+    lambda g, out, dim: softmax_slope(wide(g), wide(out), dim),
     examples=SHAPES,
     doc="exp(x) / sum(exp(x)) along an axis.",
 )
 
 
 @kernel(softmax)
+@single
 def _(xp, x, dim, out=None):
-    out = xp.empty(x.shape, x.dtype) if out is None else out
-    if not x.ndim:
-        out.fill(1)
-        return out
+    out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with xp.errstate(all="ignore"):
-        xp.subtract(x, x.max(dim, keepdims=True, initial=-xp.inf), out=out)
+        xp.subtract(x, x.max(axis, keepdims=True, initial=-xp.inf), out=out)
         xp.exp(out, out=out)
-        return xp.divide(out, out.sum(dim, keepdims=True), out=out)
+        return xp.divide(out, out.sum(axis, keepdims=True), out=out)
 
 
 log_softmax = define(
     "log_softmax(x; dim)",
     along("log_softmax"),
-    lambda g, out, dim: g - exp(out) * kept_sum(g, dim),
+    lambda g, out, dim: wide(g) - exp(wide(out)) * kept_sum(wide(g), dim),
     examples=SHAPES,
     doc="log(softmax(x)) along an axis, computed without overflow.",
 )
 
 
 @kernel(log_softmax)
+@single
 def _(xp, x, dim, out=None):
-    out = xp.empty(x.shape, x.dtype) if out is None else out
-    if not x.ndim:
-        out.fill(0)
-        return out
+    out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with xp.errstate(all="ignore"):
-        xp.subtract(x, x.max(dim, keepdims=True, initial=-xp.inf), out=out)
-        return xp.subtract(out, xp.log(xp.exp(out).sum(dim, keepdims=True)), out=out)
+        xp.subtract(x, x.max(axis, keepdims=True, initial=-xp.inf), out=out)
+        return xp.subtract(out, xp.log(xp.exp(out).sum(axis, keepdims=True)), out=out)
 
 
 # ---- what the losses share: scores as rows, and which labels count ------------------------------------------------
@@ -149,6 +154,7 @@ nll = define(
 
 
 @kernel(nll)
+@single
 def _(xp, x, labels, ignore_index, reduction, out=None):
     out = xp.empty(labels.shape if reduction == "none" else (), x.dtype) if out is None else out
     flat = rows(xp, x)
@@ -202,6 +208,7 @@ softmax_cross_entropy = define(
 
 
 @kernel(softmax_cross_entropy)
+@single
 def _(xp, x, labels, ignore_index, reduction, out=None):
     if out is None:
         out = xp.empty(labels.shape if reduction == "none" else (), x.dtype), xp.empty(x.shape, x.dtype)
@@ -255,6 +262,7 @@ softmax_cross_entropy_grad = define(
 
 
 @kernel(softmax_cross_entropy_grad)
+@single
 def _(xp, probs, labels, grad, ignore_index, reduction, out=None):
     out = xp.empty(probs.shape, probs.dtype) if out is None else out
     chosen, keep, n = counted(xp, labels, ignore_index)

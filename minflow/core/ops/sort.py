@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..examples import case, distinct, floats, ints
 from ..op import define, kernel
 from ..spec import Spec, int64
-from .index import scatter, settle
-from .rules import need_axis
+from .index import scatter
+from .rules import need_axis, settle
 from .shape import zeros_of
 
 

@@ -39,8 +39,6 @@ def batch_norm(
     if training and not eps > 0:
         what = f"batch_norm: eps is {eps!r}, where a number above 0 is wanted"
         fail(OutOfRangeError, what, "eps=1e-5: it keeps the root from dividing by 0", input=input)
-    if weight is not None and weight.spec.dtype is not x.dtype:
-        input, weight = same_dtype("batch_norm", input, weight)
     if not training and (running_mean is None or running_var is None):
         fail(
             ShapeError,
@@ -48,6 +46,11 @@ def batch_norm(
             "training=True",
             input=input,
         )
+    if x.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
+        wide = [t if t is None else t.to(float32) for t in (input, weight, bias)]
+        return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(float16)
+    if weight is not None and weight.spec.dtype is not x.dtype:
+        input, weight = same_dtype("batch_norm", input, weight)
     if not training:
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]

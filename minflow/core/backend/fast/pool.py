@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ops.conv import positions, shifted
-from ...ops.pool import bordered, max_pool2d, max_pool2d_grad
+from ...ops.pool import bordered, largest_of, max_pool2d, max_pool2d_grad
 from ..kernels import fast
 
 TILE = 1 << 18  # bytes of the images that are worked on at a time
@@ -29,7 +29,7 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
 
 
 def largest(xp, seen: list, y):
-    """Write the largest of the views into y; give which one it was (the first of equal ones, or the first NaN)."""
+    """Write the largest of the views into y; give which one it was (the first of equal ones, or the last NaN)."""
     xp.copyto(y, seen[0])
     if len(seen) <= 255:  # the later of two wins by its higher number, so no masks are written
         number = xp.zeros(y.shape, "uint8")
@@ -43,7 +43,7 @@ def largest(xp, seen: list, y):
         if not xp.isnan(y).any():
             return number
     stacked = xp.stack(seen)
-    number = xp.argmax(stacked, 0)  # numpy's argmax takes the first, and NaN wins
+    number = largest_of(xp, stacked)
     y[...] = xp.take_along_axis(stacked, number[None], 0)[0]
     return number
 

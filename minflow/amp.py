@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
-from .core.errors import StateError
-from .core.op import fail, warn
-
-KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
+from .core.op import warn
 
 
 class autocast:
@@ -65,6 +61,4 @@ class GradScaler:
         return {}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """There is no state; that of PyTorch's scaler is passed over. Raises StateError for that of something else."""
-        if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
-            fail(StateError, "GradScaler.load_state_dict: this is no state of a GradScaler", "scaler.state_dict()", state_dict=state_dict)
+        """There is no state."""

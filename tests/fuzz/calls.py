@@ -94,7 +94,7 @@ def product(*words: str, extra=()):
 
     def make(d: Draw):
         word = d.choice(words)
-        dtype = d.choice(["float32", "float32", "float64", "int64", "float16", "float32", None])
+        dtype = d.dtype_of("float32", "float32", "float64", "int64", "float16", "float32", None)
         args = [d.tensor(s, dtype or None) for s in sizes_that_fit(d, *word.split())]
         return [str(a) for a in args], {name: ARGUMENTS[name](d) for name in extra if d.chance(0.4)}
 
@@ -413,7 +413,7 @@ def counted(d: Draw):
 
 
 def probabilities(d: Draw):
-    x = d.first(dtype=d.one("float32", "float64"), profile="unit")
+    x = d.first(dtype=d.dtype_of("float32", "float64"), profile="unit")
     return [str(x)], {"p": d.of("0.0 1.0 0.5 1.5")} if d.chance(0.4) else {}
 
 
@@ -427,7 +427,9 @@ def einsums(d: Draw):
         "ij,jk->ik ij->ji ij-> i,i-> i,j->ij bij,bjk->bik ii->i ij,ij->i ...i,i->... ij,kj->ik ij->j i-> ij,j"
     )
     words = equation.partition("->")[0].replace("...", "b").split(",")
-    args = [d.tensor(s, d.of("float32 float32 float64 int64 float16")) for s in sizes_that_fit(d, *words)]
+    args = [
+        d.tensor(s, d.dtype_of("float32", "float32", "float64", "int64", "float16")) for s in sizes_that_fit(d, *words)
+    ]
     if d.chance(0.1):
         equation = d.one("ij,jk->iz", "ij", "i->ii", "ij,jk,kl", "", "i j -> j i", "1->")
     return [repr(equation), *map(str, args)], {}
@@ -519,7 +521,7 @@ def unary_target(d: Draw):
 
 
 def softmaxes(d: Draw):
-    x = d.first(dtype=d.one("float32", "float32", "float64", "float16", None))
+    x = d.first(dtype=d.dtype_of("float32", "float32", "float64", "float16", None))
     return [str(x), d.axis()], {"dtype": d.dtype()} if d.chance(0.2) else {}
 
 
@@ -530,7 +532,8 @@ IMAGES = [(1, 2, 4, 4), (2, 2, 5, 4), (2, 4, 3, 3), (2, 4, 4), (1, 2, 1, 1), (0,
 
 def images(d: Draw) -> Made:
     return d.tensor(
-        d.choice(IMAGES) if d.chance(0.95) else d.choice(SHAPES), d.of("float32 float32 float64 float16 int64")
+        d.choice(IMAGES) if d.chance(0.95) else d.choice(SHAPES),
+        d.dtype_of("float32", "float32", "float64", "float16", "int64"),
     )
 
 
@@ -591,7 +594,7 @@ def convolution(d: Draw):
         d.one(1, 2, 3, 0 if d.chance(0.05) else 2),
     )
     c = d.one(1, 2, 2) * groups
-    dtype = d.one("float32", "float32", "float64", "float16", "int64" if d.chance(0.2) else "float32")
+    dtype = d.dtype_of("float32", "float32", "float64", "float16", "int64" if d.chance(0.2) else "float32")
     x = d.tensor((n, c, d.one(3, 4, 5), d.one(3, 4, 2)) if d.chance(0.9) else (c, 4, 4), dtype)
     w = d.tensor((f, c // groups + (d.chance(0.04)), k, l), dtype if d.chance(0.96) else None)
     args, kw = [str(x), str(w)], {}
@@ -610,7 +613,7 @@ def convolution(d: Draw):
 
 def linear(d: Draw):
     x, w, b = sizes_that_fit(d, *d.one(("ni", "oi", "o"), ("i", "oi", "o"), ("bni", "oi", "o")))
-    dtype = d.of("float32 float32 float64 float16 int64")
+    dtype = d.dtype_of("float32", "float32", "float64", "float16", "int64")
     args = [str(d.tensor(x, dtype)), str(d.tensor(w, dtype if d.chance(0.95) else None))]
     if d.chance(0.6):
         args.append(str(d.tensor(b, dtype)) if d.chance(0.9) else "None")
@@ -629,10 +632,13 @@ def embeddings(d: Draw):
 
 def batch_norms(d: Draw):
     c = d.one(2, 3, 1)
-    dtype = d.one("float32", "float64", "float32", "float16" if d.chance(0.3) else "float32")
+    dtype = d.dtype_of("float32", "float64", "float32", "float16" if d.chance(0.3) else "float32")
     shape = d.one((3, c), (2, c, 3), (2, c, 2, 2), (1, c), (2, c, 1), (0, c, 3)) if d.chance(0.95) else d.choice(SHAPES)
     x = d.tensor(shape, dtype)
-    vector = lambda profile=None, grad=None: str(d.tensor((c,) if d.chance(0.97) else (c + 1,), dtype, profile, grad))
+    # layout: PyTorch reads strided running statistics wrongly
+    vector = lambda profile=None, grad=None: str(
+        d.tensor((c,) if d.chance(0.97) else (c + 1,), dtype, profile, grad, layout="plain")
+    )
     mean, var = (vector("plain", False), vector("unit", False)) if d.chance(0.7) else ("None", "None")
     kw = {}
     if d.chance(0.6):
@@ -1036,6 +1042,7 @@ UNCALLED = {
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
     **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
     **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
+    "Tensor.__round__": "PyTorch has none; round(x) is what a reader expects to work",
     "expand": "PyTorch has it as a method, which is called",
     "one_hot": "PyTorch has it as F.one_hot, which is called",
     **{
@@ -1166,11 +1173,9 @@ def why_not(name: str) -> str | None:
 
 
 def parameters(name: str) -> list[inspect.Parameter]:
-    """Of our function; ops are read by their inputs and attrs."""
+    """Of our function."""
     prefix = next(p for p in sorted(faces(), key=len, reverse=True) if name.startswith(p))
     value = getattr(faces()[prefix], name.removeprefix(prefix))
-    if hasattr(value, "inputs") and hasattr(value, "attrs"):
-        return [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in value.inputs]
     try:
         return list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
@@ -1246,9 +1251,9 @@ def joined(args: list, kw: dict) -> str:
 PATTERN = "((L.arange(p.numel()) % 7 - 3).reshape(p.shape) / 4).to(p.dtype)"
 
 
-def call_of(name: str, seed, valid: bool | None = None) -> list[str]:
+def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
     """One random call as the lines of a program; its result is `r`, its tensors are x0, x1, ..., a layer is `m`."""
-    d = Draw(f"{name} {seed}")
+    d = Draw(f"{name} {seed}", **fixed)
     amiss = d.chance(0.25) if valid is None else not valid
     prefix, _, plain = name.rpartition(".")
     if prefix == "nn":

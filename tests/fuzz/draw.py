@@ -105,10 +105,14 @@ def size(shape: tuple) -> int:
 
 
 class Draw(random.Random):
-    """Random arguments of one call. `lines` makes its tensors; `x` is the first of them."""
+    """Random arguments of one call. `lines` makes its tensors; `x` is the first of them.
 
-    def __init__(self, seed):
+    fixed: what is not left to chance, where the call leaves it open: dtype and shape (of x), profile, layout, grad.
+    """
+
+    def __init__(self, seed, **fixed):
         super().__init__(seed)
+        self.fixed = fixed
         self.lines: list[str] = []
         self.made: list[Made] = []
         self.x: Made | None = None
@@ -127,6 +131,7 @@ class Draw(random.Random):
     # ---- tensors -----------------------------------------------------------------------------------------------------
 
     def numbers(self, count: int, dtype: str, profile: str | None = None) -> list:
+        profile = profile or self.fixed.get("profile")
         if dtype == "bool":
             return [self.chance(0.5) for _ in range(count)]
         if dtype in LIMITS:
@@ -151,9 +156,16 @@ class Draw(random.Random):
         return values
 
     def tensor(self, shape=None, dtype=None, profile=None, grad=None, layout=None) -> Made:
-        shape = self.choice(SHAPES) if shape is None else tuple(shape)
-        dtype = dtype or self.choice(DTYPES)
-        layout = layout or self.one("plain", "plain", "plain", "plain", "turned", "strided", "offset")
+        if shape is None:
+            shape = self.fixed.get("shape", self.choice(SHAPES)) if self.x is None else self.choice(SHAPES)
+        shape = tuple(shape)
+        dtype = dtype or self.dtype_of(*DTYPES)
+        grad = self.fixed.get("grad") if grad is None else grad
+        layout = (
+            layout
+            or self.fixed.get("layout")
+            or self.one("plain", "plain", "plain", "plain", "turned", "strided", "offset")
+        )
         base, suffix = shape, ""
         if layout == "turned" and len(shape) > 1:
             base, suffix = (*shape[:-2], shape[-1], shape[-2]), ".mT"
@@ -178,8 +190,13 @@ class Draw(random.Random):
     def first(self, **fixed) -> Made:
         return self.tensor(**fixed)
 
+    def dtype_of(self, *options):
+        """The dtype that is fixed, else one of these."""
+        dtype = self.fixed.get("dtype")
+        return dtype if dtype and (dtype in options or options == tuple(DTYPES)) else self.choice(options)
+
     def floats(self, shape=None, **fixed) -> Made:
-        return self.tensor(shape, self.one("float32", "float32", "float32", "float64", "float16"), **fixed)
+        return self.tensor(shape, self.dtype_of("float32", "float32", "float32", "float64", "float16"), **fixed)
 
     def fitting(self, shape: tuple) -> tuple:
         """A shape that broadcasts with `shape`."""

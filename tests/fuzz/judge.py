@@ -6,6 +6,7 @@ import re
 import signal
 import traceback
 import warnings
+from collections.abc import Callable
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -38,12 +39,12 @@ class Hung(Exception):
 
 
 class Outcome(NamedTuple):
-    """What a program gave: arrays by name, or the error."""
+    """What a program gave: arrays by name, or the error (its text, if it was recorded)."""
 
     seen: dict
-    error: BaseException | None
+    error: BaseException | str | None
     grads: dict
-    grad_error: BaseException | None = None
+    grad_error: BaseException | str | None = None
 
 
 def alarm(*_):
@@ -133,8 +134,8 @@ def close(a: np.ndarray, b: np.ndarray, tol: float = 0.0, truth: np.ndarray | No
     if a.dtype.kind != "f":
         return bool((a == b).all())
     tol = max(tol, TOLERANCE[a.dtype.name])
-    x, y = a.astype("float64"), b.astype("float64")
     with np.errstate(all="ignore"):
+        x, y = a.astype("float64"), b.astype("float64")
         good = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= tol * (np.abs(y) + 0.1))
         if truth is not None and truth.shape == a.shape and truth.dtype.kind == "f":
             mine, yours = np.abs(x - truth), np.abs(y - truth)
@@ -165,6 +166,8 @@ def differs(a: Any, b: Any, random: bool, tol: float, truth: Any = None) -> str 
 
 
 def text(x: Any) -> str:
+    if isinstance(x, str):
+        return x[:600]
     if isinstance(x, BaseException):
         lines = str(x).strip().splitlines() or [""]
         return f"{type(x).__name__}: {' | '.join(lines[:6])}"[:600]
@@ -182,8 +185,18 @@ def raw_place(error: BaseException) -> str:
 
 def judge(name: str, lines: list[str], torch) -> Finding | None:
     """What minflow and PyTorch make of one call; None where they agree."""
-    ours = limited(minflow, lines)
-    theirs = limited(torch, lines)
+    return compare(name, lines, limited(minflow, lines), limited(torch, lines), lambda: in_double(lines, torch))
+
+
+def in_double(lines: list[str], torch) -> Outcome:
+    """What PyTorch makes of the call in double precision."""
+    return limited(torch, [re.sub(r"float(16|32)", "float64", line) for line in lines])
+
+
+def compare(
+    name: str, lines: list[str], ours: Outcome, theirs: Outcome, double: Callable[[], Outcome | None]
+) -> Finding | None:
+    """The first difference of two outcomes. `double` gives that in double precision, where it is wanted."""
     found = lambda kind, a, b: Finding(name, kind, tuple(lines), a, b)
     if ours.error is not None:
         if isinstance(ours.error, Hung):
@@ -200,13 +213,12 @@ def judge(name: str, lines: list[str], torch) -> Finding | None:
         return found("accepted", text(ours.seen["r"]), text(theirs.error))
     random = name in RANDOM
     tol = max([TOLERANCE[t] for t in re.findall(r"float\d\d", " ".join(lines))], default=TOLERANCE["float32"])
-    double = None
+    known: list = []
 
     def truth(part: str, key: str):
-        nonlocal double
-        if double is None:
-            double = limited(torch, [re.sub(r"float(16|32)", "float64", line) for line in lines])
-        return getattr(double, part).get(key)
+        if not known:
+            known.append(double())
+        return None if known[0] is None else getattr(known[0], part).get(key)
 
     for key, value in theirs.seen.items():
         kind = differs(ours.seen.get(key), value, random, tol)

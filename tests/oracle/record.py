@@ -1,0 +1,136 @@
+"""`python -m tests.oracle.record`: run the cases of every public name in PyTorch and write down what came out.
+
+    python -m tests.oracle.record                 all names anew
+    python -m tests.oracle.record --only add,mul  these names, the others stay
+    python -m tests.oracle.record --check         nothing is written: is what is recorded what PyTorch gives here?
+
+A name's cases go through the kinks (0, -0, ties, saturation, infinities, NaN), the dtypes, shapes without elements or
+axes, and arrays that are not contiguous; what else a call takes is drawn as the fuzzer draws it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from tests.fuzz.calls import RANDOM, call_of, called_names
+from tests.fuzz.draw import DTYPES
+from tests.fuzz.judge import Outcome, close, differs, in_double, limited, text
+
+from . import store
+
+PROFILES = "plain kinks ties edges infinite saturated unit large zeros".split()
+KINKS = [{"profile": p, "dtype": "float32"} for p in [*PROFILES, "one nan"]]
+TYPES = [{"dtype": d, "profile": "small" if "int" in d else "plain"} for d in dict.fromkeys(DTYPES)]
+SHAPES = [{"shape": s, "dtype": "float32", "profile": "plain"} for s in ((), (0,), (0, 3), (2, 3))]
+LAYOUTS = [{"layout": x, "dtype": "float32", "profile": "plain"} for x in ("turned", "strided")]
+SETTINGS = [*KINKS, *TYPES, *SHAPES, *LAYOUTS]
+FEWER = [*KINKS[1:6:2], *TYPES, SHAPES[0], SHAPES[1], LAYOUTS[0]]  # of a method: it is one line around its function
+REPEATS = {"F": 3, "nn": 3, "optim": 2}  # programs of a setting, where a call has many options
+TRIES = 8  # seeds of a setting, until PyTorch accepts the call; else its refusal is the case
+
+
+def settings_of(name: str) -> list[dict]:
+    return FEWER if name.startswith("Tensor.") else SETTINGS
+
+
+def told(outcome: Outcome) -> Outcome:
+    """Errors as short texts."""
+    short = lambda e: None if e is None else text(e)[:160]
+    return outcome._replace(error=short(outcome.error), grad_error=short(outcome.grad_error))
+
+
+def inexact(outcome: Outcome, double: Outcome) -> bool:
+    """Is a result of PyTorch's so far from the one in double precision that ours may be elsewhere, and as good?"""
+
+    def far(a, b) -> bool:
+        if isinstance(a, list) and isinstance(b, list):
+            return any(far(x, y) for x, y in zip(a, b))
+        both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape and a.dtype.kind == "f"
+        with np.errstate(over="ignore"):
+            return both and not close(a, b.astype(a.dtype))
+
+    return any(
+        far(mine[k], yours.get(k))
+        for mine, yours in ((outcome.seen, double.seen), (outcome.grads, double.grads))
+        for k in mine
+    )
+
+
+def blank(x):
+    return [blank(i) for i in x] if isinstance(x, list) else np.zeros_like(x) if hasattr(x, "shape") else x
+
+
+def case_of(name: str, lines: list[str], torch) -> dict:
+    outcome = told(limited(torch, lines))
+    if name in RANDOM:  # what is drawn is no one's to expect: shapes and dtypes alone
+        outcome = outcome._replace(seen={k: blank(v) for k, v in outcome.seen.items()}, grads={})
+    case = {"p": lines, **store.pack(outcome)}
+    if outcome.error is None and name not in RANDOM:
+        double = in_double(lines, torch)
+        if double.error is None and inexact(outcome, double):
+            case["t"] = store.pack(told(double))
+    return case
+
+
+def cases_of(name: str, torch) -> list[dict]:
+    cases, seen = [], set()
+    settings = settings_of(name) * REPEATS.get(name.partition(".")[0], 1)
+    for i, setting in enumerate(settings):
+        for seed in range(TRIES):
+            lines = call_of(name, f"oracle {i} {seed}", valid=True, grad=True, **setting)
+            if limited(torch, lines).error is None:
+                break
+        if tuple(lines) not in seen:
+            seen.add(tuple(lines))
+            cases.append(case_of(name, lines, torch))
+    return cases
+
+
+def check(torch) -> list[str]:
+    """Which recorded outcomes PyTorch does not give here."""
+    wrong = []
+    for name, cases in store.read().items():
+        for case in cases:
+            was, now = store.unpack(case), store.unpack(store.pack(told(limited(torch, case["p"]))))
+            parts = (("r", was.seen, now.seen), ("g", was.grads, now.grads))
+            kinds = [
+                differs(now_part.get(k), v, name in RANDOM, 0.0)
+                for _, part, now_part in parts
+                for k, v in part.items()
+                if v is not None
+            ]
+            if (
+                any(kinds)
+                or (was.error is None) != (now.error is None)
+                or (was.grad_error is None) != (now.grad_error is None)
+            ):
+                wrong.append("\n".join([name, *case["p"], text(now.error or now.seen.get("r"))]))
+    return wrong
+
+
+def main() -> int:
+    import torch
+
+    parser = argparse.ArgumentParser(prog="python -m tests.oracle.record")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.check:
+        wrong = check(torch)
+        print("\n\n".join(wrong[:400]))
+        print(f"{len(wrong)} recorded cases differ from PyTorch {torch.__version__}")
+        return 1 if wrong else 0
+    known = store.read() if options.only else {}
+    names = [n for n in called_names() if not options.only or n in options.only.split(",")]
+    cases = {n: c for n, c in known.items() if n in called_names()} | {name: cases_of(name, torch) for name in names}
+    store.write(cases)
+    print(f"{sum(map(len, cases.values()))} cases of {len(cases)} names, {store.FILE.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

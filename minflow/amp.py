@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
-from .core.op import warn
+from .core.errors import StateError
+from .core.op import fail, warn
+
+KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
 
 
 class autocast:
@@ -61,4 +65,6 @@ class GradScaler:
         return {}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """There is no state."""
+        """There is no state; that of PyTorch's scaler is passed over. Raises StateError for that of something else."""
+        if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
+            fail(StateError, "GradScaler.load_state_dict: this is no state of a GradScaler", "scaler.state_dict()", state_dict=state_dict)

@@ -2,21 +2,28 @@
 
 Both call the kernels that eager calls, on C-contiguous arrays as in eager, so all give the same bits.
 Read next: `passes/`, `plan.py`.
+
+LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's step
+at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it again,
+and may build and run other plans; but it never waits for the worker of the job functions, which needs it for every
+step: `job/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
 """
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextvars import ContextVar
 
 import numpy as np
 
 from ..core.errors import GraphError, MinflowError
 from ..core.ir import Graph, Node, Value, outputs_of, where_text
+from ..core.op import here
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
+# What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader inherit it.
+INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
 
 def execute(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -62,29 +69,19 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
 # ---- a step of a plan ------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def guarded(writes: bool) -> Iterator[None]:
-    """Where plans run: one at a time, and with `writes` with Ctrl-C (SIGINT) waiting until the end of the block.
-
-    So parameters always stand at the end of a step. Only the main thread is ever interrupted.
-    """
-    with LOCK:
-        if not writes or threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
-            yield
-            return
-        came: list = []
-        before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-        if came and callable(before):
-            before(*came[-1])
+def held() -> bool:
+    """Does this thread hold LOCK: does it build a graph, run a plan, or copy variables?"""
+    return LOCK._is_owned()  # the one question about an RLock that Python's Condition asks, too
 
 
 def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
     """One run of a `plan.Plan`: its results, fresh. An error of a kernel tells the module and the line of its node."""
+    if plan.busy:
+        raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
+                         values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
+                         hint="call it before or after; a graph of its own for the inner call")  # fmt: skip
     try:
+        plan.busy = True
         with np.errstate(all="ignore"):
             return plan.run(arrays, timed, watch)
     except MinflowError as error:
@@ -94,6 +91,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         error.add_note(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}")
         raise
     finally:
+        plan.busy = False
         plan.forget()
 
 

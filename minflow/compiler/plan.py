@@ -81,7 +81,7 @@ class Plan:
         kept = {self.slot_of.get(self.root[v]) for v in self.kept} | {self.slot_of.get(v) for v in self.kept}
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
-        self.runs = 0
+        self.runs, self.busy = 0, False
 
     # ---- where values live -------------------------------------------------------------------------------------------
 

@@ -108,6 +108,10 @@ class CheckpointError(FormatError):
     """A checkpoint that cannot be written, read, or trusted."""
 
 
+class StateError(CheckpointError, RuntimeError):
+    """A state_dict that does not fit what it is loaded into: then nothing of it was loaded."""
+
+
 class GraphFormatError(FormatError):
     """A saved graph that cannot be read."""
 

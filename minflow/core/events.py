@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple
 
 LISTENERS: dict[type, tuple[Callable, ...]] = {}  # of each class that somebody listens to
-LOCK = Lock()
+LOCK = RLock()  # a listener that Python frees may end its subscription in the middle of another one
 
 
 class BackwardDone(NamedTuple):

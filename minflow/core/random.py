@@ -14,6 +14,9 @@ from contextvars import ContextVar
 
 import numpy as np
 
+from .errors import StateError
+from .op import fail
+
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
 
 
@@ -88,8 +91,8 @@ class Generator:
         return np.array([self.key, self.counter], "uint64").view("int64")
 
     def set_state(self, state) -> Generator:
-        """Go on where `get_state` was called."""
-        self.key, self.counter = map(int, np.asarray(state, "int64").view("uint64"))
+        """Go on where `get_state` was called. Raises StateError for anything but two integers."""
+        self.key, self.counter = words_of(state)
         self.seed_ = self.key
         return self
 
@@ -99,6 +102,17 @@ class Generator:
     def __setstate__(self, state):
         self.seed_, self.key, self.counter, self.device = state
         self.lock = threading.Lock()
+
+
+def words_of(state) -> list[int]:
+    """Key and counter of what `get_state` gave."""
+    try:
+        array = np.asarray(getattr(state, "array", state))
+        if array.shape == (2,) and array.dtype.kind in "iu":
+            return [int(word) % 2**64 for word in array.tolist()]
+    except (TypeError, ValueError, OverflowError):
+        pass
+    fail(StateError, "this is no state of a generator", "int64[2], what get_state() or flow.get_rng_state() gave", state=state)
 
 
 default_generator = Generator()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compiler.executor import guarded, run
+from ..compiler.executor import LOCK, run
 from ..core.errors import JobError
+from ..core.interrupts import uninterrupted
 from ..core.op import here
 from ..core.random import default_generator
 from ..nn.graph.compare import put_back
@@ -33,7 +34,7 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
 
     def timed() -> None:
         try:
-            with guarded(True):
+            with LOCK, uninterrupted():
                 plan.drawn.update(plan.submitted())
                 run(plan.plan, arrays, True)
         finally:
@@ -41,7 +42,7 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
 
     cold = not plan.plan.runs
     try:
-        with guarded(True):
+        with LOCK, uninterrupted():
             plan.drawn.update(plan.submitted())
             run(plan.plan, arrays, watch=subject.watcher(plan.part))
     finally:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import LOCK, guarded, run
+from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..core.display import Display
 from ..core.errors import JobError
@@ -37,7 +37,7 @@ from .regularizers import check_regularizer
 from .session import SESSION, Session
 from .signature import Signature, described, place
 from .step import Step
-from .stream import BUILDING, STREAM
+from .stream import STREAM
 from .typing import ListListNumpy, ListNumpy, text
 
 PLANS = 16  # of one job; lists of arrays may come in many shapes
@@ -68,7 +68,7 @@ class CompiledJob:
 
     def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
         """One step, on the worker: what the call gives, and what is watched."""
-        with guarded(False):
+        with LOCK:
             self.drawn.update(draws)
             results = run(self.plan, arrays)
             for cell in self.plan.cells:
@@ -189,7 +189,7 @@ class Job(Display):
         return plan
 
     def built(self, inputs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
-        BUILDING.set(self.name)
+        INSIDE.set(f"the job function {self.name}")
         build = JobBuild(self, self.session, inputs)
         return build, CompiledJob(build)
 
@@ -276,8 +276,11 @@ def clear_default_session() -> None:
 
 
 def sync_default_session(timeout: float | None = None) -> None:
-    """Wait until every step that was submitted, and its callback, has ended; raises what went wrong in one of them."""
-    STREAM.sync(timeout)
+    """Wait until every step that was submitted, and its callback, has ended; raises what went wrong in one of them.
+
+    The steps of runs (`flow.start`) are waited for too; what goes wrong there is raised by `run.result()`.
+    """
+    STREAM.sync(timeout, everybody=True)
 
 
 def get_variable(

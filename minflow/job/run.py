@@ -8,7 +8,8 @@ All of these act between steps. Read next: `stream.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from ..core.tensor import Tensor
 from .function import Job
 from .signature import described
 from .records import clock
-from .step import Gate, Step, Stopped, check_arity
+from .step import Gate, Step, Stopped, check_arity, seconds
 from .stream import STREAM
+
+LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)  # its loader's workers inherit it
 
 
 class Run:
@@ -37,6 +40,7 @@ class Run:
         self.error: BaseException | None = None
         self.last: Any = None
         self.stopping, self.told = False, False
+        self.thread: Any = None
         self.caller = 0  # which thread of the timeline it is
         self.where = here()
         self.going, self.over = Gate(), Gate()
@@ -55,6 +59,8 @@ class Run:
         """Submit no further step; those in flight end."""
         if self.going.opened and not self.done():
             self.going = Gate()
+        if self.ending():  # another thread has stopped it meanwhile
+            self.going.open()
 
     def resume(self) -> None:
         """Go on with the next batch."""
@@ -74,6 +80,10 @@ class Run:
         """What its last step gave; waits for the end. Raises the error of a step, of the callback or of the loader; TimeoutError
         after `timeout` seconds. Interrupting the wait leaves the run running."""
         STREAM.refuse_inside("waiting for a run")
+        if LOOP.get() is self:
+            raise JobError(f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself", where=here(),
+                           hint="run.stop() ends it; wait where it was started")  # fmt: skip
+        seconds(timeout)
         if not self.over.wait(timeout):
             raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
         if self.error is not None:
@@ -98,7 +108,10 @@ class Run:
     def loop(self) -> None:
         step: Step | None = None
         submitted, self.caller = 0, STREAM.callers.number
+        LOOP.set(self)
         try:
+            if self.ending():
+                raise Stopped
             for epoch in range(1, self.epochs + 1):
                 self.starts.append(submitted)
                 self.epoch = epoch
@@ -173,10 +186,16 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
                        hint="flow.start(train_job, zip(images, labels)), or a DataLoader")  # fmt: skip
     if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 1:
         raise JobError("epochs is an integer above 0", values={"got": repr(epochs)}, where=here(), hint="epochs=1")
-    if epochs > 1 and iter(loader) is loader:
+    if epochs > 1 and isinstance(loader, Iterator):
         raise JobError("an iterator ends after one epoch", values={"epochs": epochs, "loader": type(loader).__name__}, where=here(),
                        hint="list(zip(images, labels)), or a DataLoader")  # fmt: skip
     STREAM.refuse_inside("starting a run")
     run = Run(job, loader, epochs, callback)
-    STREAM.background(run)
-    return run
+    try:
+        STREAM.background(run)
+        return run
+    except BaseException:  # Ctrl-C, or no thread could be started: nobody would have its handle
+        run.stop()
+        if run.thread is None or run.thread.ident is None:
+            run.over.open()
+        raise

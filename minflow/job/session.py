@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -68,18 +67,16 @@ class Session:
         self.settings: dict[str, Any] = {}
         self.jobs: dict[str, Any] = {}
         self.alive: list[weakref.ref] = []
-        self.entering = threading.Lock()
         self.clear()
 
     def enter(self, job: Any) -> None:
-        """A job is defined: it has its name now."""
-        with self.entering:
-            self.jobs[job.name] = job
-            self.alive = [known for known in self.alive if known() is not None] + [weakref.ref(job)]
+        """A job is defined: it has its name now. Without a lock: each change of a list or dict is one instruction."""
+        self.jobs[job.name] = job
+        self.alive.append(weakref.ref(job, self.alive.remove))
 
     def every_job(self) -> list[Any]:
         """All jobs that somebody still holds: their plans may write into a variable."""
-        return [job for known in self.alive if (job := known()) is not None]
+        return [job for known in tuple(self.alive) if (job := known()) is not None]
 
     def clear(self) -> None:
         self.variables: dict[str, Variable] = {}

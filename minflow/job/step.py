@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..core.errors import JobError, MinflowError
+from ..core.interrupts import uninterrupted
 from ..core.ir import where_text
 from ..core.op import OURS, here
 from .handle import Handle
@@ -70,8 +71,9 @@ class Step(Handle):
     `step(callback)` hands the result to `callback(result)` on the worker, in the order of the calls.
     """
 
-    def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None):
+    def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None, by: Any = None):
         self.stream, self.work, self.owner = stream, work, owner
+        self.by = by  # what its errors cancel, and who is told of them: the run, or the thread that submitted it
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
         self.cell = None  # the notebook cell that submitted it
@@ -80,7 +82,8 @@ class Step(Handle):
         self.callback: Callable | None = None
         self.before_callback: Callable[[Any], None] | None = None  # what watches: runs before the callback
         self.looked = False  # the worker has looked for a callback
-        self.start_claim, self.call_claim, self.error_claim = Claim(), Claim(), Claim()
+        self.start_claim, self.call_claim = Claim(), Claim()
+        self.error_claim, self.shown_claim = Claim(), Claim()  # its error was raised: to its caller, to another thread
         self.computed, self.over = Gate(), Gate()  # its work has ended; its callback too
 
     name = property(lambda self: self.record.name)
@@ -99,21 +102,23 @@ class Step(Handle):
             raise JobError(f"step {self.number} of {self.name} has a callback already", where=here(),
                            values={"its callback": name_of(self.callback)},
                            hint="one callback for each call; it may call several functions")  # fmt: skip
-        self.callback = callback
-        if self.looked and self.call_claim.take():
-            self.stream.call_late(self)
+        with uninterrupted():  # else Ctrl-C leaves a callback that nobody calls
+            self.callback = callback
+            if self.looked and self.call_claim.take():
+                self.stream.call_late(self)
 
     async_get = __call__
 
     def get(self, timeout: float | None = None) -> Any:
         """The result; waits for it. Raises JobError if the step failed or was cancelled, TimeoutError after `timeout` s."""
         self.stream.refuse_inside(f"waiting for a step of {self.name}")
+        seconds(timeout)
         if not self.stream.waiting(self.computed, timeout):
             raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
         self.stream.callers.got(self.record)
         if self.error is not None:
             if self.error_claim.take():
-                self.stream.forget(self)
+                self.stream.forget(self.by, self)
             raise self.error
         if self.state == "cancelled":
             raise cancelled(self)
@@ -125,9 +130,13 @@ class Step(Handle):
 
     def cancel(self) -> bool:
         """Take it out of the queue. True if it will not run; False if it runs or has run."""
+        return self.strike()
+
+    def strike(self, error: BaseException | None = None) -> bool:
+        """Cancel it, with the error that its `get` raises."""
         if not self.start_claim.take():
             return self.state == "cancelled"
-        self.record.state, self.work = "cancelled", nothing
+        self.record.state, self.work, self.error = "cancelled", nothing, error
         self.computed.open()
         return True
 
@@ -139,7 +148,7 @@ class Late:
     """A callback that was registered after its step had ended: a place in the queue of its own."""
 
     def __init__(self, step: Step):
-        self.step, self.over = step, Gate()
+        self.step, self.by, self.state, self.over = step, step.by, "late", Gate()
 
 
 class Stopped(Exception):
@@ -150,6 +159,13 @@ def nothing() -> None:
     return None
 
 
+def seconds(timeout: Any) -> None:
+    """Refuse a timeout that is no number of seconds; after NaN seconds no wait would end."""
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
+        raise JobError("a timeout is a number of seconds, or None to wait for ever", values={"got": repr(timeout)[:60]}, where=here(),
+                       hint="timeout=10.0")  # fmt: skip
+
+
 def name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
@@ -158,12 +174,16 @@ def told(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
     parts = error if isinstance(error, MinflowError) else MinflowError(text_of(error))
     result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
-                      values={**parts.values, "then": "the steps behind it were cancelled"},
+                      values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
                       where=parts.where or (what and raised_at(error)),
                       hint=parts.hint or "mend it and go on: the queue works, variables are of the last finished step")  # fmt: skip
     result.__cause__ = error
     result.step = step.number
     return result
+
+
+def whose(step: Step) -> str:
+    return "the same run" if step.owner is not None else "the same caller"
 
 
 def text_of(error: BaseException) -> str:

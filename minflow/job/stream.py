@@ -3,7 +3,16 @@
 A step is submitted by the caller's thread, runs on the worker, and is followed there by its callback; then the next one
 starts. At most `depth` steps are in flight, counted until their callback has ended, so a caller that is faster waits.
 The caller may be interrupted at any instruction: what is submitted changes by one atomic `deque.append`, and every wait
-is a `SimpleQueue.get`, which holds no lock of ours. Knows nothing of graphs: a step's work is a function.
+is a `SimpleQueue.get`. Knows nothing of graphs: a step's work is a function.
+
+Who submitted a step, a thread or a run, owns it: after an error or Ctrl-C only what the same owner has queued is cancelled.
+
+Who may hold what. The worker takes `executor.LOCK` for each step, and no lock while a callback runs. So nobody waits for a
+step who holds LOCK (a build, a kernel of a running plan), nor the worker itself, nor a thread that one of these waits for
+(a loader's worker, which inherits `executor.INSIDE`): `refuse_inside` raises. `submitting` is held by one caller, while it
+waits for room, too; who holds it and submits (a `__del__`, a signal handler) is refused. `starting` is held while the
+worker is started, and by none who waits for it. A thread of the user's own that is started and joined inside a build cannot be seen here.
+
 Read next: `function.py`, which submits; `run.py`, whose loops submit from a thread of their own.
 """
 
@@ -18,24 +27,24 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any
 
-from ..compiler.executor import LOCK
+from ..compiler.executor import INSIDE, LOCK, held
 from ..core import events
 from ..core.errors import JobError
+from ..core.interrupts import uninterrupted
 from ..core.op import here
 from ..nn.cards import show_card
 from .events import JobStepped
 from .records import Callers, Record, clock
-from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, told
+from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, told
 
 DEPTH = 2  # steps in flight: one runs, one waits
 SWITCH = 0.0001  # seconds a thread waits for one that holds Python, while steps are in flight (5 ms otherwise): see docs/performance.md
 EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
 RECORDS = 10_000  # steps that the timeline remembers
-BUILDING: ContextVar[str | None] = ContextVar("name of the job function that is built", default=None)
+CALLBACK = "a callback"
 
 
 class Stream:
@@ -49,7 +58,7 @@ class Stream:
         self.records: deque[Record] = deque(maxlen=RECORDS)
         self.runs: list[Any] = []
         self.thread: threading.Thread | None = None
-        self.starting, self.submitting = threading.Lock(), threading.Lock()
+        self.starting, self.submitting = threading.RLock(), threading.RLock()
         self.interval: float | None = None
         self.cell = None
         self.hooked = False
@@ -64,7 +73,7 @@ class Stream:
         """Put one step into the queue; waits while it is full. Raises what an earlier step has left to be told."""
         self.refuse_inside(f"calling {name}")
         self.notebook()
-        start, depth = clock(), depth or self.depth
+        start, depth, by = clock(), depth or self.depth, owner or threading.current_thread()
         with self.submitting:  # two callers at once: one after the other
             while True:
                 if owner is None:
@@ -78,7 +87,7 @@ class Stream:
                 except IndexError:  # it has ended meanwhile
                     pass
             number = next(self.counts.setdefault(name, itertools.count(1)))
-            step = Step(self, name, number, work, owner)
+            step = Step(self, name, number, work, owner, by)
             step.job, step.callback, step.before_callback = job, callback, before_callback
             step.cell = None if owner is not None else self.cell
             self.callers.submits(step.record, start, clock())
@@ -90,28 +99,33 @@ class Stream:
         return step
 
     def waiting(self, gate: Gate, timeout: float | None = None) -> bool:
-        """Wait at a gate. After an interrupt what is queued is cancelled, what runs ends, and then KeyboardInterrupt goes on."""
+        """Wait at a gate. See `interrupted` for Ctrl-C."""
         if gate.opened:
             return True
         start = clock()
         try:
             return gate.wait(timeout)
         except KeyboardInterrupt:
-            self.cancel_queued()
-            self.idle(EXIT)
+            self.interrupted()
             raise
         finally:
             self.callers.waited(start)
 
-    def sync(self, timeout: float | None = None) -> None:
-        """Wait until every step and callback has ended, then raise what is left to be told."""
+    def interrupted(self) -> None:
+        """Ctrl-C while waiting: of this caller's steps those that are queued are cancelled, and the one that runs ends."""
+        me = threading.current_thread()
+        self.cancel_queued(me)
+        self.idle(EXIT, me)
+
+    def sync(self, timeout: float | None = None, everybody: bool = False) -> None:
+        """Wait until every step and callback has ended, then raise what is left to be told; `everybody`: as for `tell`."""
         self.refuse_inside("waiting for the queue")
+        seconds(timeout)
         start, steps = clock(), [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
         try:
             ended = self.idle(timeout)
         except KeyboardInterrupt:
-            self.cancel_queued()
-            self.idle(EXIT)
+            self.interrupted()
             raise
         finally:
             self.callers.waited(start)
@@ -120,60 +134,76 @@ class Stream:
                            where=self.where_threads_stand(), hint="does a callback wait for a lock that the caller holds?")  # fmt: skip
         for step in steps:
             self.callers.got(step.record)
-        self.tell()
+        self.tell(everybody)
 
     def settle(self) -> None:
         """Before numbers are read: wait as `sync` does. In a callback there is nothing to wait for: it stands between two steps."""
-        if not self.on_worker():
+        if held() or not self.on_worker():
             self.sync()
 
     def on_worker(self) -> bool:
         return self.thread is not None and threading.get_ident() == self.thread.ident
 
-    def idle(self, timeout: float | None = None) -> bool:
-        """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited for."""
-        end, entries = None if timeout is None else clock() + timeout, list(self.queue)
+    def idle(self, timeout: float | None = None, by: Any = None) -> bool:
+        """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited for.
+
+        by: wait for what is left of this owner alone.
+        """
+        end = None if timeout is None else clock() + timeout
+        entries = [entry for entry in tuple(self.queue) if by is None or entry.by is by and entry.state != "cancelled"]
         while entries:
             if not entries[-1].over.wait(None if end is None else end - clock()):
                 return False
-            entries = [entry for entry in tuple(self.queue) if isinstance(entry, Late)]
+            entries = [entry for entry in tuple(self.queue) if isinstance(entry, Late) and (by is None or entry.by is by)]
         return True
 
-    def tell(self) -> None:
-        """Raise the first error that nobody has been told of; once."""
-        while True:
-            try:
-                step, error = self.errors.popleft()
-            except IndexError:
-                return
-            if step.error_claim.take():
-                self.errors.clear()
-                raise error
+    def tell(self, everybody: bool = False) -> None:
+        """Raise the first error of this caller's steps that it has not been told of; once.
 
-    def forget(self, step: Step) -> None:
-        """The error of this step has been told."""
+        What is left of a thread that has ended is anybody's. everybody: the errors of all; their callers are told too.
+        """
+        me = threading.current_thread()
+        for step, error in tuple(self.errors):
+            mine, left = step.by is me, not step.by.is_alive()
+            if mine or left or everybody:
+                with uninterrupted():  # it is told, or still to be told
+                    if mine or left:
+                        self.forget(step.by)
+                    if (not (mine or left) or step.error_claim.take()) and (mine or step.shown_claim.take()):
+                        raise error
+
+    def forget(self, by: Any, step: Step | None = None) -> None:
+        """The errors of this owner have been told, or that of one of its steps."""
         for entry in tuple(self.errors):
-            if entry[0] is step:
+            if entry[0].by is by and step in (None, entry[0]):
                 with suppress(ValueError):  # another thread has taken it
                     self.errors.remove(entry)
 
-    def cancel_queued(self, owner: Any = None) -> int:
-        """Cancel the steps that have not started, those of a run or those of no run. How many there were."""
-        waiting = [step for step in tuple(self.queue) if isinstance(step, Step) and step.owner is owner and step.state == "queued"]
+    def cancel_queued(self, by: Any) -> int:
+        """Cancel the steps of an owner that have not started. How many there were."""
+        waiting = [step for step in tuple(self.queue) if isinstance(step, Step) and step.by is by and step.state == "queued"]
         return sum([step.cancel() for step in waiting])
 
     def refuse_inside(self, what: str) -> None:
-        """Raise JobError where waiting would never end: on the worker, and in a job function that is built, between two steps."""
-        if BUILDING.get() is not None:
-            raise JobError(f"{what} inside the job function {BUILDING.get()}: no step runs while it is built", where=here(),
-                           hint="a job function says what a step computes; call the other one before or after")  # fmt: skip
-        if self.on_worker():
+        """Raise JobError where waiting would never end: see the docstring of this file."""
+        inside = INSIDE.get()
+        if inside and inside != CALLBACK:
+            raise JobError(f"{what} inside {inside}: no step runs while it is built", where=here(),
+                           hint="it says what a step computes; call the job before or after")  # fmt: skip
+        if held():
+            text = "inside an operation of a graph or job that runs or is built: no step starts before its end"
+            raise JobError(f"{what} {text}", where=here(),
+                           hint="do it before or after the call, and hand in what comes of it as an input")  # fmt: skip
+        if self.submitting._is_owned():
+            raise JobError(f"{what} inside another call of a job, which waits for room", where=here(),
+                           hint="a __del__ or a signal handler appends to a list, or sets a flag")  # fmt: skip
+        if inside or self.on_worker():
             raise JobError(f"{what} inside a callback: the queue would wait for itself", where=here(),
                            hint="append to a list in the callback, and go on after flow.sync_default_session()")  # fmt: skip
 
     def list(self) -> list[Any]:
         """Handles of what is in flight: steps, then runs."""
-        steps = [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
+        steps = [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue) if entry.state != "cancelled"]
         return steps + [run for run in self.runs if not run.done()]
 
     def history(self) -> tuple[Record, ...]:
@@ -185,15 +215,15 @@ class Stream:
     def background(self, run: Any) -> None:
         """Run `run.loop` on a thread of its own."""
         self.notebook()
-        self.runs = [known for known in self.runs if not known.done()] + [run]
-        threading.Thread(target=run.loop, name=f"minflow run of {run.job.name}", daemon=True).start()
+        run.thread = threading.Thread(target=run.loop, name=f"minflow run of {run.job.name}", daemon=True)
+        with uninterrupted():
+            self.runs = [known for known in self.runs if not known.done()] + [run]
+            run.thread.start()
 
     def call_late(self, step: Step) -> None:
         self.ready()
-        try:
-            self.queue.append(Late(step))
-        finally:
-            self.wake.put(None)
+        self.queue.append(Late(step))
+        self.wake.put(None)
 
     # ---- the worker ------------------------------------------------------------------------------------------------------
 
@@ -207,6 +237,7 @@ class Stream:
                 self.thread.start()
 
     def loop(self) -> None:
+        INSIDE.set(CALLBACK)
         while True:
             self.wake.get()
             if threading.current_thread() is not self.thread:  # an interrupt in `ready` may have started two
@@ -233,9 +264,9 @@ class Stream:
             record.state, step.looked = "cancelled", True
             step.computed.open()  # whoever cancelled it may have been interrupted there
             return
-        failed = next(iter(tuple(self.errors)), None) if step.owner is None else None
+        failed = next((known for known, _ in tuple(self.errors) if known.by is step.by), None)
         if failed is not None:  # submitted by one who had looked for errors just before there was one
-            record.state, step.looked, step.work, step.error = "cancelled", True, nothing, cancelled(step, failed[0])
+            record.state, step.looked, step.work, step.error = "cancelled", True, nothing, cancelled(step, failed)
             step.computed.open()
             return
         record.state, record.started = "running", clock()
@@ -280,7 +311,7 @@ class Stream:
             step.record.finished = clock()
 
     def fail(self, step: Step, error: BaseException) -> None:
-        """Keep the error, cancel what waits: the parameters stay at the last finished step."""
+        """Keep the error, cancel what its owner has queued: for it the parameters stay at the last finished step."""
         if step.state == "running":
             step.record.state = "failed"
         if step.owner is not None:
@@ -289,10 +320,8 @@ class Stream:
             self.errors.append((step, error))
         step.error = error  # after the append: `get` of another thread may tell it, and then it is to be forgotten
         for queued in tuple(self.queue):
-            if isinstance(queued, Step) and queued.state == "queued" and queued.cancel():
-                queued.error = cancelled(queued, step)
-                if queued.owner is not None:
-                    queued.owner.failed(queued.error)
+            if isinstance(queued, Step) and queued.by is step.by and queued.state == "queued":
+                queued.strike(cancelled(queued, step))
         step.computed.open()
 
     def hurry(self, active: bool) -> None:
@@ -326,7 +355,7 @@ class Stream:
             for step in tuple(self.queue):
                 if isinstance(step, Late) or step.cell is self.cell:
                     self.waiting(step.over)
-            self.tell()
+            self.tell(True)
         except JobError as error:
             sys.modules["IPython"].get_ipython().showtraceback((type(error), error, None))
             show_card(error)
@@ -344,9 +373,11 @@ class Stream:
                 self.failed_at_exit = True
                 print(f"minflow: {self.list()} did not end within {EXIT:g} s of the program's end", file=sys.stderr)
                 print(self.where_threads_stand(), file=sys.stderr)
-            self.tell()
+            self.tell(True)
         except KeyboardInterrupt:
-            self.cancel_queued()
+            for entry in tuple(self.queue):
+                if isinstance(entry, Step):
+                    entry.cancel()
         except BaseException as error:
             self.failed_at_exit = True
             traceback.print_exception(error)
@@ -369,7 +400,9 @@ class Stream:
         self.runs.clear()
         self.hurry(False)
         self.wake, self.thread = SimpleQueue(), None
-        self.starting, self.submitting = threading.Lock(), threading.Lock()
+        self.starting, self.submitting = threading.RLock(), threading.RLock()
+        if INSIDE.get() == CALLBACK:  # the worker has forked: what goes on here is no callback of this stream
+            INSIDE.set("")
 
 
 STREAM = Stream()

@@ -20,9 +20,10 @@ from ..core.tensor import Tensor
 from ..views.text import clean
 from . import mistakes
 from .hooks import Handle, Hooks
+from .loading import Writes, write
 from .made import Made
 from .parameter import Parameter
-from .state import Incompatible, load_into, state_of
+from .state import Incompatible, checked, state_of
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -436,12 +437,18 @@ class Module(Display):
         """Copy tensors or numpy arrays into the parameters and buffers of the same names.
 
         With strict, missing and unexpected names are errors; a wrong shape always is. All of them are told in one
-        ModuleError, and then nothing was copied. assign: hold the given tensors themselves instead of copying.
+        StateError, and then nothing was copied. assign: hold the given tensors themselves instead of copying.
 
         Weights of a PyTorch model, saved by `safetensors.torch.save_file(model.state_dict(), path)`:
         `model.load_state_dict(flow.load(path))`; from an npz file: `model.load_state_dict(np.load(path))`.
         """
-        return load_into(self, state_dict, strict, assign)
+        writes, incompatible = checked(self, state_dict, strict, assign)
+        write(writes)
+        return incompatible
+
+    def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes:
+        """What loading would write; see `loading.py`."""
+        return checked(self, state_dict, strict, False)[0]
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
 

@@ -7,16 +7,18 @@ Works on any object with Module's three dicts. Read next: `../io`, which stores 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.grad_modes import no_grad
-from ..core.errors import ModuleError
-from ..core.op import EPOCH, fail, here
+from ..core.errors import StateError
+from ..core.op import EPOCH, MODE, fail, here
 from ..core.creation import as_tensor
+from ..core.spec import DType
 from ..core.tensor import Tensor
+from .loading import Writes
 from .parameter import Parameter
 
 SHOWN = 12  # how many entries of one kind an error lists
@@ -45,10 +47,11 @@ def state_of(module: Any, found: dict, prefix: str, keep_vars: bool) -> Any:
     return found
 
 
-def load_into(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
+def checked(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
+    """What loading would write, once all fits; see `loading.py`."""
     if not isinstance(given, Mapping):
         fail(
-            ModuleError,
+            StateError,
             f"load_state_dict takes a dict of name -> tensor, not a {type(given).__name__}",
             "model.load_state_dict(flow.load(path)), not the path itself"
             if isinstance(given, str)
@@ -59,47 +62,70 @@ def load_into(module: Any, given: Mapping[str, Any], strict: bool, assign: bool)
     missing = [name for name in wanted if name not in given]
     unexpected = [name for name in given if name not in wanted]
     wrong: list[str] = []
-    ready: dict[str, Tensor] = {}
+    writes: Writes = []
+    storages = {t.array.__array_interface__["data"][0]: name for name, t in wanted.items() if t.array is not None}
     for name, old in wanted.items():
-        if name in given:
-            new = given[name]
-            if not isinstance(new, Tensor | np.ndarray | np.generic):
-                wrong.append(f"{name}: {type(new).__name__} is neither a tensor nor a numpy array")
-                continue
+        if name not in given:
+            continue
+        new, reason = given[name], ""
+        array = new.array if isinstance(new, Tensor) else new
+        if not isinstance(new, Tensor | np.ndarray | np.generic):
+            reason = f"{type(new).__name__} is neither a tensor nor a numpy array"
+        elif tuple(new.shape) != old.spec.shape:
             shape = tuple(new.shape)
-            if shape != old.spec.shape:
-                wrong.append(
-                    f"{name}: {list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}"
-                )
-                continue
-            ready[name] = new if isinstance(new, Tensor) else as_tensor(np.ascontiguousarray(new))
+            reason = f"{list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}"
+        elif array is None and MODE.get().trace is None:
+            reason = "a symbolic tensor, which has no numbers"
+        elif array is not None and array.dtype.kind not in "biuf":
+            reason = f"{array.dtype} are not numbers of a tensor"
+        elif assign and isinstance(old, Parameter) and array is not None and array.dtype.kind != "f":
+            reason = f"{array.dtype} given, and a parameter is floating"
+        elif not assign and old.array is not None and not old.array.flags.writeable:
+            reason = "its memory may only be read; assign=True puts the new tensor in its place"
+        if reason:
+            wrong.append(f"{name}: {reason}")
+            continue
+        if not isinstance(new, Tensor):
+            new = as_tensor(np.ascontiguousarray(new, None if assign and new.dtype.name in DType.table else old.spec.np).reshape(new.shape))
+        elif array is not None and not assign and storages.get(array.__array_interface__["data"][0], name) != name:
+            new = new.detach().clone()  # of another entry of this module, which is written as well
+        writes.append(holding(module, name, old, new) if assign else copying(old, new))
     if wrong or (strict and (missing or unexpected)):
         values = {"missing": missing if strict else [], "unexpected": unexpected if strict else [], "wrong": wrong}
         count = ", ".join(f"{len(names)} {kind}" for kind, names in values.items() if names)
         raise_all(
             f"load_state_dict: {count} of {len(wanted)} entries of {type(module).__name__}; nothing was loaded",
             values,
-            name_hint(missing, unexpected),
+            name_hint(texts(missing), texts(unexpected)),
         )
-    with no_grad():
-        for name, new in ready.items():
-            (hold if assign else copy)(module, name, wanted[name], new)
-    return Incompatible(missing, unexpected)
+    return writes, Incompatible(missing, unexpected)
 
 
-def copy(module: Any, name: str, old: Tensor, new: Tensor) -> None:
-    old.copy_(new)
+def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
+    def copy() -> None:
+        with no_grad():
+            old.copy_(new)
+
+    return copy
 
 
-def hold(module: Any, name: str, old: Tensor, new: Tensor) -> None:
+def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], object]:
     """Make the module hold `new` itself."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
-    if isinstance(old, Parameter):
-        owner._parameters[last] = new if isinstance(new, Parameter) else Parameter(new, requires_grad=old.requires_grad)
-    else:
-        owner._buffers[last] = new
-    EPOCH.now += 1
+    holder = owner._parameters if isinstance(old, Parameter) else owner._buffers
+    held = new if not isinstance(old, Parameter) or isinstance(new, Parameter) else Parameter(new, requires_grad=old.requires_grad)
+
+    def hold() -> None:
+        holder[last] = held
+        EPOCH.now += 1
+
+    return hold
+
+
+def texts(names: list) -> list[str]:
+    """The names that can be compared: not those of a damaged file, which may be long or many."""
+    return [name for name in names if isinstance(name, str) and len(name) <= 200][:200]
 
 
 def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> None:
@@ -107,8 +133,8 @@ def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> None:
     for kind, names in lists.items():
         if names:
             more = [f"... and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
-            values[kind] = ("; " if kind == "wrong" else ", ").join(names[:SHOWN] + more)
-    raise ModuleError(what, values=values, where=here(), hint=hint)
+            values[kind] = ("; " if kind == "wrong" else ", ").join([*map(str, names[:SHOWN]), *more])
+    raise StateError(what, values=values, where=here(), hint=hint)
 
 
 def shape_hint(given: tuple, wanted: tuple) -> str:

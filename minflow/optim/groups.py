@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import OptimError
 from ..core.op import EPOCH, fail
 from ..core.tensor import Tensor
@@ -155,10 +157,23 @@ def check_range(
         )
 
 
+def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Refuse a hyperparameter of another kind than its default: a text for a number, a list for a flag."""
+    for name, default in defaults.items():
+        if isinstance(default, bool):
+            if not isinstance(group[name], bool | int | np.bool_) or group[name] not in (0, 1):
+                fail(OptimError, f"{owner}: {name} is a {type(group[name]).__name__}, where True or False is wanted",
+                     f"{name}=True", **{name: group[name]})  # fmt: skip
+        elif isinstance(default, int | float):
+            as_number(owner, name, group[name])
+
+
 def as_number(owner: str, name: str, value: Any) -> float:
     try:
+        if isinstance(value, str | bytes):
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         fail(
             OptimError,
             f"{owner}: {name} is a {type(value).__name__}, where a number is wanted",

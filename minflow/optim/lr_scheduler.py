@@ -7,14 +7,19 @@ Knows nothing of how an optimizer uses the rate. Read next: `optimizer.py`.
 
 from __future__ import annotations
 
+import copy
 import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import OptimError
 from ..core.op import MODE, fail, warn
+from ..nn.loading import LARGEST, Refused, Writes, as_refusal, like, refuse, write
+from .groups import as_number, check_range
 from .optimizer import Optimizer
 
 
@@ -113,16 +118,75 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "initial")}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was taken. The rates themselves are in the optimizer's state_dict."""
-        missing = [key for key in self.state_dict() if key not in state_dict]
-        if missing:
-            fail(
-                OptimError,
-                f"{type(self).__name__}.load_state_dict: {', '.join(missing)} missing",
-                "the state_dict of a scheduler of the same class",
-                given=sorted(state_dict),
-            )
-        self.__dict__.update({key: value for key, value in state_dict.items() if key != "optimizer"})
+        """Go on where `state_dict` was taken, or raise StateError and change nothing. The rates themselves are in the
+        optimizer's state_dict."""
+        write(self.checked_state(state_dict))
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
+        """What loading would write; see `../nn/loading.py`."""
+        owner, hint = type(self).__name__, "the state_dict of a scheduler of the same class"
+        if not isinstance(state_dict, Mapping):
+            refuse(owner, f"a dict is wanted, not a {type(state_dict).__name__}", hint, state_dict=state_dict)
+        present = self.state_dict()
+        missing = [key for key in present if key not in state_dict]
+        unknown = [key for key in state_dict if key not in present and key != "optimizer"]
+        if missing or unknown:
+            refuse(owner, f"{len(missing)} entries missing, {len(unknown)} unknown", hint,
+                   missing=", ".join(missing) or "none", unknown=", ".join(map(str, unknown)) or "none")  # fmt: skip
+        found, writes = self.taken(present, state_dict)
+        trial = copy.copy(self)
+        trial.__dict__.update(found)
+        as_refusal(owner, lambda: (trial.check(), trial.check_progress()))
+        return [*writes, lambda: self.__dict__.update(found)]
+
+    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        """(attributes by name, each of the kind that it has now; what else is to be written)."""
+        found = {}
+        for name, value in present.items():
+            try:
+                found[name] = like(value, given[name])
+            except Refused as reason:
+                refuse(type(self).__name__, f"{name} cannot be loaded: {reason}", "the state_dict of a scheduler of the same class",
+                       now=value, given=given[name])  # fmt: skip
+        return found, []
+
+    def check(self) -> None:
+        """Refuse attributes with which this schedule has no rate: after its arguments, and after a load."""
+
+    def check_progress(self) -> None:
+        """Refuse a step or rates that no schedule of this optimizer has come to."""
+        for name, low in (("last_epoch", -1), ("count", 0)):
+            check_count(self, name, low)
+        for name in ("base_lrs", "rates"):
+            if len(getattr(self, name)) != len(self.optimizer.param_groups):
+                fail(OptimError, f"{type(self).__name__}: {name} has {len(getattr(self, name))} rates, "
+                     f"and the optimizer {len(self.optimizer.param_groups)} groups", "one for each group",
+                     **{name: getattr(self, name)})  # fmt: skip
+        for rate in self.base_lrs:
+            check_range(type(self).__name__, {"base_lrs": rate}, "base_lrs")
+
+
+def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
+    """Refuse an attribute that is no whole number from `low` on."""
+    value = getattr(scheduler, name)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= LARGEST:
+        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
+             f"{name}=30", **{name: value})  # fmt: skip
+
+
+def check_number(scheduler: LRScheduler, name: str) -> None:
+    """Refuse an attribute that is no finite number."""
+    value = getattr(scheduler, name)
+    if not math.isfinite(as_number(type(scheduler).__name__, name, value)):
+        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite", f"{name}=0.1", **{name: value})
+
+
+def power(gamma: float, n: int) -> float:
+    """gamma ** n, where Python raises for what is too large."""
+    try:
+        return gamma**n
+    except OverflowError:
+        return math.inf if gamma > 0 or n % 2 == 0 else -math.inf
 
 
 class LambdaLR(LRScheduler):
@@ -168,13 +232,22 @@ class LambdaLR(LRScheduler):
         ]
         return {**super().state_dict(), "lr_lambdas": kept}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        functions = self.lr_lambdas
-        super().load_state_dict(state_dict)
-        self.lr_lambdas = functions
-        for function, attributes in zip(functions, state_dict["lr_lambdas"]):
-            if attributes is not None:
-                vars(function).update(attributes)
+    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        owner, kept, new = "LambdaLR", present["lr_lambdas"], given["lr_lambdas"]
+        found, writes = super().taken({k: v for k, v in present.items() if k != "lr_lambdas"}, given)
+        if not isinstance(new, list | tuple) or [x is None for x in new] != [x is None for x in kept]:
+            refuse(owner, "lr_lambdas are of other functions", "a LambdaLR with the same functions", given=new)
+        for function, now, attributes in zip(self.lr_lambdas, kept, new):
+            if now is None:
+                continue
+            if not isinstance(attributes, Mapping) or attributes.keys() != now.keys():
+                refuse(owner, "lr_lambdas have other attributes", "a LambdaLR with the same functions", now=now, given=attributes)
+            try:
+                values = {name: like(value, attributes[name]) for name, value in now.items()}
+            except Refused as reason:
+                refuse(owner, f"an attribute of a function cannot be loaded: {reason}", "a LambdaLR with the same functions", now=now)
+            writes.append(lambda function=function, values=values: vars(function).update(values))
+        return found, writes
 
 
 class StepLR(LRScheduler):
@@ -190,15 +263,13 @@ class StepLR(LRScheduler):
         *,
         last_step: int | None = None,
     ):
-        if not isinstance(step_size, int) or step_size < 1:
-            fail(
-                OptimError,
-                f"StepLR: step_size is {step_size!r}, and must be a whole number of steps, at least 1",
-                "step_size=30",
-                step_size=step_size,
-            )
         self.step_size, self.gamma = step_size, gamma
+        self.check()
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def check(self) -> None:
+        check_count(self, "step_size", 1)
+        check_number(self, "gamma")
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
@@ -206,7 +277,7 @@ class StepLR(LRScheduler):
         return [rate * self.gamma for rate in self.present()]
 
     def closed_form(self) -> list[float]:
-        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+        return [base * power(self.gamma, self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
@@ -230,18 +301,26 @@ class MultiStepLR(LRScheduler):
                 milestones=milestones,
             )
         self.milestones, self.gamma = Counter(milestones), gamma
+        self.check()
         super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
+    def check(self) -> None:
+        check_number(self, "gamma")
+        for step, times in self.milestones.items():
+            if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and abs(n) <= LARGEST for n in (step, times)):
+                fail(OptimError, f"MultiStepLR: {step!r} in milestones is no step", "milestones=[30, 80]",
+                     milestones=dict(self.milestones))  # fmt: skip
+
     def get_lr(self) -> list[float]:
-        return [rate * self.gamma ** self.milestones[self.last_epoch] for rate in self.present()]
+        return [rate * power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
 
     def closed_form(self) -> list[float]:
-        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return [base * self.gamma**passed for base in self.base_lrs]
+        passed = sum(times for step, times in self.milestones.items() if step <= self.last_epoch)
+        return [base * power(self.gamma, passed) for base in self.base_lrs]
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        super().load_state_dict(state_dict)
-        self.milestones = Counter(self.milestones)
+    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        found, writes = super().taken(present, given)
+        return {**found, "milestones": Counter(found["milestones"])}, writes
 
 
 class LinearLR(LRScheduler):
@@ -258,6 +337,15 @@ class LinearLR(LRScheduler):
         *,
         last_step: int | None = None,
     ):
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        self.check()
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def check(self) -> None:
+        check_number(self, "start_factor")
+        check_number(self, "end_factor")
+        check_count(self, "total_iters", 0)
+        start_factor, end_factor = self.start_factor, self.end_factor
         for name, factor, whole in (
             ("start_factor", start_factor, 0 < start_factor <= 1),
             ("end_factor", end_factor, 0 <= end_factor <= 1),
@@ -271,8 +359,6 @@ class LinearLR(LRScheduler):
                     start_factor=start_factor,
                     end_factor=end_factor,
                 )
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
@@ -286,7 +372,7 @@ class LinearLR(LRScheduler):
         ]
 
     def closed_form(self) -> list[float]:
-        part = min(self.total_iters, self.last_epoch) / self.total_iters
+        part = min(self.total_iters, self.last_epoch) / self.total_iters if self.total_iters else 1.0
         return [base * (self.start_factor + (self.end_factor - self.start_factor) * part) for base in self.base_lrs]
 
 
@@ -306,29 +392,30 @@ class CosineAnnealingLR(LRScheduler):
         *,
         last_step: int | None = None,
     ):
-        if not isinstance(T_max, int | float) or T_max <= 0:
+        self.T_max, self.eta_min = T_max, eta_min
+        self.check()
+        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
+
+    def check(self) -> None:
+        check_number(self, "eta_min")
+        if isinstance(self.T_max, bool) or not isinstance(self.T_max, int | float | np.number) or not 1e-9 <= self.T_max <= LARGEST:
             fail(
                 OptimError,
-                f"CosineAnnealingLR: T_max is {T_max!r}, and must be above 0",
+                f"CosineAnnealingLR: T_max is {self.T_max!r}, and must be above 0",
                 "T_max=number of steps of the whole training",
-                T_max=T_max,
+                T_max=self.T_max,
             )
-        self.T_max, self.eta_min = T_max, eta_min
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def get_lr(self) -> list[float]:
         if self.initial:
             return self.present()
         if self.count == 1 and self.last_epoch > 0:
             return self.closed_form()
-        if (self.last_epoch - 1 - self.T_max) % (
-            2 * self.T_max
-        ) == 0:  # just past the lowest point: the quotient below is 0 / 0
+        below = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
+        if below == 0 or (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the lowest point
             lift = (1 - math.cos(math.pi / self.T_max)) / 2
             return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.present())]
-        quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / (
-            1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
-        )
+        quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / below
         return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.present()]
 
     def closed_form(self) -> list[float]:
@@ -366,13 +453,6 @@ class SequentialLR(LRScheduler):
                 schedulers=len(schedulers),
                 milestones=milestones,
             )
-        if any(a >= b for a, b in zip([0, *milestones], milestones)):
-            fail(
-                OptimError,
-                f"SequentialLR: milestones {milestones} do not rise",
-                "steps in rising order, above 0",
-                milestones=milestones,
-            )
         for i, scheduler in enumerate(schedulers):
             if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
                 fail(
@@ -385,6 +465,7 @@ class SequentialLR(LRScheduler):
         self.anew = list(given) if isinstance(given, Sequence) else [given is not False] * len(schedulers)
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False
         self.schedulers, self.milestones, self.count = schedulers, milestones, 1
+        self.check()
         self.last_epoch = (last_epoch if last_step is None else last_step) + 1
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         for group in optimizer.param_groups:
@@ -425,9 +506,25 @@ class SequentialLR(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        schedulers = self.schedulers
-        super().load_state_dict(state_dict)
-        self.schedulers = schedulers
-        for scheduler, state in zip(schedulers, state_dict["schedulers"]):
-            scheduler.load_state_dict(state)
+    def check(self) -> None:
+        milestones = self.milestones
+        if not all(isinstance(n, int | np.integer) for n in milestones) or any(a >= b for a, b in zip([0, *milestones], milestones)):
+            fail(
+                OptimError,
+                f"SequentialLR: milestones {milestones} do not rise",
+                "steps in rising order, above 0",
+                milestones=milestones,
+            )
+        if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
+            fail(OptimError, f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
+                 f"{len(self.anew)} of interval_rescaling", "a state of the same schedules", milestones=milestones)  # fmt: skip
+
+    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        states = given["schedulers"]
+        if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
+            refuse("SequentialLR", f"a list of the states of {len(self.schedulers)} schedulers is wanted",
+                   "the state_dict of a scheduler of the same class", schedulers=states)  # fmt: skip
+        found, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, given)
+        for scheduler, state in zip(self.schedulers, states):
+            writes += scheduler.checked_state(state)
+        return found, writes

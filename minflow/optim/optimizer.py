@@ -18,9 +18,13 @@ from ..core.errors import OptimError
 from ..core.op import EPOCH, MODE, Op, fail, using, warn
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
+from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
-from .groups import Group, check_range, groups_of, members
+from .groups import Group, as_number, check_kinds, check_range, groups_of, members
 
+ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of PyTorch, or of its older versions, lack
+ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "initial_lr",
+             "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)  # fmt: skip
 IDLE = 10  # steps in a row without any gradient, at which that is told
 
 
@@ -51,6 +55,17 @@ class Optimizer:
     def check(self, group: Mapping[str, Any]) -> None:
         """Refuse hyperparameters outside their range."""
         check_range(type(self).__name__, group, "lr")
+
+    def check_group(self, group: Mapping[str, Any]) -> None:
+        """Refuse a group that cannot be stepped."""
+        owner = type(self).__name__
+        check_kinds(owner, group, self.defaults)
+        self.check(group)
+        for name in ("initial_lr", "clip_grad_max_norm"):
+            if group.get(name) is not None:
+                check_range(owner, group, name)
+        if group.get("clip_grad_norm_type") is not None:
+            as_number(owner, "clip_grad_norm_type", group["clip_grad_norm_type"])
 
     def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         """Names of the state that a parameter of this group needs, in the order of the op's inputs and outputs."""
@@ -229,9 +244,7 @@ class Optimizer:
         if param_names is not None:
             group["param_names"] = param_names
         group["params"] = params
-        self.check(group)
-        if group.get("clip_grad_max_norm") is not None:
-            check_range(owner, group, "clip_grad_max_norm")
+        self.check_group(group)
         self.param_groups.append(group)
         EPOCH.now += 1
 
@@ -256,63 +269,111 @@ class Optimizer:
         return [p for group in self.param_groups for p in group["params"]]
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave, here or in PyTorch; all is checked before any is written."""
+        """Take over what `state_dict` gave, here or in PyTorch: all of it, or a StateError and nothing."""
+        write(self.checked_state(state_dict))
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
+        """What loading would write; see `../nn/loading.py`."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
-            fail(
-                OptimError,
-                f"{owner}.load_state_dict: a dict with 'state' and 'param_groups' is wanted",
-                "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
-                keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict,
-            )
-        given = state_dict["param_groups"]
+            refuse(owner, "a dict with 'state' and 'param_groups' is wanted",
+                   "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
+                   keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)  # fmt: skip
+        given, states = state_dict["param_groups"], state_dict["state"]
+        self.check_listing(given, states)
+        groups = [self.checked_group(i, group) for i, group in enumerate(given)]
+        state: dict[Tensor, dict[str, Tensor]] = {}
+        copies: list[tuple[Tensor, Tensor]] = []
+        places = [(n, group) for saved, group in zip(given, groups) for n in saved["params"]]
+        for (n, group), p in zip(places, self.parameters()):
+            for name, value in self.fitting(n, p, group, states.get(n, {})):
+                held = self.state.get(p, {}).get(name)
+                if held is not None and held.spec is value.spec and held.array.flags.writeable:
+                    copies.append((held, value))  # a compiled step knows the storage
+                state.setdefault(p, {})[name] = held if copies and copies[-1][0] is held else value
+
+        def take() -> None:
+            with no_grad():
+                for held, value in copies:
+                    held.copy_(value)
+            self.state = state
+            EPOCH.now += 1
+            for mine, new in zip(self.param_groups, groups):
+                mine.update(new)
+
+        return [take]
+
+    def check_listing(self, given: Any, states: Any) -> None:
+        """Refuse a state of other groups than these, before anything in them is looked at."""
+        owner = type(self).__name__
+        if not isinstance(given, list | tuple) or not all(
+            isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in given
+        ):
+            refuse(owner, "'param_groups' is no list of dicts with 'params'", "what state_dict() of an optimizer gives",
+                   param_groups=given)  # fmt: skip
         mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in given]
         if mine != theirs:
-            fail(
-                OptimError,
-                f"{owner}.load_state_dict: the groups hold {theirs} parameters, this optimizer's hold {mine}",
-                "make the optimizer with the groups that it was saved with",
-                saved=theirs,
-                here=mine,
-            )
-        by_number = dict(zip([n for g in given for n in g["params"]], self.parameters()))
-        ready = [
-            (p, name, value)
-            for n, p in by_number.items()
-            for name, value in self.fitting(n, p, state_dict["state"].get(n, {}))
-        ]
-        for group, other in zip(self.param_groups, given):
-            group.update({k: v for k, v in other.items() if k != "params"})
-        before, self.state = self.state, {}
-        for p, name, value in ready:
-            held = before.get(p, {}).get(name)
-            if held is not None and held.spec is value.spec:
-                with no_grad():
-                    held.copy_(value)  # a compiled step knows the storage
-                value = held
-            else:
-                EPOCH.now += 1
-            self.state.setdefault(p, {})[name] = value
+            refuse(owner, f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
+                   "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)  # fmt: skip
+        numbers = [n for g in given for n in g["params"]]
+        if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
+            refuse(owner, "the parameters of its groups are not numbers, each of them once", "what state_dict() of an optimizer gives",
+                   params=numbers[:20])  # fmt: skip
+        if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
+            refuse(owner, "'state' is no dict of dicts", "what state_dict() of an optimizer gives", state=states)
+        if unknown := [n for n in states if n not in set(numbers)]:
+            refuse(owner, f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
+                   "what state_dict() of an optimizer gives", parameters=numbers[:20], unknown=unknown[:20])  # fmt: skip
 
-    def fitting(self, number: int, p: Tensor, given: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
-        """The state given for p, as tensors of its dtype that share no memory with what was given."""
-        found = []
+    def checked_group(self, i: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The hyperparameters to go on with. Those that are not there stay, but for `lr`; what is new must be data."""
+        owner, mine = type(self).__name__, self.param_groups[i]
+        new: dict[str, Any] = {}
         for name, value in given.items():
-            if value is None:
-                continue
-            array = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-            wanted = () if name in self.numbers else tuple(p.shape)
+            try:
+                if not isinstance(name, str):
+                    raise Refused("the name is no text")
+                if name != "params":
+                    new[name] = plain(value)
+            except Refused as reason:
+                refuse(owner, f"{name!r} of group {i} cannot be loaded: {reason}", "data only", group=i)
+        missing = [name for name in self.defaults if name not in new and name not in ABSENT]
+        strange = [name for name in new if name not in mine and name not in ELSEWHERE]
+        if "lr" in missing or (missing and strange):
+            refuse(owner, f"group {i} has no {missing[0]!r}", "a state that was saved from an optimizer of the same class",
+                   missing=", ".join(missing), unknown=", ".join(strange) or "none")  # fmt: skip
+        merged = {**mine, **new, "params": mine["params"]}
+        as_refusal(owner, lambda: self.check_group(merged))
+        names = new.get("param_names")
+        if names is not None and (len(names) != len(mine["params"]) or not all(isinstance(n, str) for n in names)):
+            refuse(owner, f"'param_names' of group {i} does not name its parameters", "a list of texts", param_names=names)
+        return merged
+
+    def fitting(self, number: int, p: Tensor, group: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+        """The state given for p, as tensors of its dtype that share no memory with what was given."""
+        owner, found = type(self).__name__, []
+        for name, value in self.filled(group, {k: v for k, v in given.items() if v is not None}).items():
+            array, counted = array_of(value), name in self.numbers
+            wanted = () if counted else tuple(p.shape)
+            if not isinstance(name, str) or array is None:
+                refuse(owner, f"{name!r} of parameter {number} is no array of numbers", "a state that was saved from an optimizer",
+                       found=value)  # fmt: skip
             if array.shape != wanted:
-                fail(
-                    OptimError,
-                    f"{type(self).__name__}.load_state_dict: "
-                    f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
-                    "load the optimizer's state into one made for the same model",
-                    parameter=p,
-                )
-            array = np.ascontiguousarray(array, "float32" if name in self.numbers else p.spec.np).reshape(wanted)
+                refuse(owner, f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
+                       "load the optimizer's state into one made for the same model", parameter=p)  # fmt: skip
+            if counted and not (0 <= array <= LARGEST and array == int(array)):
+                refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
+            with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
+                array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
             found.append((name, Tensor(array, spec_of(array))))
+        if missing := set(self.names(group) if found else ()) - {name for name, _ in found}:
+            refuse(owner, f"{min(missing)} of parameter {number} is missing", "a state that was saved from an optimizer of the same class",
+                   found=[name for name, _ in found])  # fmt: skip
         return found
+
+    def filled(self, group: Mapping[str, Any], given: dict) -> dict:
+        """The state given for one parameter, with what was not saved because it follows from the rest."""
+        return given
 
     def __repr__(self) -> str:
         rows = []

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.errors import OptimError
 from ..core.op import Op, fail
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
-from .groups import check_range
+from .groups import as_number, check_range
 from .optimizer import Optimizer
 
 
@@ -50,6 +50,7 @@ class SGD(Optimizer):
     def check(self, group: Mapping[str, Any]) -> None:
         for name in ("lr", "momentum", "weight_decay"):
             check_range("SGD", group, name)
+        as_number("SGD", "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             fail(
                 OptimError,
@@ -82,9 +83,6 @@ class SGD(Optimizer):
                 del found["state"][number]
         return found
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        super().load_state_dict(state_dict)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p in self.state and "step" in self.names(group):
-                    self.state_of(p, ("step",))["step"].fill_(1)  # a buffer that was saved has been filled
+    def filled(self, group: Mapping[str, Any], given: dict) -> dict:
+        """A buffer that was saved has been filled."""
+        return {**given, "step": given.get("step", 1)} if given and "step" in self.names(group) else given

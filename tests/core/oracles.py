@@ -155,6 +155,8 @@ ORACLES = {
     "softplus": of(lambda x: np.logaddexp(x, 0), True),
     "binary_entropy": of(lambda p, t: -special.xlogy(t, p) - special.xlog1py(1 - t, -p), True),
     "relu": of(lambda x: np.where(x > 0, x, 0)),
+    "leaky_relu": of(lambda x, slope: np.where(x > 0, x, x * slope)),
+    "leaky_relu_grad": of(lambda grad, x, slope: np.where(x > 0, grad, grad * slope)),
     "relu6": of(lambda x: np.clip(x, 0, 6)),
     "relu6_grad": of(lambda x, y: np.where((y > 0) & (y < 6), x, 0)),
     "relu_grad": of(lambda x, y: np.where(y > 0, x, 0)),
@@ -183,6 +185,7 @@ ORACLES = {
     # reduce
     "sum": reduce_by(np.sum),
     "mean": reduce_by(np.mean),
+    "var": lambda x, axis, keepdims, correction: np.var(x, axis, keepdims=keepdims, ddof=correction),
     "prod": reduce_by(np.prod),
     "amax": reduce_by(np.max),
     "amin": reduce_by(np.min),

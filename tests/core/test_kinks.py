@@ -36,6 +36,8 @@ ROWS = {
     "norm of large": (lambda x: x.norm(), [300.0, 400.0], 500.0, [0.6, 0.8]),
     "var of large": (lambda x: x.var(), [-300.0, 300.0, 0.0], 90000.0, [-300.0, 300.0, 0.0]),
     "std of large": (lambda x: x.std(), [-300.0, 300.0, 0.0], 300.0, [-0.5, 0.5, 0.0]),
+    "var of infinity": (lambda x: x.var(), [INF, 0.0, 1.0], NAN, [NAN, -INF, -INF]),
+    "var of one": (lambda x: x.var(), [3.0], NAN, [NAN]),
     "abs": (lambda x: x.abs(), [0.0, -0.0, NAN, -INF], [0.0, 0.0, NAN, INF], [0.0, 0.0, 0.0, -1.0]),
     "sign": (lambda x: x.sign(), [0.0, -0.0, NAN, -INF, 2.0], [0.0, 0.0, 0.0, -1.0, 1.0], [0.0] * 5),
     "relu": (lambda x: x.relu(), [0.0, -0.0, NAN, INF, -INF], [0.0, 0.0, NAN, INF, 0.0], [0.0, 0.0, 1.0, 1.0, 0.0]),
@@ -134,3 +136,4 @@ def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
     assert [part.shape for part in flow.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
     x = flow.tensor([0.0, 2.0])
     assert x.any(()).tolist() == x.all(()).tolist() == [False, True]
+    assert [places.tolist() for places in flow.nonzero(flow.tensor(2.5), as_tuple=True)] == [[0]]

@@ -179,7 +179,7 @@ flow.tensor([[1, 2], [3]])  # <-
     ("reshape to another size", "ShapeError", ["6", "(4, 2)"], """
 flow.ones(2, 3).reshape(4, 2)  # <-
 """),
-    ("a state_dict that does not fit", "ModuleError", ["fc.bias", "extra", "[5, 5] given, [2, 3] wanted"], """
+    ("a state_dict that does not fit", "StateError", ["fc.bias", "extra", "[5, 5] given, [2, 3] wanted"], """
 class Net(nn.Module):
     def __init__(self):
         super().__init__()

@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError
+from minflow.core.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError, StateError
 
 F = nn.functional
 HERE = r"test_mistakes\.py:\d+"
@@ -263,7 +263,7 @@ def test_load_state_dict_tells_all_at_once():
     net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
     state = {"0.weight": flow.ones(4, 3), "0.bias": "text", "1.weight": flow.ones(2, 3), "2.weight": flow.ones(1)}
     before = net[1].weight.tolist()
-    with pytest.raises(ModuleError) as error:
+    with pytest.raises(StateError) as error:
         net.load_state_dict(state)
     text = str(error.value)
     for part in (
@@ -276,11 +276,11 @@ def test_load_state_dict_tells_all_at_once():
         assert part in text, text
     assert net[1].weight.tolist() == before
     wrapped = {"module." + k: v for k, v in net.state_dict().items()}
-    with pytest.raises(ModuleError, match=r"removeprefix\('module\.'\)"):
+    with pytest.raises(StateError, match=r"removeprefix\('module\.'\)"):
         net.load_state_dict(wrapped)
-    with pytest.raises(ModuleError, match=r"'weights' may be meant as 'weight'"):
+    with pytest.raises(StateError, match=r"'weights' may be meant as 'weight'"):
         nn.Linear(2, 2, bias=False).load_state_dict({"weights": flow.ones(2, 2)})
-    with pytest.raises(ModuleError, match=r"flow\.load\(path\)"):
+    with pytest.raises(StateError, match=r"flow\.load\(path\)"):
         net.load_state_dict("model.safetensors")
 
 

@@ -61,6 +61,7 @@ ROWS = {
                                             [[-INF, -INF], [-1.0, -2.0]], [2.0], [[0.0, 0.0], [0.0, -1.0]]),
     "cross_entropy of an ignored row": (labelled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]),
     "layer_norm of large": (lambda x: F.layer_norm(x, (2,)), [300.0, -300.0], [1.0, -1.0], [0.0, 0.0]),
+    "leaky_relu of an infinite slope": (lambda x: F.leaky_relu(x, INF), [2.0, -1.0], [2.0, -INF], [1.0, INF]),
     "relu6": (F.relu6, [0.0, -0.0, 6.0, NAN, INF], [0.0, 0.0, 6.0, NAN, 6.0], [0.0, 0.0, 0.0, 1.0, 0.0]),
     "l1_loss": (against([1.0, 0.0, INF], F.l1_loss), [1.0, NAN, INF], [0.0, NAN, NAN], [0.0, 0.0, 0.0]),
     "batch_norm of large": (lambda x: F.batch_norm(x, None, None, training=True), [[900.0], [-900.0]], [[1.0], [-1.0]], [[0.0], [0.0]]),
@@ -104,3 +105,16 @@ def test_a_logistic_regression_starts_from_zeros():
     nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
     nn.BCEWithLogitsLoss()(layer(x)[:, 0], labels).backward()
     assert layer.bias.grad.item() == pytest.approx(0.5 - 30 / 64)
+
+
+def test_float16_with_float32_parameters_stays_float16():
+    x = flow.tensor([[300.0, -300.0], [-300.0, 300.0]], dtype=flow.float16)
+    for layer in (nn.LayerNorm(2), nn.BatchNorm1d(2), nn.BatchNorm1d(2).eval()):
+        out = layer(x)
+        assert out.dtype is flow.float16 and out.isfinite().all()
+
+
+def test_a_batch_of_nothing_leaves_the_running_statistics():
+    layer = nn.BatchNorm1d(3)
+    layer(flow.zeros(0, 3))
+    assert layer.running_var.tolist() == [1.0] * 3 and layer.running_mean.tolist() == [0.0] * 3

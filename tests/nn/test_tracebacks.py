@@ -131,7 +131,7 @@ def test_an_interrupt_shows_the_learners_line_only(tmp_path):
     assert "KeyboardInterrupt" in text and functions(text) == ["train"] and "---->" in text and "minflow/" not in text
     assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text) and "goes on 2" in text
     full = shown(tmp_path, STOP, "train()", MINFLOW_TRACEBACK="full")
-    assert "Graph.__call__" in functions(full) and "guarded" in functions(full) and "left out" not in full
+    assert "Graph.__call__" in functions(full) and "uninterrupted.__exit__" in functions(full) and "left out" not in full
 
 
 def test_other_interrupts_and_the_users_own_way_are_as_ever(tmp_path):

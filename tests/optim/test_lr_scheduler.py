@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import minflow as flow
-from minflow.core.errors import MinflowWarning, OptimError
+from minflow.core.errors import MinflowWarning, OptimError, StateError
 from minflow.core.op import WARNED
 from minflow.optim import lr_scheduler as s
 
@@ -96,7 +96,7 @@ def test_state_goes_through_a_file(name, tmp_path):
     other.optimizer.load_state_dict(state["o"])
     other.load_state_dict(state["s"])
     assert rates(other, 6) == pytest.approx([formula(t) for t in range(4, 11)], rel=1e-12, abs=1e-15)
-    with pytest.raises(OptimError, match="last_epoch"):
+    with pytest.raises(StateError, match="last_epoch"):
         other.load_state_dict({})
 
 

@@ -98,8 +98,9 @@ def take(input, index):
 
 def nonzero(input, as_tuple: bool = False):
     """`int64 (n, ndim)`: where it is not 0; as_tuple: one vector per axis. Raises TraceError in a graph."""
-    found = i.nonzero(input)
-    return unbind(found, 1) if as_tuple else found
+    if as_tuple:  # a number counts as a vector of one
+        return unbind(i.nonzero(input if input.spec.ndim else input.reshape(1)), 1)
+    return i.nonzero(input)
 
 
 argwhere = nonzero

@@ -13,7 +13,7 @@ from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops.index import gather
-from ..ops.rules import count, reduced
+from ..ops.rules import reduced
 from ..ops.shape import detach, reshape
 from ..spec import default_dtype
 from . import return_types
@@ -133,7 +133,6 @@ def chosen(input, dim, keepdim: bool, arg):
 
 
 @numpy_names
-@in_float32
 def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
@@ -145,12 +144,8 @@ def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correc
         fail(
             DTypeError, f"var: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input
         )
-    axis = axes_of(dim, input)
-    n = count(input.spec.shape, axis)
-    free = n - ((1 if unbiased else 0) if correction is None else correction)
-    away = e.sub(input, r.mean(input, axis=axis, keepdims=True))
-    total = r.sum(e.square(away), axis=axis, keepdims=keepdim)
-    return e.div(total, float(free if free > 0 else 0))
+    correction = (1 if unbiased else 0) if correction is None else correction
+    return r.var(input, axis=axes_of(dim, input), keepdims=keepdim, correction=correction)
 
 
 @numpy_names

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..examples import case, floats, strided, unary
 from ..op import define, kernel
-from .rules import SPLIT_1, SPLIT_2, broadcast
+from .rules import SPLIT_1, SPLIT_2, broadcast, settle
 
 # A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this one for its result.
 relu6 = define(
@@ -43,3 +43,43 @@ def _(xp, x, y, out=None):
     flat = xp.less_equal(y, 0)
     flat |= xp.greater_equal(y, 6)
     return xp.multiply(x, ~flat, out=out)
+
+
+# A primitive, since a maximum of x and x * slope shares the gradient where they tie, at 0.
+leaky_relu = define(
+    "leaky_relu(x, slope)",
+    broadcast("leaky_relu", "x", "slope", refuse_bool="x.float() first"),
+    dict(x=lambda g, x, slope: leaky_relu_grad(g, x, slope)),
+    elementwise="same",
+    scalar="x > 0 ? x : x * slope",
+    sbp=(("S", "B", "S"), ("B", "B", "B")),
+    examples=[case(floats(3, 4), 0.01), case(floats(()), -0.5), case(floats(0, 3), 1.5), case(strided(4, 5), 0.0),
+              case(floats(5, dtype="float32"), 0.2)],
+    doc="x where x > 0, else x * slope; the slope at 0 is `slope`.",
+)  # fmt: skip
+
+leaky_relu_grad = define(
+    "leaky_relu_grad(grad, x, slope)",
+    broadcast("leaky_relu_grad", "grad", "x", "slope"),
+    dict(grad=lambda g, x, slope: leaky_relu_grad(g, x, slope)),
+    elementwise="same",
+    scalar="x > 0 ? grad : grad * slope",
+    sbp=(("S", "S", "B", "S"), ("B", "B", "B", "B")),
+    examples=[case(floats(3, 4), floats(3, 4), 0.01), case(floats(()), floats(()), 0.5), case(strided(4, 5), strided(4, 5), -0.5)],
+    doc="grad where x > 0, else grad * slope.",
+)
+
+
+@kernel(leaky_relu)
+def _(xp, x, slope, out=None):
+    return leak(xp, x, x, slope, out)
+
+
+@kernel(leaky_relu_grad)
+def _(xp, grad, x, slope, out=None):
+    return leak(xp, grad, x, slope, out)
+
+
+def leak(xp, values, x, slope, out):
+    with xp.errstate(all="ignore"):
+        return settle(xp, xp.where(xp.greater(x, 0), values, xp.multiply(values, slope)), out)

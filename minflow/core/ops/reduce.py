@@ -6,13 +6,16 @@ float16 is summed in float32. Read next: `functions/reduction.py`, the public fu
 
 from __future__ import annotations
 
+import math
+
 from ..errors import ShapeError
 from ..examples import bools, case, distinct, floats, ints, positive, strided
 from ..op import define, kernel
 from ..spec import Spec, bool_, int64
 from .compare import eq, isnan, logical_or
+from .elementwise import where
 from .index import flip
-from .rules import count, counted, kept_shape, need_axis, need_floating, reduced
+from .rules import count, counted, kept_shape, need_axis, need_floating, reduced, single
 from .shape import cast, cat, expand, full, getitem, permute, reshape, zeros_of
 
 EXAMPLES = [
@@ -71,6 +74,36 @@ def _(xp, x, axis, keepdims, out=None):
             xp.add.reduce(x, axis, dtype="float32", keepdims=keepdims), n, out=out, casting="same_kind"
         )
     return xp.true_divide(xp.add.reduce(x, axis, keepdims=keepdims, out=out), n, out=out)
+
+
+# A primitive: the slope needs x and its mean alone, and float16 is squared in float32.
+var = define(
+    "var(x; axis, keepdims, correction)",
+    lambda x, axis, keepdims, correction: varied(x, axis, keepdims),
+    lambda g, x, axis, correction: spread(g, x.spec, axis) * var_slope(x, axis, count(x.spec.shape, axis) - correction),
+    examples=[case(m.inputs[0], **m.attrs, correction=k) for m, k in zip(EXAMPLES, (1, 0, 1, 0, 0.5, 1))],
+    doc="Squared distances to the mean, summed and divided by the count less `correction`.",
+)
+
+
+def varied(x: Spec, axis, keepdims: bool) -> Spec:
+    need_floating("var", x)
+    return reduced(x, axis, keepdims)
+
+
+def var_slope(x, axis, free: float):
+    """What the gradient of var is multiplied by; where there is no freedom infinite, and NaN at the mean, as in PyTorch."""
+    away = x - mean(x, axis=axis, keepdims=True)
+    return away * (2 / free) if free > 0 else where(eq(away, 0), math.nan, math.inf)
+
+
+@kernel(var)
+@single
+def _(xp, x, axis, keepdims, correction, out=None):
+    n = count(x.shape, axis)
+    with xp.errstate(all="ignore"):
+        away = x - xp.add.reduce(x, axis, keepdims=True) / (n or xp.nan)
+        return xp.true_divide(xp.add.reduce(away * away, axis, keepdims=keepdims), max(n - correction, 0.0), out=out)
 
 
 prod = define(

@@ -142,8 +142,11 @@ def single(function: Callable) -> Callable:
         if True not in half:
             return function(xp, *arrays, out=out, **attrs)
         found = function(xp, *[a.astype("float32") if h else a for a, h in zip(arrays, half)], **attrs)
-        if found.__class__ is tuple:
-            return tuple([settle(xp, f.astype("float16"), o) for f, o in zip(found, out or (None,) * len(found))])
-        return settle(xp, found.astype("float16"), out)
+        many = found.__class__ is tuple
+        with xp.errstate(over="ignore"):
+            found = [f.astype("float16") for f in (found if many else (found,))]
+        if many:
+            return tuple([settle(xp, f, o) for f, o in zip(found, out or (None,) * len(found))])
+        return settle(xp, found[0], out)
 
     return wider

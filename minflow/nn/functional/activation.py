@@ -48,11 +48,7 @@ def overwrite(input: Tensor, function: Callable, *options: float) -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope * x"""
     ready("leaky_relu", input)
-    return overwrite(input, leaky, negative_slope) if inplace else leaky(input, negative_slope)
-
-
-def leaky(input: Tensor, slope: float) -> Tensor:
-    return e.where(gt(input, 0), input, input * slope)
+    return overwrite(input, a.leaky_relu, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:

@@ -57,8 +57,8 @@ def batch_norm(
     weight = full(shape=channels, value=1.0, dtype=dtype) if weight is None else weight
     bias = full(shape=channels, value=0.0, dtype=dtype) if bias is None else bias
     out, mean, var = norm.batch_norm(input, weight, bias, eps=float(eps))
-    if running_mean is not None:
-        count = x.size // channels[0] if channels[0] else 0
+    count = x.size // channels[0] if channels[0] else 0
+    if running_mean is not None and count:
         with no_grad():
             running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
             running_var.mul_(1 - momentum).add_(var.detach() * (momentum * (count / max(count - 1, 1))))
@@ -101,11 +101,11 @@ def layer_norm(
             else f"numbers of shape (..., {', '.join(map(str, shape))})",
             input=input,
         )
+    axes = tuple(range(-len(shape), 0))
+    if input.spec.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
+        return normalized(input.to(float32), axes, weight, bias, eps).to(float16)
     if weight is not None and weight.spec.dtype is not input.spec.dtype:
         input, weight = same_dtype("layer_norm", input, weight)
-    axes = tuple(range(-len(shape), 0))
-    if input.spec.dtype is float16:  # the squares would overflow
-        return normalized(input.to(float32), axes, weight, bias, eps).to(float16)
     return normalized(input, axes, weight, bias, eps)
 
 

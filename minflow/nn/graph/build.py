@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.executor import INSIDE
 from ...core.errors import GraphError
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.ir import Graph as IR
@@ -163,7 +164,8 @@ class Build:
     # ---- the trace ---------------------------------------------------------------------------------------------------------
 
     def run(self) -> list[Part]:
-        """Trace build and the optimizer's step: one Part, or two where gradients are accumulated."""
+        """Trace build and the optimizer's step: one Part, or two where gradients are accumulated. In a context of its own."""
+        INSIDE.set(f"the build of {self.graph.name}")
         graph, steps = self.graph, self.graph.config.accumulation
         start = time.perf_counter()
         for optimizer, _ in graph.optimizers:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.executor import guarded, run
+from ...compiler.executor import LOCK, run
+from ...core.interrupts import uninterrupted
 from ...core.ir import where_text
 from ...core.random import default_generator
 from ...views.text import clean
@@ -101,7 +102,7 @@ def compared(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Comparison
     found: dict[int, list[np.ndarray]] = {}
     part = compiled.parts[0]
     try:
-        with guarded(True):
+        with LOCK, uninterrupted():
             run(part.plan, rows_of(compiled, args, kwargs), watch=lambda node, arrays: found.setdefault(
                 node.number if node.number is not None else -id(node), [a.copy() for a in arrays]))  # fmt: skip
         put_back(held, drawn)

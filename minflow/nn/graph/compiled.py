@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.executor import guarded, run
+from ...compiler.executor import LOCK, run
 from ...compiler.passes import Stage, run_passes
 from ...compiler.plan import Plan
-from ...core.ir import Node
 from ...core import events
+from ...core.interrupts import uninterrupted
+from ...core.ir import Node
 from ...core.op import MODE
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
@@ -111,7 +112,7 @@ class Compiled:
         plan, start = self.parts[0].plan, time.perf_counter() if self.runs < 2 else 0.0
         if (mode := MODE.get()).told is not None:
             mode.hold_run(graph, [s.array for part in self.parts for s in part.graph.states])
-        with guarded(self.writes):
+        with LOCK, uninterrupted(self.writes):
             if self.steps == 1:
                 results = run(plan, arrays, timed)
             else:

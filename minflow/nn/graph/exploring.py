@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.executor import guarded, run
+from ...compiler.executor import LOCK, run
 from ...compiler.plan import Plan
 from ...core.errors import GraphError
+from ...core.interrupts import uninterrupted
 from ...core.ir import CONSTANT, Node, Source, Value, where_text
 from ...core.ir import Graph as IR
 from ...core.op import fail
@@ -285,7 +286,7 @@ def recorded(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Subject:
 
     def timed() -> None:
         try:
-            with guarded(True):
+            with LOCK, uninterrupted():
                 for k, part in enumerate(subject.parts):
                     run(part.plan, arrays if not k else [], True)
         finally:
@@ -293,7 +294,7 @@ def recorded(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Subject:
 
     cold = not subject.parts[0].plan.runs
     try:
-        with guarded(True):
+        with LOCK, uninterrupted():
             for k, part in enumerate(subject.parts):
                 run(part.plan, arrays if not k else [], watch=subject.watcher(part))
             for name in kinds_of(graph):

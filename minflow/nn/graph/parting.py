@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.executor import guarded, run_node
+from ...compiler.executor import LOCK, run_node
 from ...core.errors import GraphError
 from ...core.ir import Graph as IR
 from ...core.ir import Node, Source, Value, outputs_of, where_text
@@ -110,7 +110,7 @@ def run_graph(graph: Any, args: tuple, kwargs: dict) -> tuple[list[Step], Given,
     arrays = rows_of(compiled, args, kwargs)
     env: dict[Value, Any] = {Value(s, 0, s.out_specs[0]): a for s, a in zip(ir.inputs, arrays)}
     steps = []
-    with guarded(False), np.errstate(all="ignore"):
+    with LOCK, np.errstate(all="ignore"):
         for state in ir.states:
             env[Value(state, 0, state.out_specs[0])] = state.array if state.read is None else np.array(state.read(), state.array.dtype)
         for node in ir.nodes:

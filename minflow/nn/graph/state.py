@@ -6,17 +6,20 @@ state as "model.fc1.weight-momentum_buffer", schedulers and the generator. Read 
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ...core.creation import as_tensor
-from ...core.errors import GraphError
+from ...core.errors import StateError
 from ...core.op import fail
-from ...core.random import default_generator
+from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor
+from ..loading import Refused, Writes, array_of, as_refusal, whole, write
 from . import mistakes
 
 STEP, GENERATOR = "System-Train-TrainStep", "System-Generator"
@@ -46,12 +49,88 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
 
 
 def load_into(graph: Any, given: Any, strict: bool) -> None:
-    """Take over what `state_of` gave; before or after the first call. All is checked before anything is written.
+    """Take over what `state_of` gave; before or after the first call: all of it, or a StateError and nothing.
 
-    A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over what does not fit.
+    A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over names that are not here
+    or not there; what is of another kind or shape is refused all the same.
     """
+    given = of_members(graph, given)
+    members = dict(graph.named_members())
+    extras = {key: value for key, value in given.items() if key not in members}
+    names = graph.parameter_names()
+    owners = {names.get(id(p), f"parameter {number}.{i}"): (number, i)
+              for number, (optimizer, _) in enumerate(graph.optimizers) for i, p in enumerate(optimizer.parameters())}  # fmt: skip
+    moments = {key: value for key, value in extras.items() if isinstance(key, str) and key.rpartition("-")[0] in owners}
+    known = {STEP, GENERATOR, *moments}
+    for number, (_, schedulers) in enumerate(graph.optimizers):
+        known |= {f"{OPTIMIZER}-{number}", *[f"{SCHEDULER}-{number}.{j}" for j in range(len(schedulers))]}
+    missing = [name for name, member in members.items() if name not in given and member.state_dict()]
+    unexpected = [key for key in extras if key not in known]
+    if strict and (missing or unexpected):
+        fail(StateError, f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
+             "nothing was loaded", "strict=False loads what fits by name; model.load_state_dict for the state of a module",
+             missing=mistakes.Text(mistakes.some(missing) or "none"),
+             unexpected=mistakes.Text(mistakes.some(list(map(str, unexpected))) or "none"))  # fmt: skip
+    plans = Plans()
+    for name, member in members.items():
+        if name in given and (given[name] or strict):
+            plans.add(member, given[name], strict=strict)
+    for number, (optimizer, schedulers) in enumerate(graph.optimizers):
+        told = extras.get(f"{OPTIMIZER}-{number}")
+        if (state := optimizer_state(graph, number, moments, owners, told)) is not None:
+            plans.add(optimizer, state)
+        if told is not None and "steps" in told:
+            steps = checked(graph, f"{OPTIMIZER}-{number}: steps", told["steps"])
+            plans.writes.append(lambda optimizer=optimizer, steps=steps: setattr(optimizer, "steps", steps))
+        for j, scheduler in enumerate(schedulers):
+            if (key := f"{SCHEDULER}-{number}.{j}") in extras:
+                plans.add(scheduler, extras[key])
+    if STEP in extras:
+        steps = checked(graph, STEP, extras[STEP])
+        plans.writes.append(lambda: graph.__dict__.update(_steps=steps))
+    if GENERATOR in extras:
+        words = as_refusal(graph.name, lambda: words_of(extras[GENERATOR]))
+        plans.writes.append(lambda: default_generator.set_state(words))
+    plans.write()
+
+
+class Plans:
+    """What loading will write: what our classes have checked, and loads of the user's own, which can only be tried."""
+
+    def __init__(self) -> None:
+        self.writes: Writes = []
+        self.own: list[tuple[Any, Any]] = []
+
+    def add(self, owner: Any, state: Any, **options: Any) -> None:
+        checks = getattr(type(owner), "checked_state", None)
+        if checks is not None and written_by(type(owner), "load_state_dict") is written_by(type(owner), "checked_state"):
+            self.writes += owner.checked_state(state, **options)
+        else:
+            self.own.append((owner, state))
+
+    def write(self) -> None:
+        """The user's own loads first, because they may raise: then those before it are given back what they had."""
+        before = [(owner, copy.deepcopy(owner.state_dict())) for owner, _ in self.own]
+        try:
+            for owner, state in self.own:
+                owner.load_state_dict(state)
+        except BaseException:
+            for owner, state in before:
+                with suppress(Exception):
+                    owner.load_state_dict(state)
+            raise
+        write(self.writes)
+
+
+def written_by(kind: type, name: str) -> type | None:
+    """The class that a method is written in."""
+    return next((base for base in kind.__mro__ if name in vars(base)), None)
+
+
+def of_members(graph: Any, given: Any) -> Mapping:
+    """The state with one dict for each member, also where that of a graph's only module was given."""
     if not isinstance(given, Mapping):
-        fail(GraphError, f"{graph.name}.load_state_dict takes a dict, not {mistakes.a(given)}",
+        fail(StateError, f"{graph.name}.load_state_dict takes a dict, not {mistakes.a(given)}",
              "graph.load_state_dict(flow.load(path))", state_dict=mistakes.Text(mistakes.short(given)))  # fmt: skip
     members = dict(graph.named_members())
     if given and all(isinstance(value, Tensor | np.ndarray) for value in given.values()):
@@ -60,72 +139,38 @@ def load_into(graph: Any, given: Any, strict: bool) -> None:
             given = {**{name: {} for name in members}, holders[0]: given}
     for name in members:
         if not isinstance(given.get(name, {}), Mapping):
-            fail(GraphError, f"{graph.name}.load_state_dict: {name!r} is {mistakes.a(given[name])}, not the state of a module",
+            fail(StateError, f"{graph.name}.load_state_dict: {name!r} is {mistakes.a(given[name])}, not the state of a module",
                  f"what {name}.state_dict() gives; or the whole of graph.state_dict()", **{name: given[name]})  # fmt: skip
-    parts = {name: given[name] for name in members if name in given}
-    extras = {key: value for key, value in given.items() if key not in members}
-    names = graph.parameter_names()
-    wanted: dict[str, tuple[int, int, str]] = {}
-    for number, (optimizer, _) in enumerate(graph.optimizers):
-        for i, p in enumerate(optimizer.parameters()):
-            wanted[names.get(id(p), f"parameter {number}.{i}")] = number, i, ""
-    moments = {key: value for key, value in extras.items() if key.rpartition("-")[0] in wanted}
-    known = {STEP, GENERATOR, *moments}
-    known |= {key for key in extras if key.startswith((OPTIMIZER, SCHEDULER))}
-    missing = [name for name, member in members.items() if name not in parts and member.state_dict()]
-    unexpected = [key for key in extras if key not in known]
-    if strict and (missing or unexpected):
-        fail(GraphError, f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
-             "nothing was loaded", "strict=False loads what fits by name; model.load_state_dict for the state of a module",
-             missing=mistakes.Text(mistakes.some(missing) or "none"),
-             unexpected=mistakes.Text(mistakes.some(list(map(str, unexpected))) or "none"))  # fmt: skip
-    optimizer_states = [optimizer_state(graph, number, moments, wanted, extras) for number in range(len(graph.optimizers))]
-    for (optimizer, _), told in zip(graph.optimizers, optimizer_states):
-        for i, p in enumerate(optimizer.parameters() if told is not None else ()):
-            optimizer.fitting(i, p, told["state"].get(i, {}))  # raises where a shape does not fit
-    for name in sorted(parts, key=lambda name: fits(members[name], parts[name])):  # one that will be refused comes first
-        if parts[name] or strict:
-            members[name].load_state_dict(parts[name], strict=strict)
-    for (optimizer, schedulers), told, number in zip(graph.optimizers, optimizer_states, range(len(graph.optimizers))):
-        if told is not None:
-            optimizer.load_state_dict(told)
-            for i, p in enumerate(optimizer.parameters()):
-                for key, value in told["state"].get(i, {}).items():
-                    optimizer.state[p][key].copy_(value)
-            optimizer.steps = int(extras.get(f"{OPTIMIZER}-{number}", {}).get("steps", optimizer.steps))
-        for j, scheduler in enumerate(schedulers):
-            key = f"{SCHEDULER}-{number}.{j}"
-            if key in extras:
-                scheduler.load_state_dict(extras[key])
-    if STEP in extras:
-        graph.__dict__["_steps"] = int(np.asarray(numbers(extras[STEP])).reshape(-1)[0])
-    if GENERATOR in extras:
-        default_generator.set_state(numbers(extras[GENERATOR]))
+    return given
 
 
-def fits(member: Any, part: Mapping) -> bool:
-    """Has this state the names and shapes of the module?"""
-    wanted = member.state_dict()
-    return wanted.keys() == part.keys() and all(tuple(part[name].shape) == tuple(t.shape) for name, t in wanted.items())
-
-
-def optimizer_state(graph: Any, number: int, moments: dict, wanted: dict, extras: dict) -> dict | None:
+def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, told: Any) -> dict | None:
     """The state of one optimizer in its own form; None where nothing of it was saved."""
     optimizer = graph.optimizers[number][0]
-    told = extras.get(f"{OPTIMIZER}-{number}")
     state: dict[int, dict] = {}
     for key, value in moments.items():
         name, _, kind = key.rpartition("-")
-        owner, i, _ = wanted[name]
+        owner, i = owners[name]
         if owner == number:
             state.setdefault(i, {})[kind] = value
     if told is None and not state:
         return None
     now = optimizer.state_dict()["param_groups"]
-    groups = told["param_groups"] if told is not None else [{} for _ in now]
-    merged = [{**dict(group), "params": mine["params"]} for group, mine in zip(groups, now)]
-    return {"state": state, "param_groups": merged}
+    if told is None:
+        return {"state": state, "param_groups": now}
+    groups = told.get("param_groups") if isinstance(told, Mapping) else None
+    if not isinstance(groups, list | tuple) or len(groups) != len(now) or not all(isinstance(g, Mapping) for g in groups):
+        fail(StateError, f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of {mistakes.a(optimizer)}; "
+             "nothing was loaded", "graph.state_dict() of a graph with the same optimizer",
+             found=mistakes.Text(mistakes.short(told)))  # fmt: skip
+    return {"state": state, "param_groups": [{**group, "params": mine["params"]} for group, mine in zip(groups, now)]}
 
 
-def numbers(x: Any) -> np.ndarray:
-    return x.numpy() if isinstance(x, Tensor) else np.asarray(x)
+def checked(graph: Any, name: str, value: Any) -> int:
+    """A number of steps: of one number, or an array of one."""
+    try:
+        array = array_of(value)
+        return whole(array.reshape(-1)[0] if array is not None and array.size == 1 else value)
+    except Refused as reason:
+        fail(StateError, f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded", "int64[1], 0 or more",
+             found=mistakes.Text(mistakes.short(value)))  # fmt: skip

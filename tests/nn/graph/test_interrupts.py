@@ -2,16 +2,17 @@
 
 import builtins
 import random
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from graph_models import TrainGraph, bits, state_bits
+from interrupting import Interrupting
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.executor import held
 from minflow.core.op import MODE
 from minflow.nn import graph as room
 
@@ -19,44 +20,11 @@ FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
 X, Y = flow.tensor(np.random.default_rng(1).standard_normal((4, 3)).astype("float32")), flow.tensor([0, 1, 1, 0])
 
 
-class Interrupting:
-    """Traces the lines of nn/graph. lines: those that ran, in order; at: the one of them where KeyboardInterrupt is raised."""
-
-    def __init__(self, at=None):
-        self.lines, self.at = [], at
-
-    def __call__(self, frame, event, arg):
-        if frame.f_code.co_filename not in FILES:
-            return None
-        if event == "line":
-            self.lines.append((frame.f_code, frame.f_lineno))
-            if len(self.lines) - 1 == self.at:
-                raise KeyboardInterrupt
-        return self
-
-    def run(self, function):
-        """Was it interrupted?"""
-        before = sys.gettrace()
-        sys.settrace(self)
-        try:
-            function()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
-        return False
-
-
 def places(function, wanted=None):
     """Where to interrupt: every line that ran (of the functions of these names), at its first and at its last time."""
-    tracer = Interrupting()
+    tracer = Interrupting(FILES)
     assert not tracer.run(function)
-    first, last = {}, {}
-    for i, line in enumerate(tracer.lines):
-        if wanted is None or line[0].co_name in wanted:
-            first.setdefault(line, i)
-            last[line] = i
-    return sorted({*first.values(), *last.values()})
+    return tracer.places(wanted)
 
 
 class Net(nn.Module):
@@ -126,11 +94,11 @@ def check(change, called, wanted_in=None):
     at = places(lambda: graph.compiled_for((X, Y), {}), wanted_in)
     for i in at:
         model, optimizer, graph = ready()
-        tracer = Interrupting(i)
+        tracer = Interrupting(FILES, i)
         tracer.run(lambda: graph.compiled_for((X, Y), {}))  # noqa: B023
         code, line = tracer.lines[i]
         place = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
-        assert MODE.get().trace is None and MODE.get().watch is None, place
+        assert MODE.get().trace is None and MODE.get().watch is None and not held(), place
         assert [getattr(*p) for p in PATCHED] == originals, place
         assert outcome(model, optimizer, graph) == wanted, place
     return len(at)

@@ -11,7 +11,7 @@ from graph_mistakes import Setup, noticed, told
 from graph_models import Predict, TrainGraph, bits
 
 import minflow as flow
-from minflow.core.errors import CheckpointError, GraphError, ModuleError
+from minflow.core.errors import CheckpointError, GraphError, StateError
 from minflow.nn.graph.config import NO_EFFECT
 from minflow.nn.graph.mistakes import GraphAttributeError
 
@@ -24,15 +24,15 @@ def setup():
 @pytest.mark.parametrize(
     "error, what, values, hint, wrong",
     [
-        (GraphError, "takes a dict, not None", {"state_dict": "None"}, "flow.load(path)", lambda s: None),
-        (GraphError, "takes a dict, not a str", {"state_dict": "'run/1'"}, "flow.load(path)", lambda s: "run/1"),
-        (GraphError, "takes a dict, not an MLP", {"state_dict": "an MLP"}, "flow.load(path)", lambda s: s.model),
-        (GraphError, "'model' is an int, not the state of a module", {"model": "3"}, "model.state_dict()", lambda s: {"model": 3}),
-        (GraphError, "1 members missing, 1 entries unexpected", {"missing": "model", "unexpected": "modle"}, "strict=False",
+        (StateError, "takes a dict, not None", {"state_dict": "None"}, "flow.load(path)", lambda s: None),
+        (StateError, "takes a dict, not a str", {"state_dict": "'run/1'"}, "flow.load(path)", lambda s: "run/1"),
+        (StateError, "takes a dict, not an MLP", {"state_dict": "an MLP"}, "flow.load(path)", lambda s: s.model),
+        (StateError, "'model' is an int, not the state of a module", {"model": "3"}, "model.state_dict()", lambda s: {"model": 3}),
+        (StateError, "1 members missing, 1 entries unexpected", {"missing": "model", "unexpected": "modle"}, "strict=False",
          lambda s: {"modle": {}}),
-        (GraphError, "1 members missing, 2 entries unexpected", {"missing": "model", "unexpected": "state, param_groups"},
+        (StateError, "1 members missing, 2 entries unexpected", {"missing": "model", "unexpected": "state, param_groups"},
          "model.load_state_dict", lambda s: s.optimizer.state_dict()),
-        (ModuleError, "1 wrong of 4 entries of MLP; nothing was loaded",
+        (StateError, "1 wrong of 4 entries of MLP; nothing was loaded",
          {"wrong": r"layers.0.bias: \[1\] given, \[32\] wanted"}, "the sizes that the state was saved from",
          lambda s: {"model": {**s.model.state_dict(), "layers.0.bias": flow.ones(1)}}),
     ],

@@ -1,0 +1,62 @@
+"""Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` raises KeyboardInterrupt at the sixth line.
+
+A real interrupt never comes between the last instruction of a `with` block and its `__exit__`; a trace function is called
+there, with the line of the `with`, so that place is left out.
+"""
+
+import dis
+import functools
+import sys
+
+
+class Interrupting:
+    """Traces the lines of some files. lines: (code, line) that ran, in order; at: the one where KeyboardInterrupt is raised."""
+
+    def __init__(self, files, at=None):
+        self.files, self.lines, self.at = files, [], at
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename not in self.files:
+            return None
+        if event == "line" and frame.f_lasti not in exits(frame.f_code):
+            self.lines.append((frame.f_code, frame.f_lineno))
+            if len(self.lines) - 1 == self.at:
+                raise KeyboardInterrupt
+        return self
+
+    def run(self, function):
+        """Was it interrupted? Another trace function, such as that of --disturb, rests meanwhile."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            function()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def places(self, wanted=None):
+        """The numbers of the lines that ran (in functions of these names), each line at its first and at its last time."""
+        first, last = {}, {}
+        for i, line in enumerate(self.lines):
+            if wanted is None or line[0].co_name in wanted:
+                first.setdefault(line, i)
+                last[line] = i
+        return sorted({*first.values(), *last.values()})
+
+
+@functools.cache
+def exits(code):
+    """Offsets from which a `with` block is left: what follows is `__exit__(None, None, None)`."""
+    found = set()
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP", "PRECALL", "PUSH_NULL")]
+    for i, instruction in enumerate(instructions):
+        calls = [(x.opname, x.argval) for x in instructions[i : i + 3]] == [("LOAD_CONST", None)] * 3
+        if calls and i + 3 < len(instructions) and instructions[i + 3].opname.startswith("CALL"):
+            before = i
+            while before and instructions[before - 1].opname in ("SWAP", "ROT_TWO"):
+                before -= 1
+            last = instructions[before - 1].offset if before else -1
+            found.update(range(last + 1, instruction.offset + 1))
+    return found

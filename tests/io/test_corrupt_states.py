@@ -1,0 +1,365 @@
+"""Corrupt states: what is loaded is taken whole or refused with a StateError, and then nothing at all has changed.
+
+A seeded mutator changes what state_dict() gave: other types, keys, numbers, shapes, dtypes, nested junk. What is refused
+leaves every bit as it was, and the next step equals that of a twin that was left alone; what is taken can step and be saved.
+"""
+
+import copy
+import math
+import random
+import signal
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import StateError
+from minflow.optim import lr_scheduler as schedules
+
+SGD, Adam, AdamW = flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.b(self.norm(self.a(x)).relu())
+
+
+class Power:
+    """A rate with a state of its own."""
+
+    def __init__(self, base):
+        self.base, self.name, self.table = base, "power", {"a": 1.0}
+
+    def __call__(self, step):
+        return self.base ** min(step, 100) * self.table.get("a", 1.0)
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: SGD(p, lr=0.1),
+    "momentum": lambda p: SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "dampening": lambda p: SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
+    "Adam": lambda p: Adam(p, lr=0.01),
+    "amsgrad": lambda p: Adam(p, lr=0.01, amsgrad=True, maximize=True),
+    "AdamW": lambda p: AdamW(p, lr=0.01, betas=(0.8, 0.9)),
+    "groups": lambda p: SGD([{"params": p[:2], "lr": 0.3, "name": "first"}, {"params": p[2:], "clip_grad_max_norm": 1.0}], 0.1, 0.9),
+}
+SCHEDULERS = {
+    "LambdaLR": lambda o: schedules.LambdaLR(o, lambda step: 0.9 ** min(step, 100)),
+    "LambdaLR of an object": lambda o: schedules.LambdaLR(o, Power(0.9)),
+    "StepLR": lambda o: schedules.StepLR(o, 2, 0.5),
+    "MultiStepLR": lambda o: schedules.MultiStepLR(o, [1, 3, 3], 0.5),
+    "LinearLR": lambda o: schedules.LinearLR(o, 0.1, 1.0, 4),
+    "CosineAnnealingLR": lambda o: schedules.CosineAnnealingLR(o, 5, 0.01),
+    "SequentialLR": lambda o: schedules.SequentialLR(o, [schedules.LinearLR(o, 0.1, 1.0, 2), schedules.CosineAnnealingLR(o, 5)], [2]),
+}
+
+
+class Setup:
+    """A model, its optimizer and its schedule, two steps on."""
+
+    def __init__(self, optimizer="momentum", scheduler="StepLR", graph=False):
+        flow.manual_seed(7)
+        self.model = Net()
+        self.optimizer = OPTIMIZERS[optimizer](list(self.model.parameters()))
+        self.scheduler = SCHEDULERS[scheduler](self.optimizer)
+        self.x = flow.tensor(np.linspace(-1, 1, 15, dtype="f4").reshape(5, 3))
+        self.graph = Training(self.model, self.optimizer, self.scheduler) if graph else None
+        for _ in range(2):
+            self.step()
+
+    def step(self):
+        if self.graph is not None:
+            return self.graph(self.x)
+        loss = (self.model(self.x) ** 2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.scheduler.step()
+        return loss
+
+    def everything(self):
+        whole = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "scheduler": self.scheduler.state_dict(),
+                 "random": flow.get_rng_state(), "steps": self.optimizer.steps}  # fmt: skip
+        if self.graph is not None:
+            whole["graph"] = self.graph.state_dict()
+        return whole
+
+    def target(self, kind):
+        return {"model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler, "graph": self.graph,
+                "generator": Random()}[kind]  # fmt: skip
+
+
+class Training(nn.Graph):
+    def __init__(self, model, optimizer, scheduler):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer, lr_sch=scheduler)
+
+    def build(self, x):
+        loss = (self.model(x) ** 2).mean()
+        loss.backward()
+        return loss
+
+
+class Random:
+    """The default generator in the form of the others."""
+
+    def state_dict(self):
+        return {"words": flow.get_rng_state()}
+
+    def load_state_dict(self, state):
+        flow.set_rng_state(state.get("words") if isinstance(state, dict) else state)
+
+
+def text(x):
+    """Every bit of a state, as text."""
+    if isinstance(x, flow.Tensor | np.ndarray):
+        array = np.asarray(x.detach().numpy() if isinstance(x, flow.Tensor) else x)
+        return f"{array.dtype}{array.shape}{array.tobytes().hex()}"
+    if isinstance(x, dict):
+        return "{" + ",".join(f"{k!r}:{text(v)}" for k, v in x.items()) + "}"
+    if isinstance(x, list | tuple):
+        return f"{type(x).__name__}[" + ",".join(map(text, x)) + "]"
+    return f"{type(x).__name__} {x!r}"
+
+
+# ---- the mutator -------------------------------------------------------------------------------------------------------
+
+
+class Odd:
+    """An object that answers nothing."""
+
+    def __repr__(self):
+        return "Odd()"
+
+
+class Broken(dict):
+    def __getitem__(self, key):
+        return "not what you asked for"
+
+
+JUNK = [
+    None, True, False, 0, 1, -1, 2, -7, 10**30, 10**400, 0.5, -0.5, math.nan, math.inf, -math.inf, 1e300, -1e-300, "", "0.1",
+    "x" * 1000, "\x1b]0;title\x07", b"x", 1j, (), [], {}, [[]], [1, [2, [3]]], {"a": {"b": 1}}, {1: 2}, (0.9,), (0.9, 0.999),
+    (0.9, 1.5), [0.5, 0.5], {3, 4},
+    print, Odd(), Odd, Broken(params=[0]), np.zeros(0), np.zeros(3), np.zeros((2, 2), "i4"), np.float32(0.5), np.int64(3), np.bool_(True),
+    np.array(["a"]), np.array([1j]), np.array([None]), np.array(2.0), np.array([[1, 2]], "u1"), np.datetime64("2020"), range(3), ...,
+    float, "params", [0, 0], [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, "5"], iter([1]),
+]  # fmt: skip
+
+
+def junk(rng):
+    x = rng.choice([*JUNK, "tensor"])
+    if isinstance(x, str) and x == "tensor":
+        return flow.tensor(np.full(rng.choice([(), (1,), (4,), (4, 3), (2, 4), (0, 3)]), rng.choice([0.0, -1.0, math.nan, math.inf, 1e30])))
+    return unshared(x)
+
+
+def of_array(x, rng):
+    """Another array, near to x."""
+    array = np.array(x.detach().numpy() if isinstance(x, flow.Tensor) else x)
+    way = rng.randrange(7)
+    if way == 0:
+        array = array.reshape(-1)[: rng.randrange(array.size + 1)]
+    elif way == 1:
+        array = array.T[None]
+    elif way == 2:
+        with np.errstate(all="ignore"):
+            array = array.astype(rng.choice(["f8", "f2", "i8", "i4", "u1", "?", "i2", "c8", "U5", "O", ">f4"]))
+    elif way == 3 and array.size:
+        with np.errstate(all="ignore"):
+            array.reshape(-1)[rng.randrange(array.size)] = rng.choice([math.nan, math.inf, -1, 1e30]) if array.dtype.kind == "f" else -1
+    elif way == 4:
+        return array.tolist()
+    elif way == 5:
+        array = np.broadcast_to(array, (2, *array.shape))[0][::-1] if array.ndim else array[None]
+    return flow.tensor(array) if array.dtype.kind in "f" and rng.random() < 0.5 else array
+
+
+def places(x, path=()):
+    """All (container, key) of a nested state."""
+    items = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, list) else ()
+    for key, value in items:
+        yield x, key, value
+        yield from places(value)
+
+
+def mutated(state, rng):
+    """A copy of the state with one to three changes."""
+    state = unshared(state)
+    if rng.random() < 0.03:
+        return junk(rng)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        found = list(places(state))
+        if not found:
+            return state
+        holder, key, value = rng.choice(found)
+        way = rng.randrange(8)
+        if way == 0:
+            del holder[key]
+        elif way == 1:
+            if isinstance(holder, dict):
+                holder[rng.choice(["extra", f"{key}x", 5, None, ("a", 1), "\x1b[31m", "k" * 3000])] = junk(rng)
+            else:
+                holder.insert(key, junk(rng))
+        elif way == 2 and isinstance(holder, dict):
+            holder[rng.choice([f"{key}_", str(key).upper(), 99, "-", ""])] = holder.pop(key)
+        elif way == 3:
+            holder[key] = [value] if rng.random() < 0.5 else {"x": value}
+        elif way == 4:
+            other, place, there = rng.choice(found)
+            if place in other if isinstance(other, dict) else place < len(other):
+                holder[key] = unshared(there)
+        elif isinstance(value, flow.Tensor | np.ndarray) and way < 7:
+            holder[key] = of_array(value, rng)
+        elif isinstance(value, bool | int | float) and way < 7:
+            near = [-value, value + 1, value * 10**6, value / 3, float(value), -1, math.nan]
+            holder[key] = rng.choice([*near, str(value), not value, [value]])
+        else:
+            holder[key] = junk(rng)
+    return state
+
+
+def unshared(x):
+    if isinstance(x, flow.Tensor):
+        return x.detach().clone()
+    if isinstance(x, dict):
+        return {k: unshared(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [unshared(v) for v in x]
+    return x if callable(x) else copy.copy(x)
+
+
+# ---- the test ----------------------------------------------------------------------------------------------------------
+
+CASES = (
+    [("model", "momentum", "StepLR", 300), ("generator", "SGD", "StepLR", 100)]
+    + [("optimizer", name, "StepLR", 110) for name in OPTIMIZERS]
+    + [("scheduler", "SGD", name, 70) for name in SCHEDULERS]
+    + [("graph", "Adam", "SequentialLR", 120), ("graph", "groups", "LambdaLR of an object", 120)]
+    + [("graph", "dampening", "MultiStepLR", 120)]
+)
+
+
+def test_there_are_two_thousand():
+    assert sum(case[-1] for case in CASES) >= 2000
+
+
+@pytest.mark.filterwarnings("ignore::minflow.core.errors.MinflowWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize(("kind", "optimizer", "scheduler", "mutants"), CASES)
+def test_corrupt_states(kind, optimizer, scheduler, mutants, tmp_path):
+    rng = random.Random(f"{kind} {optimizer} {scheduler}")
+    setup, taken, refused = None, 0, 0
+    for number in range(mutants):
+        if setup is None:
+            setup, twin = (Setup(optimizer, scheduler, kind == "graph") for _ in range(2))
+        good = setup.everything()
+        before = text(good)
+        state = mutated(setup.target(kind).state_dict(), rng)
+        try:
+            setup.target(kind).load_state_dict(state)
+        except StateError as error:
+            refused += 1
+            assert text(setup.everything()) == before, (number, state)
+            assert error.what and error.where and error.hint and len(str(error)) < 20_000, (number, state)
+            if refused % 10 == 0 or kind == "graph":  # the next step is that of a twin that nobody meddled with
+                flow.manual_seed(3)
+                mine = setup.step().item()
+                flow.manual_seed(3)
+                assert mine == twin.step().item() and text(setup.everything()) == text(twin.everything()), (number, state)
+        except Exception as error:
+            raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}\n{state}") from error
+        else:
+            taken += 1
+            try:
+                setup.step()
+                flow.save(setup.everything(), tmp_path / "x.mf")
+                again = flow.load(tmp_path / "x.mf")["graph" if kind == "graph" else "model" if kind == "generator" else kind]
+                if kind != "generator":
+                    setup.target(kind).load_state_dict(again)
+                setup.step()
+            except Exception as error:
+                raise AssertionError(f"mutant {number}, taken: {type(error).__name__}: {error}\n{state}") from error
+            setup = None
+    assert refused > mutants // 3 and taken, (refused, taken)
+
+
+def test_an_interrupt_waits_until_all_is_written(monkeypatch):
+    """Ctrl-C in the middle of a load: the load is whole, and then the interrupt is raised."""
+    one, two = Setup("Adam", "StepLR", graph=True), Setup("Adam", "StepLR", graph=True)
+    two.step()
+    copy_, calls = flow.Tensor.copy_, []
+
+    def interrupted(self, *args):
+        calls.append(self)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return copy_(self, *args)
+
+    monkeypatch.setattr(flow.Tensor, "copy_", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.graph.load_state_dict(two.graph.state_dict())
+    monkeypatch.undo()
+    assert len(calls) > 10 and text(one.everything()) == text(two.everything())
+
+
+class Own(nn.Linear):
+    """A user's module that loads in its own way, and fails half-way."""
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        if "half" in state_dict:
+            self.weight.data.fill_(9.0)
+            raise KeyError("half")
+        return super().load_state_dict(state_dict, strict, assign)
+
+
+def test_a_load_of_the_users_own_that_fails():
+    class Two(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.plain, self.own = nn.Linear(2, 2), Own(2, 2)
+
+        def build(self, x):
+            return self.own(self.plain(x))
+
+    graph = Two()
+    before = text(graph.state_dict())
+    with pytest.raises(KeyError, match="half"):
+        graph.load_state_dict({"plain": nn.Linear(2, 2).state_dict(), "own": {"half": 1}})
+    assert text(graph.state_dict()) == before
+    other = Two()
+    graph.load_state_dict(other.state_dict())
+    assert text(graph.state_dict()) == text(other.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("load", "texts"),
+    [
+        (lambda: nn.Linear(2, 2).load_state_dict({"weight": np.ones((2, 2), "c8"), "bias": flow.ones(2)}), ["complex64"]),
+        (lambda: nn.Linear(2, 2).load_state_dict({5: 1, "weight": 3, "bias": None}), ["unexpected  5", "weight: int", "NoneType"]),
+        (lambda: nn.Linear(1, 1).load_state_dict({"weight": np.ones((1, 1), "i4"), "bias": flow.ones(1)}, assign=True), ["int32 given"]),
+        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {7: {}}, "param_groups": [{"lr": 1, "params": [0]}]}), ["state of 7"]),
+        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"lr": -2, "params": [0]}]}), ["lr is -2"]),
+        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"lr": "0.1", "params": [0]}]}), ["lr is a str"]),
+        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"params": [0]}]}), ["group 0 has no 'lr'"]),
+        (lambda: Adam([flow.ones(2)], lr=1).load_state_dict(
+            {"state": {0: {"exp_avg": np.ones(2), "step": -1}}, "param_groups": [{"lr": 1, "params": [0]}]}), ["no number of steps", "-1"]),
+        (lambda: Adam([flow.ones(2)], lr=1).load_state_dict(
+            {"state": {0: {"exp_avg": np.ones(2), "step": 1}}, "param_groups": [{"lr": 1, "params": [0]}]}), ["exp_avg_sq of parameter 0"]),
+        (lambda: schedules.StepLR(SGD([flow.ones(2)], lr=1), 3).load_state_dict(
+            {**schedules.StepLR(SGD([flow.ones(2)], lr=1), 3).state_dict(), "step_size": 2.5}), ["step_size is 2.5"]),
+        (lambda: flow.amp.GradScaler().load_state_dict({"weight": 1}), ["GradScaler", "weight"]),
+        (lambda: flow.Generator(1).set_state([1.5, 2]), ["1.5"]),
+        (lambda: flow.set_rng_state("x"), ["'x'"]),
+    ],
+)  # fmt: skip
+def test_the_values_are_told(load, texts):
+    with pytest.raises(StateError) as caught:
+        load()
+    for part in [*texts, "test_corrupt_states.py"]:
+        assert part in str(caught.value)

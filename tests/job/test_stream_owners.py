@@ -1,0 +1,237 @@
+"""Whose steps an error or Ctrl-C cancels, and who is told: the thread or the run that submitted them, and nobody else."""
+
+import random
+import threading
+
+import pytest
+from stream_jobs import LONG, ONES, counting, looking, wait
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.core.errors import JobError
+from minflow.job.stream import Stream
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+class Owner:
+    """What a stream knows of a run."""
+
+    def __init__(self):
+        self.errors, self.callback = [], None
+
+    def ending(self):
+        return bool(self.errors)
+
+    def failed(self, error):
+        self.errors.append(error)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_error_cancels_what_its_owner_has_queued_and_nothing_else(seed):
+    """Random steps of several owners, all queued before the first runs; some fail in their work, some in their callback."""
+    rng, go, stream, ran = random.Random(seed), threading.Event(), Stream(depth=100), []
+    owners = [None, *[Owner() for _ in range(3)]]
+    stream.submit("first", lambda: wait(go), owner=Owner())
+    steps, expected, broken = [], [], set()
+    for i in range(40):
+        k, how = rng.randrange(4), rng.choice(["good"] * 8 + ["work", "callback"])
+
+        def work(i=i, how=how):
+            ran.append(i)
+            if how == "work":
+                raise ValueError(i)
+
+        def callback(result, how=how):
+            if how == "callback":
+                raise KeyError("no")
+
+        steps.append(stream.submit(f"job{k}", work, callback, owner=owners[k]))
+        expected.append("cancelled" if k in broken else "failed" if how == "work" else "done")
+        if how != "good":
+            broken.add(k)
+    go.set()
+    assert stream.idle(LONG)
+    assert [step.state for step in steps] == expected
+    assert ran == [i for i in range(40) if expected[i] != "cancelled"]
+    assert [len(owner.errors) for owner in owners[1:]] == [int(k in broken) for k in (1, 2, 3)]
+    if 0 in broken:
+        with pytest.raises(JobError, match="of job0 raised"):
+            stream.sync()
+    stream.sync()
+    for step, state in zip(steps, expected):
+        if state == "cancelled":
+            with pytest.raises(JobError, match=rf"was cancelled(.|\n)*of {step.name} failed before it"):
+                step.get()
+
+
+def test_a_failing_callback_leaves_a_run_alone(held):
+    train, other = counting(), counting("other")
+    asked = threading.Event()
+
+    def batches():
+        for i in range(6):
+            if i == 2:
+                asked.set()
+            yield ONES
+
+    def fails(loss):
+        raise KeyError("mean")
+
+    run = flow.start(train, batches(), callback=lambda loss: held(loss) if train.steps == 1 else None)
+    wait(held.entered)  # the run's first callback holds the worker; its second step is queued
+    submitted = threading.Event()
+
+    def caller():
+        try:
+            other(ONES)(fails)
+        finally:
+            submitted.set()
+
+    thread = threading.Thread(target=caller)
+    thread.start()
+    held.go.set()
+    thread.join(LONG)
+    run.result(LONG)
+    assert run.state == "done" and run.steps == 6 and train.steps == 6
+    with pytest.raises(JobError, match=r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued"):
+        flow.sync_default_session(LONG)
+
+
+def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
+    train, other, look = counting(), counting("other"), looking(result=tp.Callback[tp.Numpy])
+
+    def fails(loss):
+        raise KeyError("mean")
+
+    look(ONES)(held)
+    wait(held.entered)
+    good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
+    held.go.set()
+    steps = [look(ONES) for _ in range(5)]
+    with pytest.raises(JobError, match=r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued"):
+        bad.result(LONG)
+    good.result(LONG)
+    assert good.steps == 5 and good.state == "done" and bad.state == "failed" and 1 <= train.steps <= 2
+    assert all(step.get(LONG) is not None for step in steps)
+    flow.sync_default_session(LONG)
+
+
+def in_a_thread(action, ends):
+    """Run `action` in a thread of its own, which stays until `ends`. What it gives, or its JobError."""
+    outcome, done = [], threading.Event()
+
+    def body():
+        try:
+            outcome.append(action())
+        except JobError as error:
+            outcome.append(error)
+        done.set()
+        wait(ends)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    wait(done)
+    return outcome[0], thread
+
+
+def test_each_thread_is_told_of_its_own_steps():
+    """By its next call; `sync_default_session` of another one tells too; nobody else is disturbed."""
+    job, ends, again, told = counting(), threading.Event(), threading.Event(), []
+
+    def fails(loss):
+        raise KeyError("mean")
+
+    def caller():
+        step = job(ONES)
+        step(fails)
+        assert step.over.wait(LONG)
+        failed.set()
+        wait(again)
+        for _ in range(2):
+            try:
+                told.append(job(ONES).get(LONG)[0])
+            except JobError as error:
+                told.append(error.step)
+
+    failed = threading.Event()
+    thread = threading.Thread(target=caller)
+    thread.start()
+    wait(failed)
+    assert job(ONES).get(LONG)[0] == -2  # this thread's steps are none of those that were cancelled, nor told of them
+    assert flow.get_all_variables()["a"].numpy()[0] == -2
+    with pytest.raises(JobError, match="step 1 of train_job"):
+        flow.sync_default_session(LONG)
+    flow.sync_default_session(LONG)  # once
+    again.set()
+    thread.join(LONG)
+    assert told == [1, -4]  # told once, too; and its next step runs
+    ends.set()
+
+
+def test_what_a_thread_leaves_when_it_ends_is_told_to_the_next_caller():
+    job, ends = counting(), threading.Event()
+
+    def fails(loss):
+        raise KeyError("mean")
+
+    def caller():
+        step = job(ONES)
+        step(fails)
+        assert step.over.wait(LONG)
+
+    _, thread = in_a_thread(caller, ends)
+    assert job(ONES).get(LONG)[0] == -2
+    ends.set()
+    thread.join(LONG)
+    with pytest.raises(JobError, match="step 1 of train_job"):
+        job(ONES)
+    assert job(ONES).get(LONG)[0] == -4
+
+
+def test_an_interrupt_cancels_what_its_caller_has_queued_and_nothing_else(held):
+    stream, ends, go = Stream(depth=9), threading.Event(), threading.Event()
+    stream.submit("first", lambda: wait(go), owner=Owner())
+    theirs, thread = in_a_thread(lambda: stream.submit("theirs", lambda: 5), ends)
+    run = stream.submit("run", lambda: 6, owner=Owner())
+    mine = stream.submit("mine", lambda: 7)
+    stream.interrupted()  # what runs is not this caller's: there is nothing to wait for
+    assert [step.state for step in (theirs, run, mine)] == ["queued", "queued", "cancelled"] and mine not in stream.list()
+    go.set()
+    assert theirs.get(LONG) == 5 and run.get(LONG) == 6
+    ends.set()
+    thread.join(LONG)
+    assert stream.submit("mine", lambda: 8).get(LONG) == 8
+
+
+def test_a_run_that_is_stopped_while_another_thread_pauses_it_ends():
+    """`pause` closes the gate just after `stop` has opened it."""
+    entered, landed, go = threading.Event(), threading.Event(), threading.Event()
+
+    def batches():
+        yield ONES
+        entered.set()
+        wait(go)
+        yield ONES
+
+    run = flow.start(counting(), batches(), callback=lambda loss: landed.set())
+    wait(entered)
+    wait(landed)
+    done = run.done
+    run.done = lambda: (run.stop(), done())[1]  # as if it came in the middle of `pause`
+    run.pause()
+    go.set()
+    assert run.over.wait(LONG) and run.state == "stopped" and run.steps == 1
+
+
+def test_a_run_shuffles_as_a_loop_does():
+    """To start, it takes no order from the loader that the loop would not take."""
+
+    def loader():
+        data = flow.utils.data.TensorDataset(flow.arange(8).float())
+        return flow.utils.data.DataLoader(data, 4, shuffle=True, generator=flow.Generator().manual_seed(3))
+
+    look, run, batches = looking(result=tp.Callback[tp.Numpy]), [], loader()
+    flow.start(look, batches, epochs=2, callback=lambda result: run.append(result.tolist())).result(LONG)
+    batches = loader()
+    assert run == [batch[0].tolist() for _ in range(2) for batch in batches]

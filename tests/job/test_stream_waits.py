@@ -1,0 +1,360 @@
+"""Where the end of a step cannot be waited for: every such place refuses at once, with the reason, and nothing hangs."""
+
+import re
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from stream_jobs import LONG, ONES, counting, looking, wait
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.core import events
+from minflow.core.errors import GraphError, JobError
+from minflow.job.events import JobStepped
+from minflow.job.exploring import job_subject
+from minflow.job.session import SESSION
+from minflow.job.stream import STREAM
+from minflow.library import custom_op
+from minflow.utils.data import DataLoader, Dataset
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+# ---- places: functions of an action, which they run once where a step could not end ---------------------------------------
+
+
+class Once:
+    """Runs the action at its first call alone."""
+
+    def __init__(self, action):
+        self.action, self.called = action, False
+
+    def __call__(self, *any):
+        if not self.called:
+            self.called = True
+            self.action()
+
+
+def graph_of(build, *optimizer):
+    class Place(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            for entry in optimizer:
+                self.add_optimizer(entry[0], lr_sch=entry[1])
+
+        def build(self, x):
+            return build(x)
+
+    return Place()
+
+
+def in_build(action):
+    graph_of(lambda x: (action(), x + 1)[1])(flow.ones(2))
+
+
+def in_a_hook_of_a_module_that_is_built(action):
+    model = nn.Linear(2, 2)
+    model.register_forward_hook(Once(action))
+    graph_of(model)(flow.ones(1, 2))
+
+
+def in_a_pass(action):
+    graph, once = graph_of(lambda x: x + 1), Once(action)
+    graph.passes.append(lambda ir: (once(), ir)[1])
+    graph(flow.ones(2))
+
+
+def acting(action):
+    """A custom op whose kernel runs the action."""
+    once = Once(action)
+
+    @custom_op("test_acting(x)", vjp=lambda g: g)
+    def op(xp, x):
+        once()
+        return x + 0
+
+    return op
+
+
+def in_a_kernel_of_a_graph(action):
+    op = acting(action)
+    graph_of(lambda x: op(x) * 2)(flow.ones(2))
+
+
+def in_a_kernel_of_a_job(action):
+    op = acting(action)
+
+    @flow.global_function(type="predict")
+    def place(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
+        return op(x)
+
+    place(ONES)
+
+
+def in_a_schedule_of_a_graph(action):
+    w = nn.Parameter(flow.ones(2))
+    optimizer, once = flow.optim.SGD([w], lr=0.1), Once(action)
+    schedule = flow.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    step = schedule.step
+    schedule.step = lambda *any: (once(), step())
+    graph_of(lambda x: backward((w * x).sum()), (optimizer, schedule))(flow.ones(2))
+
+
+def backward(loss):
+    loss.backward()
+    return loss
+
+
+def in_a_listener_to_a_step_of_a_graph(action):
+    w = nn.Parameter(flow.ones(2))
+    with events.subscribe(events.StepDone, Once(action)):
+        graph_of(lambda x: backward((w * x).sum()), (flow.optim.SGD([w], lr=0.1), None))(flow.ones(2))
+
+
+def in_a_job_function(action):
+    @flow.global_function(type="predict")
+    def place(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
+        action()
+        return x + 1
+
+    place.compile()
+
+
+class Freed:
+    def __init__(self, action):
+        self.action = action
+
+    def __del__(self):
+        self.action()
+
+
+def in_a_del_during_build(action):
+    graph_of(lambda x: (Freed(action) and None, x + 1)[1])(flow.ones(2))
+
+
+def in_a_weakref_callback_in_a_kernel(action):
+    def frees():
+        thing = Freed(lambda: None)
+        weakref.finalize(thing, action)
+
+    in_a_kernel_of_a_graph(frees)
+
+
+def in_a_del_while_another_call_submits(action):
+    ready, once = STREAM.ready, Once(action)
+    STREAM.ready = lambda: (once(), ready())  # inside `submit`, as the garbage collector may
+    try:
+        counting("place").submit((ONES,), {})
+    finally:
+        del STREAM.ready
+
+
+def in_a_callback(action):
+    counting("place").submit((ONES,), {}, Once(action))
+
+
+def in_a_late_callback(action):
+    step = looking("place", result=tp.Callback[tp.Numpy])(ONES)
+    wait_for(step.over)
+    step(lambda result: action())
+
+
+def in_a_handler_of_watch(action):
+    once = Once(action)
+
+    @flow.global_function(type="predict")
+    def place(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
+        flow.watch(x, lambda value: once())
+        return x + 1
+
+    place(ONES)
+
+
+def in_a_listener_to_the_stream(action):
+    job, once = looking("place", result=tp.Callback[tp.Numpy]), Once(action)
+    with events.subscribe(JobStepped, lambda record: once() if record.job is job else None):
+        wait_for(job(ONES).over)
+
+
+class Acting(Dataset):
+    def __init__(self, action):
+        self.once = Once(action)
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        self.once()
+        return np.float32(i)
+
+
+def walk(action):
+    for _ in DataLoader(Acting(action), num_workers=1):
+        pass
+
+
+def in_a_worker_of_a_loader_in_a_callback(action):
+    in_a_callback(lambda: walk(action))
+
+
+def in_a_worker_of_a_loader_in_build(action):
+    in_build(lambda: walk(action))
+
+
+def wait_for(gate):
+    assert gate.wait(LONG)
+
+
+PLACES = {  # place -> how the refusal calls it
+    in_build: "inside the build of Place_",
+    in_a_hook_of_a_module_that_is_built: "inside the build of Place_",
+    in_a_pass: "inside an operation of a graph or job that runs or is built",
+    in_a_kernel_of_a_graph: "inside an operation of a graph or job that runs or is built",
+    in_a_kernel_of_a_job: "inside an operation of a graph or job that runs or is built",
+    in_a_schedule_of_a_graph: "inside an operation of a graph or job that runs or is built",
+    in_a_listener_to_a_step_of_a_graph: "inside an operation of a graph or job that runs or is built",
+    in_a_job_function: "inside the job function place",
+    in_a_del_during_build: "inside the build of Place_",
+    in_a_weakref_callback_in_a_kernel: "inside an operation of a graph or job that runs or is built",
+    in_a_del_while_another_call_submits: "inside another call of a job",
+    in_a_callback: "inside a callback",
+    in_a_late_callback: "inside a callback",
+    in_a_handler_of_watch: "inside a callback",
+    in_a_listener_to_the_stream: "inside a callback",
+    in_a_worker_of_a_loader_in_a_callback: "inside a callback",
+    in_a_worker_of_a_loader_in_build: "inside the build of Place_",
+}
+BETWEEN_STEPS = {in_a_callback, in_a_late_callback, in_a_handler_of_watch, in_a_listener_to_the_stream}
+NEED_THE_WORKER = BETWEEN_STEPS | {in_a_del_while_another_call_submits, in_a_kernel_of_a_job, in_a_worker_of_a_loader_in_a_callback}
+
+# Name -> how the refusal calls the wait, and the places where it is none.
+WAITS = {
+    "call": ("calling eval_job", set()),
+    "call without waiting": ("calling other", set()),
+    "start": ("starting a run", set()),
+    "save": ("CheckPoint.save", set()),
+    "get": ("waiting for a step of other", set()),
+    "result": ("waiting for a run", set()),
+    "read": ("waiting for the queue", BETWEEN_STEPS),  # copies of numbers, between two steps
+    "read all": ("waiting for the queue", BETWEEN_STEPS),
+    "write": ("waiting for the queue", set()),
+    "load": ("flow.load_variables", set()),
+    "explore": ("waiting for the queue", set()),
+    "sync": ("waiting for the queue", set()),
+    "clear": ("waiting for the queue", set()),
+}
+
+
+@pytest.fixture
+def waits(tmp_path, held):
+    """Name -> action, on a queue with a step whose callback runs, and one that needs what the places hold."""
+    job, look = counting("other"), looking()
+    look(ONES)
+    run = flow.start(counting("running"), [ONES])
+    run.result(LONG)
+    variable = SESSION.variables["a"]
+    job.submit((ONES,), {}, held)
+    wait(held.entered)
+    queued = job(ONES)
+    return {
+        "call": lambda: look(ONES),
+        "call without waiting": lambda: job(ONES),
+        "start": lambda: flow.start(look, [ONES]),
+        "save": lambda: flow.train.CheckPoint().save(str(tmp_path / "saved")),
+        "get": queued.get,
+        "result": run.result,
+        "read": variable.numpy,
+        "read all": flow.get_all_variables,
+        "write": lambda: variable.set(np.zeros(4, "f")),
+        "load": lambda: flow.load_variables({"a": np.zeros(4, "f")}),
+        "explore": lambda: job_subject(look),
+        "sync": flow.sync_default_session,
+        "clear": flow.clear_default_session,
+    }
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
+def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
+    outcomes = {}
+
+    def actions():
+        for name, action in waits.items():
+            try:
+                action()
+                outcomes[name] = "ended"
+            except JobError as error:
+                outcomes[name] = error.what
+
+    if place in NEED_THE_WORKER:
+        held.go.set()
+    thread = threading.Thread(target=place, args=(actions,), daemon=True)
+    thread.start()
+    thread.join(LONG)
+    assert not thread.is_alive(), STREAM.where_threads_stand()
+    held.go.set()
+    assert STREAM.idle(LONG), STREAM.where_threads_stand()
+    assert outcomes.keys() == WAITS.keys()
+    for name, (text, allowed) in WAITS.items():
+        if place in allowed:
+            assert outcomes[name] == "ended", name
+        else:
+            assert outcomes[name].startswith(f"{text} {PLACES[place]}"), name
+    flow.sync_default_session(LONG)  # a refusal is told where it happened, and leaves nothing
+    assert looking()(ONES)[0] == SESSION.variables["a"].numpy()[0] + 1
+
+
+def test_a_plan_does_not_run_inside_itself():
+    """Its arena is in use: a kernel or a __del__ that calls its graph would change the numbers of the step that runs."""
+    seen = []
+
+    def again():
+        with pytest.raises(GraphError, match=r"called while it runs(.|\n)*it runs +test_acting") as caught:
+            graph(flow.ones(2))
+        seen.append(caught.value)
+
+    op = acting(again)
+    graph = graph_of(lambda x: op(x * 3) + 1)
+    assert graph(flow.ones(2)).tolist() == [4, 4] and len(seen) == 1
+    other = graph_of(lambda x: x * 5)
+    op2 = acting(lambda: seen.append(other(flow.ones(2)).tolist()))
+    assert graph_of(lambda x: op2(x * 3) + 1)(flow.ones(2)).tolist() == [4, 4] and seen[1] == [5, 5]
+    assert graph(flow.zeros(2)).tolist() == [1, 1]
+
+
+def test_a_run_is_not_waited_for_by_its_own_loader(held):
+    """Neither in the loop's thread nor in a worker of its loader; other things its loader may do."""
+    job, look, outcomes = counting(), looking(), []
+
+    def asks(i):
+        wait(started)
+        try:
+            run.result()
+        except JobError as error:
+            outcomes.append(error.what)
+        look(ONES)  # waits for the queue, but not for the run
+        flow.sync_default_session(LONG)
+        return ONES
+
+    class Asks(Dataset):
+        __len__ = lambda self: 1  # noqa: E731
+        __getitem__ = lambda self, i: asks(i)  # noqa: E731
+
+    for loader in ((asks(i) for i in range(1)), DataLoader(Asks(), None, num_workers=1)):
+        started = threading.Event()
+        run = flow.start(job, loader)
+        started.set()
+        run.result(LONG)
+    assert outcomes == ["waiting for the run of train_job inside its own loader: it would wait for itself"] * 2
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), "1", [2]])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    step = counting()(ONES)
+    run = flow.start(looking(), [ONES])
+    for waits in (step.get, flow.sync_default_session, run.result):
+        with pytest.raises(JobError, match=rf"number of seconds(.|\n)*{re.escape(repr(timeout))}"):
+            waits(timeout)
+    assert run.result(LONG) is not None and step.get(float("inf")) is not None

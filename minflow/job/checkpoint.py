@@ -16,8 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..compiler.executor import LOCK, guarded
+from ..compiler.executor import LOCK
 from ..core.errors import MinflowError
+from ..core.interrupts import uninterrupted
 from ..core.op import warn
 from ..core.random import default_generator
 from ..core.spec import DType, spec_of
@@ -300,7 +301,7 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     report = LoadReport(session, source, [name for name in values if not name.startswith("System-")], whole)
     if whole and not new and there and not report.pending and report.names:
         report.nothing_fits()
-    with guarded(True):  # no step between them, and no Ctrl-C
+    with LOCK, uninterrupted():  # no step between them, and no Ctrl-C
         for name, array in new.items():
             there[name].tensor.array[...] = array
             if there[name].tensor.cell is not None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import guarded
+from ..compiler.executor import LOCK
 from ..core.errors import MinflowError, StateError
+from ..core.interrupts import uninterrupted
 from ..core.op import describe, here
 from ..core.tensor import Tensor
 
@@ -30,7 +31,7 @@ class Refused(Exception):
 
 def write(writes: Writes) -> None:
     """Do what was checked: between two steps of graphs and jobs, and whole."""
-    with guarded(True):
+    with LOCK, uninterrupted():
         for call in writes:
             call()
 

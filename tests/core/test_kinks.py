@@ -135,5 +135,14 @@ def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
     assert flow.linspace(0, 3, 1, dtype=flow.int32).tolist() == [0] and flow.linspace(0, 10, 4, dtype=flow.int64).tolist() == [0, 3, 6, 10]
     assert [part.shape for part in flow.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
     x = flow.tensor([0.0, 2.0])
-    assert x.any(()).tolist() == x.all(()).tolist() == [False, True]
+    assert x.any([]).tolist() == x.any(()).tolist() == x.all(()).tolist() == [False, True]
     assert [places.tolist() for places in flow.nonzero(flow.tensor(2.5), as_tuple=True)] == [[0]]
+
+
+def test_dtypes_and_closeness_at_the_edge():
+    half, small = flow.ones(2, dtype=flow.float16), flow.ones(2, dtype=flow.uint8)
+    assert flow.sub(half, small, alpha=-0.5).dtype is flow.float16 and flow.add(1, half, alpha=2).tolist() == [3.0, 3.0]
+    assert flow.tensor([True, False]).clip(min=flow.tensor([False, True])).tolist() == [True, True]
+    x, y = flow.tensor([1.0, INF, INF, 5.0]), flow.tensor([9.0, -INF, INF, NAN])
+    assert flow.isclose(x, y, INF).tolist() == [True, False, True, False]
+    assert flow.isclose(flow.tensor([True]), flow.tensor([False]), 0, 1.0).tolist() == [True]

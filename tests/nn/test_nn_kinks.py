@@ -22,6 +22,10 @@ def against(target, loss):
     return lambda x: loss(x, flow.tensor(target, dtype=x.dtype), reduction="none")
 
 
+def like(x, *numbers):
+    return flow.tensor(numbers, dtype=x.dtype)
+
+
 def logits(target, **weights):
     def losses(x):
         given = {name: flow.tensor(w, dtype=x.dtype) for name, w in weights.items()}
@@ -62,6 +66,10 @@ ROWS = {
     "cross_entropy of an ignored row": (labelled(F.cross_entropy), [[-INF, INF], [0.0, 0.0]], [LN2], [[NAN, NAN], [0.5, -0.5]]),
     "layer_norm of large": (lambda x: F.layer_norm(x, (2,)), [300.0, -300.0], [1.0, -1.0], [0.0, 0.0]),
     "leaky_relu of an infinite slope": (lambda x: F.leaky_relu(x, INF), [2.0, -1.0], [2.0, -INF], [1.0, INF]),
+    "nll of weight 0": (lambda x: F.nll_loss(x, flow.tensor([1]), like(x, 1.0, 0.0)), [[1.0, 2.0]], NAN, [[0.0, NAN]]),
+    "nll of nothing": (lambda x: F.nll_loss(x, flow.tensor([-100])), [[1.0, 2.0]], NAN, [[0.0, 0.0]]),
+    "avg_pool2d of large": (lambda x: F.avg_pool2d(x, 2), [[[[60000.0, 60000.0], [-1000.0, 1000.0]]]], [[[[30000.0]]]],
+                            [[[[0.25, 0.25], [0.25, 0.25]]]]),
     "relu6": (F.relu6, [0.0, -0.0, 6.0, NAN, INF], [0.0, 0.0, 6.0, NAN, 6.0], [0.0, 0.0, 0.0, 1.0, 0.0]),
     "l1_loss": (against([1.0, 0.0, INF], F.l1_loss), [1.0, NAN, INF], [0.0, NAN, NAN], [0.0, 0.0, 0.0]),
     "batch_norm of large": (lambda x: F.batch_norm(x, None, None, training=True), [[900.0], [-900.0]], [[1.0], [-1.0]], [[0.0], [0.0]]),

@@ -10,22 +10,27 @@ from ..op import NUMBERS, fail
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
-from ..spec import DType, bool_, iinfo, promote
+from ..spec import DType, bool_, iinfo, int64, promote
 from .arguments import fitting, is_tensor, operand, tensor_of, to
 
 
-def scaled(other, alpha):
-    return other if alpha == 1 and alpha is not True else e.mul(operand(other), alpha)
+def scaled(input, other, alpha):
+    """alpha * other, in the dtype in which other meets input: a float alpha does not widen it."""
+    input, other = operand(input), operand(other)
+    if alpha == 1 and alpha is not True:
+        return other
+    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    return e.mul(to(other, dtype) if is_tensor(other) and dtype.floating else other, alpha)
 
 
 def add(input, other, *, alpha=1):
     """`input + alpha * other`, broadcast and promoted."""
-    return e.add(operand(input), scaled(operand(other), alpha))
+    return e.add(operand(input), scaled(input, other, alpha))
 
 
 def sub(input, other, *, alpha=1):
     """`input - alpha * other`, broadcast and promoted. Raises DTypeError for bools."""
-    return e.sub(operand(input), scaled(operand(other), alpha))
+    return e.sub(operand(input), scaled(input, other, alpha))
 
 
 def rsub(input, other, *, alpha=1):
@@ -76,13 +81,9 @@ def clamp(input, min=None, max=None):
         given = operand(max if min is None else min)
         spec = input.spec
         dtype = promote(spec, given.spec if is_tensor(given) else type(given))
-        low, high = (
-            (float("-inf"), float("inf"))
-            if dtype.floating
-            else (0, 1)
-            if dtype is bool_
-            else (iinfo(dtype).min, iinfo(dtype).max)
-        )
+        if dtype is bool_:
+            return e.maximum(input, given) if max is None else e.minimum(input, given)
+        low, high = (float("-inf"), float("inf")) if dtype.floating else (iinfo(dtype).min, iinfo(dtype).max)
         min, max = (low, max) if min is None else (min, high)
     return e.clamp(input, operand(min), operand(max))
 
@@ -148,10 +149,10 @@ def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
         equal = c.logical_or(equal, c.logical_and(c.isnan(input), c.isnan(other)))
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     if dtype is bool_:
-        return equal
+        input, other = to(tensor_of(input), int64), to(other, int64)
     distance = e.abs(e.sub(input, other))
     bound = e.add(e.mul(e.abs(other), rtol), atol)
-    return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(bound)))
+    return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(distance)))
 
 
 def allclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

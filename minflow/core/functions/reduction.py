@@ -82,7 +82,7 @@ def argmin(input, dim=None, keepdim: bool = False):
 @numpy_names
 def any(input, dim=None, keepdim: bool = False):
     """Is one of them true (not 0)?"""
-    if dim == ():  # of no axis, where other reductions take all: PyTorch's choice
+    if dim == () or dim == []:  # of no axis, where other reductions take all: PyTorch's choice
         return c.ne(input, 0)
     return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
 
@@ -90,7 +90,7 @@ def any(input, dim=None, keepdim: bool = False):
 @numpy_names
 def all(input, dim=None, keepdim: bool = False):
     """Are all of them true (not 0)?"""
-    if dim == ():  # of no axis, where other reductions take all: PyTorch's choice
+    if dim == () or dim == []:  # of no axis, where other reductions take all: PyTorch's choice
         return c.ne(input, 0)
     return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
 

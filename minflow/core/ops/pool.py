@@ -15,7 +15,7 @@ from ..examples import case, distinct, floats
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .conv import need_window, positions, shifted
-from .rules import need_floating
+from .rules import need_floating, single
 
 Pair = tuple[int, int]
 
@@ -179,6 +179,7 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
 
 
 @kernel(avg_pool2d)
+@single
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     size = positions(x.shape[2:], kernel_size, stride, padding, (1, 1), ceil_mode)
     out = xp.empty((*x.shape[:2], *size), x.dtype) if out is None else out
@@ -191,6 +192,7 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
 
 
 @kernel(avg_pool2d_grad)
+@single
 def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     (ph, pw), (h, w) = padding, shape[2:]
@@ -242,6 +244,7 @@ adaptive_avg_pool2d_grad = define(
 
 
 @kernel(adaptive_avg_pool2d)
+@single
 def _(xp, x, output_size, out=None):
     out = xp.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
     if output_size == (1, 1):
@@ -255,6 +258,7 @@ def _(xp, x, output_size, out=None):
 
 
 @kernel(adaptive_avg_pool2d_grad)
+@single
 def _(xp, grad, shape, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     if grad.shape[2:] == (1, 1):

@@ -92,9 +92,11 @@ def varied(x: Spec, axis, keepdims: bool) -> Spec:
 
 
 def var_slope(x, axis, free: float):
-    """What the gradient of var is multiplied by; where there is no freedom infinite, and NaN at the mean, as in PyTorch."""
+    """What the gradient of var is multiplied by. Where nothing is free it is what PyTorch has: of all, infinite."""
     away = x - mean(x, axis=axis, keepdims=True)
-    return away * (2 / free) if free > 0 else where(eq(away, 0), math.nan, math.inf)
+    if axis is None and free <= 0:
+        return where(eq(away, 0), math.nan, math.inf)
+    return away * (2 / free if free else math.inf)
 
 
 @kernel(var)

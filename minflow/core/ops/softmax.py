@@ -179,8 +179,9 @@ def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
     classes = shape[axis_of_classes(len(shape))]
     chosen, keep, n = counted(xp, labels, ignore_index)
     flat = xp.zeros((len(chosen), classes), grad.dtype)
-    flat[xp.arange(len(flat)), chosen] = -1
-    return unrow(xp, flat * row_scale(xp, grad, keep, n, reduction), shape, out)
+    scale = xp.broadcast_to(row_scale(xp, grad, None, n, reduction), (len(flat), 1))[:, 0]
+    flat[xp.arange(len(flat)), chosen] = -scale if keep is None else xp.where(keep, -scale, 0)  # no 0 * NaN
+    return unrow(xp, flat, shape, out)
 
 
 # ---- softmax and cross-entropy in one ----------------------------------------------------------------------------

@@ -6,12 +6,15 @@ greedy by size: the largest first, each at the lowest gap that is wide enough.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 
 ALIGN = 64  # bytes: a cache line, and enough for every vector instruction
+MANY, LITTLE = 2_000, 4_096  # values, and bytes of one: of more values, those that are as small take no gap of the others
 
 
 class Need(NamedTuple):
@@ -23,8 +26,13 @@ class Need(NamedTuple):
 
 
 def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
-    """({value: offset in bytes}, bytes in all): no two values overlap in bytes and in steps."""
+    """({value: offset in bytes}, bytes in all): no two values overlap in bytes and in steps.
+
+    The time to find gaps grows with the square of the number of values; where there are many, small ones lie behind the others.
+    """
     order = sorted(needs, key=lambda v: (-needs[v].nbytes, needs[v].first))
+    small = [v for v in order if needs[v].nbytes <= LITTLE] if len(order) > MANY else []
+    order = order[: len(order) - len(small)]
     first, last, low, high = (np.zeros(len(order), "int64") for _ in range(4))
     offsets, total = {}, 0
     for n, value in enumerate(order):
@@ -37,7 +45,21 @@ def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
         offsets[value] = offset
         first[n], last[n], low[n], high[n] = needs[value].first, needs[value].last, offset, offset + size
         total = max(total, offset + size)
-    return offsets, total
+    return offsets, in_slots(needs, small, offsets, total)
+
+
+def in_slots(needs: Mapping[Hashable, Need], values: Iterable, offsets: dict, total: int) -> int:
+    """Place these from byte `total` on, each in a slot of its own size that is free; gives the bytes in all then."""
+    free: defaultdict[int, list[int]] = defaultdict(list)  # size -> offsets
+    taken: list[tuple[int, int, int]] = []  # (last step, size, offset)
+    for value in sorted(values, key=lambda v: needs[v].first):
+        while taken and taken[0][0] < needs[value].first:
+            _, size, offset = heappop(taken)
+            heappush(free[size], offset)
+        size = -(-needs[value].nbytes // ALIGN) * ALIGN
+        offsets[value], total = (heappop(free[size]), total) if free[size] else (total, total + size)
+        heappush(taken, (needs[value].last, size, offsets[value]))
+    return total
 
 
 def least(needs: Mapping[Hashable, Need]) -> int:

@@ -11,8 +11,10 @@ step: `job/stream.py` refuses that. The plan that runs cannot be run inside itse
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import numpy as np
@@ -64,6 +66,19 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
     outs = [np.empty(s.shape, s.np) for s in node.out_specs]
     op.kernel(*arrays, **node.attrs, out=outs if len(outs) > 1 else outs[0])
     return outs
+
+
+@contextmanager
+def collector_waiting() -> Iterator[None]:
+    """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time and again."""
+    if not gc.isenabled():
+        yield
+        return
+    try:
+        gc.disable()
+        yield
+    finally:
+        gc.enable()
 
 
 # ---- a step of a plan ------------------------------------------------------------------------------------------------

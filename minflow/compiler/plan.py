@@ -115,7 +115,7 @@ class Plan:
     def find_in_place(self) -> dict[Value, Source]:
         """{new value: state} where a kernel may write straight into the state: nobody reads the old numbers later."""
         readers, found = self.readers(), {}
-        shown = {self.root[v] for v in self.graph.outputs}
+        shown = {self.root[v] for v in (*self.graph.outputs, *self.graph.updates.values())}
         for state, value in self.graph.updates.items():
             old, node = Value(state, 0, state.out_specs[0]), value.node
             if node not in self.position or value in found or self.root[value] != value or not node.op.takes_out:
@@ -123,8 +123,6 @@ class Plan:
             if old in shown or not state.array.flags.c_contiguous:
                 continue
             at = self.position[node]
-            if any(self.root[v] == old for v in self.graph.updates.values()):
-                continue
             if all(step < at or (step == at and self.may_overwrite(node, value, x, old)) for step, x in readers.get(old, ())):
                 found[value] = state
         return found

@@ -103,7 +103,7 @@ def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> Tensor
         return finish(copy if dtype is None else copy.to(dtype), device, requires_grad)
     array = array_of(data, dtype)
     if (trace := MODE.get().trace) is not None:
-        trace.made.append(array)
+        trace.made[id(array)] = array
     return finish(Tensor(array, spec_of(array)), device, requires_grad)
 
 

@@ -72,6 +72,7 @@ class Value(NamedTuple):
         return f"{self.node.op}.{self.index} {self.spec}" if self.index else f"{self.node.op} {self.spec}"
 
 
+NUMBERS = frozenset({bool, int, float})  # the Python classes that stand for themselves among inputs
 new_value = partial(tuple.__new__, Value)  # Value(...) without the frame of its __new__
 
 
@@ -198,30 +199,36 @@ class Graph:
 
     def verify(self) -> Graph:
         """Check that the graph is well formed (defined before used, right specs, sources registered) or raise GraphError."""
-        defined: dict[Value, Spec] = {}
+        defined: set[Node] = set()
+
+        def known(x: Value) -> bool:
+            return x.node in defined and x.spec in x.node.out_specs[x.index : x.index + 1]
+
         for source in (*self.inputs, *self.states):
             if source.inputs or not isinstance(source, Source):
                 raise GraphError(f"{source.op} is listed as an input or state but has inputs", values={"node": source})
-            defined[new_value((source, 0, source.out_specs[0]))] = source.out_specs[0]
+            defined.add(source)
         for position, node in enumerate(self.nodes):
             for x in node.inputs:
-                if isinstance(x, Value) and x not in defined:
+                if x.__class__ is Value:
+                    if known(x):
+                        continue
                     raise GraphError(
                         f"node {position} ({node.op}) reads a value that nothing before it makes",
                         values={"value": x, "node": node},
                         hint="a pass must keep nodes in order, and every source in inputs or states",
                     )
-                if not isinstance(x, Value | bool | int | float):
+                if x.__class__ not in NUMBERS:
                     raise GraphError(f"node {position} ({node.op}) reads {x!r}", hint="inputs are Values or Python numbers")
-            for value in outputs_of(node):
-                if value in defined:
-                    raise GraphError(f"node {position} ({node.op}) stands twice in the graph", values={"node": node})
-                defined[value] = value.spec
+            if node in defined:
+                raise GraphError(f"node {position} ({node.op}) stands twice in the graph", values={"node": node})
+            defined.add(node)
         for value in (*self.outputs, *self.updates.values()):
-            if value not in defined:
+            if not known(value):
                 raise GraphError("an output or update is a value that no node makes", values={"value": value})
+        states = set(self.states)
         for state, value in self.updates.items():
-            if state not in self.states:
+            if state not in states:
                 raise GraphError("an update of what is no state of this graph", values={"state": state})
             if state.out_specs[0] is not value.spec:
                 raise GraphError(

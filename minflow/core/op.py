@@ -18,11 +18,10 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, OutOfRangeError, TraceError
-from .ir import Where, where_text
+from .ir import NUMBERS, Where, where_text
 from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
 
 OPS: dict[str, Op] = {}
-NUMBERS = frozenset({bool, int, float})  # the Python classes that stand for themselves among inputs
 
 
 class Op:

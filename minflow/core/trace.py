@@ -7,6 +7,7 @@ Read next: `compiler/executor.py`, which runs a Graph.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -35,7 +36,8 @@ class Trace(Mode):
         self.leaves: dict[Value, Tensor] = {}
         self.draws: dict = {}
         self.kept: list = []  # concrete tensors whose identity is a key here
-        self.made: list = []  # arrays of tensors made of numbers during the trace: constants, not states
+        self.made: dict[int, np.ndarray] = {}  # by id, arrays of tensors made of numbers during the trace: constants, not states
+        self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
 
     def run(self, op: Op, inputs, attrs):
         inputs = tuple([self.input_of(op, x) for x in inputs])
@@ -89,13 +91,10 @@ class Trace(Mode):
     def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
         key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in self.symbols:
-            for other in self.graph.states:
-                if array.size and other.array.size and np.may_share_memory(array, other.array):
-                    fail(TraceError, "two tensors overlap in memory without one being a view of the other",
-                         "make one with indexing or reshape from the other, or clone() it",
-                         one=spec_of(array), other=other.out_specs[0])  # fmt: skip
-            kind = CONSTANT if any([array is x for x in self.made]) else STATE
+            kind = CONSTANT if id(array) in self.made else STATE
             source = Source(kind, spec_of(array), array=array, read=read, name=tensor.label if tensor is not None else "")
+            if array.size:
+                self.place(array, source)
             value = Value(source, 0, source.out_specs[0])
             symbol = self.symbol(None, value.spec, value, tensor is not None and tensor.needs)
             if tensor is not None:
@@ -104,6 +103,17 @@ class Trace(Mode):
             self.graph.states.append(source)
             self.symbols[key] = self.leaves[value] = symbol
         return self.symbols[key]
+
+    def place(self, array: np.ndarray, source: Source) -> None:
+        """Note which bytes a new state lies in; refuses it where another lies in some of them."""
+        first, last = byte_bounds(array)
+        at = bisect.bisect(self.spans, (first,))
+        for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
+            if start < last and first < end:
+                fail(TraceError, "two tensors overlap in memory without one being a view of the other",
+                     "make one with indexing or reshape from the other, or clone() it",
+                     one=source.out_specs[0], other=other.out_specs[0])  # fmt: skip
+        self.spans.insert(at, (first, last, source))
 
     def scalar(self, read: Callable) -> Tensor:
         """A number that is read anew at each call: a learning rate."""
@@ -178,6 +188,13 @@ class Trace(Mode):
     def updates(self) -> dict[Source, Value]:
         """Each State whose symbol was rebound, with its new Value."""
         return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v}
+
+
+def byte_bounds(array: np.ndarray) -> tuple[int, int]:
+    """The addresses of an array's first byte and of the one after its last, whatever its strides."""
+    steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)]
+    start = array.ctypes.data
+    return start + sum([s for s in steps if s < 0]), start + sum([s for s in steps if s > 0]) + array.itemsize
 
 
 def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:

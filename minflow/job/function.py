@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import INSIDE, LOCK, run
+from ..compiler.executor import INSIDE, LOCK, collector_waiting, run
 from ..compiler.passes import PASSES
 from ..core.display import Display
 from ..core.errors import JobError
@@ -175,7 +175,7 @@ class Job(Display):
             [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
             for column in by_device
         ]
-        with LOCK:  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
+        with LOCK, collector_waiting():  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
             build, plan = copy_context().run(self.built, inputs)
             self.session.jobs.setdefault(self.name, self)  # the session may have been cleared since it was defined
             for name in build.replaced:

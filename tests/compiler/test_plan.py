@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler import arena
 from minflow.compiler.arena import ALIGN, Need, least, place
 from minflow.compiler.executor import run
 from minflow.compiler.plan import COPIED, Plan
@@ -20,9 +21,12 @@ NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers
 
 @given(NEEDS)
 @settings(deadline=None, max_examples=150, derandomize=True)
-def test_no_two_values_share_bytes_at_a_time(rows):
+@pytest.mark.parametrize("many", [arena.MANY, 10], ids=["few", "many"])
+def test_no_two_values_share_bytes_at_a_time(many, rows):
     needs = {i: Need(size, min(a, b), max(a, b)) for i, (size, a, b) in enumerate(rows)}
-    offsets, total = place(needs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arena, "MANY", many)
+        offsets, total = place(needs)
     assert offsets.keys() == needs.keys() and least(needs) <= total <= sum(n.nbytes + ALIGN for n in needs.values())
     for i, a in needs.items():
         assert offsets[i] % ALIGN == 0 and offsets[i] + a.nbytes <= total

@@ -6,6 +6,7 @@ from programs import Compiled, both, check, f8, param
 
 import minflow as flow
 from minflow.core.errors import DTypeError, GradError, ShapeError, TraceError
+from minflow.core.trace import Trace
 
 
 def scaled_view(x):
@@ -282,3 +283,21 @@ def test_symbolic_tensors_have_no_numbers():
             Compiled(program)(flow.tensor([1.0]))
     with pytest.raises(TraceError, match="shape of the result would depend"):
         Compiled(lambda x: x[x > 0])(flow.tensor([1.0]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
+    rng, base = np.random.default_rng(seed), np.zeros((12, 8), "float32")
+    for _ in range(60):
+        arrays = []
+        for _ in range(4):
+            (a, b), (c, d) = sorted(rng.integers(0, 13, 2)), sorted(rng.integers(0, 9, 2))
+            arrays.append(base[a:b, c:d][:: int(rng.choice([1, 2, -1])), :: int(rng.choice([1, -1]))])
+        mode = Trace()
+        for i, array in enumerate(arrays):
+            known = any(array.ctypes.data == x.ctypes.data and array.shape == x.shape and array.strides == x.strides for x in arrays[:i])
+            if not known and any(np.may_share_memory(array, x) for x in arrays[:i] if x.size):
+                with pytest.raises(TraceError, match="overlap in memory"):
+                    mode.state(array)
+                break
+            mode.state(array)

@@ -6,7 +6,9 @@ Read next: `checkpointing.py`, `compiled.py`.
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,6 +78,8 @@ class Build:
         self.top = ModuleCall("", graph, (), {}, 0)
         self.stack = [self.top]
         self.paths: dict[int, str] = dict(graph.module_paths())
+        self.taken = set(self.paths.values())
+        self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))  # for names that are taken
         self.found: dict[int, Module] = {}  # modules that are no members: in closures, in globals
         self.failed: ModuleCall | None = None
         self.recomputing = 0  # > 0 while a checkpoint computes again: those calls are no new ones
@@ -105,13 +109,11 @@ class Build:
         """The path of a module: by the member of the graph that holds it, else by its class."""
         path = self.paths.get(id(module))
         if path is None:
-            base = module.__dict__["_name"] or type(module).__name__
-            taken, number = set(self.paths.values()), 1
-            path = base
-            while path in taken:
-                path, number = f"{base}_{number}", number + 1
+            base = path = module.__dict__["_name"] or type(module).__name__
+            while path in self.taken:
+                path = f"{base}_{next(self.numbers[base])}"
             for inner, child in module.named_modules():
-                self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path)
+                self.taken.add(self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path))
                 self.found[id(child)] = child
                 self.before.append(notices.remember(self.paths[id(child)], child))
         return path

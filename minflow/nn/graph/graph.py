@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.executor import LOCK
+from ...compiler.executor import LOCK, collector_waiting
 from ...compiler.passes import PASSES, Pass
 from ...core import events
 from ...core.display import Display
@@ -250,7 +250,7 @@ class Graph(Looking, Reports, Display):
 
     def compile_for(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         """Trace and compile for these inputs, one graph at a time; nothing of the graph changes if that fails."""
-        with LOCK:
+        with LOCK, collector_waiting():
             return self.compile_now(key, args, kwargs)
 
     def compile_now(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:

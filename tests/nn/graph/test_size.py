@@ -1,0 +1,96 @@
+"""Large models: what a first call does grows with the number of layers, not with its square; and models of many nestings."""
+
+import gc
+import sys
+import time
+
+import pytest
+from graph_models import Predict, TrainGraph
+
+import minflow as flow
+from minflow import nn
+
+
+def trained(layers):
+    flow.manual_seed(0)
+    model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(layers)])
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    return lambda: graph(flow.ones(2, 4), flow.tensor([0, 1]))
+
+
+def predicting(layers):
+    graph = Predict(nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(layers)]))
+    return lambda: graph(flow.ones(2, 4))
+
+
+def outside(layers):
+    """Layers and tensors that are no members: build reads them from the function around."""
+    modules, tensors = [nn.Linear(4, 4) for _ in range(layers)], [flow.ones(2, 4) for _ in range(layers)]
+
+    class Outside(nn.Graph):
+        def build(self, x):
+            for module, tensor in zip(modules, tensors):
+                x = module(x) + tensor + flow.tensor([1.0, 2.0, 3.0, 4.0])
+            return x
+
+    graph = Outside()
+    return lambda: graph(flow.ones(2, 4))
+
+
+def calls(function):
+    """How many calls of Python and C functions it takes."""
+    count = 0
+
+    def profile(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("make", [trained, predicting, outside])
+def test_the_first_call_grows_with_the_number_of_layers(make):
+    make(3)()
+    assert calls(make(500)) < 5.3 * calls(make(100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [trained, predicting, outside])
+def test_the_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
+    def seconds(layers):
+        call = make(layers)
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+
+    make(3)()
+    small, large = (min(seconds(layers) for _ in range(2)) for layers in (1000, 5000))
+    assert large < 10 and large < 6 * small
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_collector_is_as_it_was_after_a_build_that_went_well_or_failed(on):
+    seen = []
+
+    class Watching(nn.Graph):
+        def build(self, x):
+            seen.append(gc.isenabled())
+            return x @ x
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        graph = Watching()
+        graph(flow.ones(2, 2))
+        assert gc.isenabled() is on
+        with pytest.raises(flow.MinflowError, match="2.*3"):
+            graph(flow.ones(2, 3))
+        assert gc.isenabled() is on and seen == [False, False]
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -10,6 +10,7 @@ import argparse
 import random
 import sys
 from collections import Counter, defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 from . import differences
@@ -21,11 +22,8 @@ BAD = [kind for kind in KINDS if kind != "refused"]
 
 def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[list[Finding], Counter]:
     """What was found, without the deliberate differences; and how often each of those was met, by its row."""
-    import resource
-
     import torch
 
-    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))  # a wild size fails at once, in both
     torch.set_num_threads(1)
     rows = differences.read()
     names = [n for n in called_names() if not only or n in only.split(",")]
@@ -58,6 +56,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder: NAME__KIND.md for each group of findings")
     parser.add_argument("--examples", type=int, default=3, help="of each group")
     options = parser.parse_args()
+    with suppress(ImportError):  # a wild size fails at once, in both libraries
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))
     found, met = run(options.calls, options.seed, options.only, progress=True)
     groups = defaultdict(list)
     for finding in found:

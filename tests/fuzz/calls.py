@@ -846,6 +846,74 @@ OPTIMIZERS = {
 }
 OPTIMIZERS["AdamW"] = OPTIMIZERS["Adam"]
 
+SCHEDULERS = {
+    "StepLR": lambda d: ([d.of("1 2 3 0")], options(d, gamma="0.1 0.5 0 -1.0")),
+    "MultiStepLR": lambda d: ([d.of("[1,3] [2] [] [3,1] [2,2] (1,2)")], options(d, gamma="0.1 0.5")),
+    "LinearLR": lambda d: (
+        [],
+        options(d, start_factor="0.5 1.0 0.1 0.0 2.0", end_factor="1.0 0.0 0.5 -1.0", total_iters="1 3 5 0"),
+    ),
+    "CosineAnnealingLR": lambda d: ([d.of("1 3 5 2")], options(d, eta_min="0.0 0.01 1.0")),
+    "LambdaLR": lambda d: (
+        [d.one("lambda e: 0.5**e", "[lambda e: e]", "lambda e: 1", "[]", "[lambda e: 1, lambda e: 2]")],
+        {},
+    ),
+    "SequentialLR": lambda d: (
+        [
+            d.one(
+                "[S.StepLR(o, 2), S.LinearLR(o)]",
+                "[S.LinearLR(o, 0.5, 1.0, 2), S.CosineAnnealingLR(o, 3)]",
+                "[S.StepLR(o, 1)]",
+            ),
+            d.of("[2] [3] [1] [1,2] [] [0]"),
+        ],
+        {},
+    ),
+}
+
+
+def clipped(*more):
+    """clip_grad_norm_ and its kind: parameters with gradients."""
+
+    def make(d: Draw):
+        dtype = d.dtype_of("float32", "float64", "float16")
+        for shape in [(3,), (2, 2)][: d.one(1, 2)]:
+            p, g = d.tensor(shape, dtype, "plain", True, "plain"), d.tensor(shape, dtype, grad=False, layout="plain")
+            d.lines.append(f"{p}.grad = {g}")
+        ps = [str(p) for p in d.made[::2]]
+        return [f"[{', '.join(ps)}]" if len(ps) > 1 or d.chance(0.7) else ps[0], *[m(d) for m in more]], {}
+
+    return make
+
+
+def total_norms(d: Draw):
+    parts = [str(d.floats(grad=False)) for _ in range(d.one(1, 2, 3))]
+    return [f"[{', '.join(parts)}]"], options(d, norm_type="2.0 1.0 inf 0.0 3 -1", error_if_nonfinite="True False")
+
+
+def vectors(d: Draw):
+    parts = [str(d.tensor(dtype="float32", grad=True)) for _ in range(d.one(1, 2, 3))]
+    return [f"[{', '.join(parts)}]"], {}
+
+
+def from_vectors(d: Draw):
+    shapes = [d.one((2,), (1, 2), (3,)) for _ in range(2)]
+    n = sum(size(s) for s in shapes) + d.one(0, 0, 0, 1, -1)
+    parts = [str(d.tensor(s, "float32", "plain", False, "plain")) for s in shapes]
+    return [str(d.tensor((n,), "float32", layout="plain")), f"[{', '.join(parts)}]"], {}
+
+
+def gradients(d: Draw):
+    """autograd.grad of a small function of x."""
+    x = d.tensor(d.one((3,), (), (2, 2)), d.dtype_of("float32", "float64"), "kinks", d.chance(0.95), "plain")
+    f = d.of("(x0*x0).sum() (x0.exp()*x0).sum() x0*2 x0.clamp(0,1).sum() (x0**3).sum() x0.detach().sum() x0.sum()")
+    d.lines.append(f"f = {f}")
+    kw = options(d, create_graph="True False", retain_graph="True False", allow_unused="True False")
+    if d.chance(0.3):
+        kw["grad_outputs"] = str(d.tensor(x.shape, x.dtype, grad=False, layout="plain"))
+    return [d.one("f", "[f]"), d.one("x0", "[x0]", "[x0]", "(x0, x0)", "f")], kw
+
+
 # name of the function -> its arguments, where their names do not say enough
 CALLS = {
     **dict.fromkeys(("mm",), product("ij jk")),
@@ -977,6 +1045,14 @@ CALLS = {
     ),
     "matrix_norm": lambda d: ([str(d.floats())], options(d, ord="'fro' 1 inf -1 'nuc' 2", keepdim="True False")),
     "linalg.norm": lambda d: ([str(d.floats())], options(d, p=ARGUMENTS["p"], dim=Draw.axes, keepdim="True False")),
+    "nn.utils.clip_grad_norm_": clipped(
+        lambda d: d.of("1.0 0.5 100.0 0.0 -1.0 inf"), lambda d: d.of("2.0 1.0 inf 0.0 3 -1.0")
+    ),
+    "nn.utils.clip_grad_value_": clipped(lambda d: d.of("1.0 0.5 0.0 inf -1.0")),
+    "nn.utils.get_total_norm": total_norms,
+    "nn.utils.parameters_to_vector": vectors,
+    "nn.utils.vector_to_parameters": from_vectors,
+    "autograd.grad": gradients,
     "is_tensor": lambda d: ([d.one("1", "None", str(d.tensor()))], {}),
     "finfo": lambda d: ([d.dtype()], {}),
     "iinfo": lambda d: ([d.dtype()], {}),
@@ -1042,6 +1118,8 @@ UNCALLED = {
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
     **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
     **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
+    **{f"Tensor.{n}": "OneFlow's: PyTorch has none" for n in ("is_global", "is_lazy", "is_local")},
+    "Tensor.grad_fn": STORED,
     "Tensor.__round__": "PyTorch has none; round(x) is what a reader expects to work",
     "expand": "PyTorch has it as a method, which is called",
     "one_hot": "PyTorch has it as F.one_hot, which is called",
@@ -1050,6 +1128,15 @@ UNCALLED = {
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
     },
     "optim.Optimizer": CLASS,
+    **dict.fromkeys(("lr_scheduler.LRScheduler", "autograd.Function"), CLASS),
+    **{
+        f"autograd.{n}": "a context: tests/core/test_autograd.py"
+        for n in "detect_anomaly enable_grad inference_mode no_grad set_grad_enabled".split()
+    },
+    **dict.fromkeys(
+        ("autograd.backward", "autograd.gradcheck", "autograd.gradgradcheck"),
+        "every call ends in the first; tests/core has the others",
+    ),
     **{
         f"Tensor.{n}": STORED
         for n in (
@@ -1070,6 +1157,9 @@ def faces() -> dict:
         "optim.": flow.optim,
         "linalg.": flow.linalg,
         "init.": flow.nn.init,
+        "nn.utils.": flow.nn.utils,
+        "lr_scheduler.": flow.optim.lr_scheduler,
+        "autograd.": flow.autograd,
         "Tensor.": flow.Tensor,
     }
 
@@ -1081,6 +1171,8 @@ PATHS = {
     "optim.": "L.optim.",
     "linalg.": "L.linalg.",
     "init.": "L.nn.init.",
+    "nn.utils.": "L.nn.utils.",
+    "autograd.": "L.autograd.",
 }
 OPERATORS = {
     **{
@@ -1143,16 +1235,15 @@ def public_names() -> list[str]:
             hidden = name.startswith("_") and not (
                 prefix == "Tensor." and (name in OPERATORS or name in INPLACE_OPERATORS or name == "__setitem__")
             )
-            if hidden or not callable(value) or inspect.ismodule(value):
+            if hidden or inspect.ismodule(value) or not (callable(value) or isinstance(value, property)):
                 continue
-            where = getattr(value, "__module__", "") or ""
-            if (
-                ".job" in where
-                or (prefix == "init." and not where.endswith("nn.init"))
-                or prefix == "init."
-                and not name.endswith("_")
-                and name != "calculate_gain"
-            ):
+            if prefix in ("init.", "lr_scheduler."):  # files, whose imports are nobody's face
+                ours = value.__module__ == holder.__name__ and (
+                    name.endswith("_") or isinstance(value, type) or name == "calculate_gain"
+                )
+            else:
+                ours = ".job" not in (getattr(value, "__module__", "") or "")
+            if not ours:
                 continue
             found.append(prefix + name)
     return sorted(found)
@@ -1290,6 +1381,17 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
             "o.step()",
             "r = p.detach()",
         ]
+    if prefix == "lr_scheduler":
+        args, kw = SCHEDULERS[plain](d)
+        args = ["o", *args]
+        if amiss:
+            wrong(d, args, kw, 1)
+        steps = "r = [(o.step(), s.step(), o.param_groups[0]['lr'])[2] for _ in range(6)]"
+        lines = ["S = L.optim.lr_scheduler", "o = L.optim.SGD([L.nn.Parameter(L.ones(2))], lr=0.1)"]
+        return [*d.lines, *lines, f"s = S.{plain}({joined(args, kw)})", steps]
+    if prefix == "Tensor" and isinstance(getattr(flow.Tensor, plain), property):
+        x = d.first()
+        return [*d.lines, f"r = {x}.{plain}"]
     make = generator(name)
     args, kw = make(d) if make is not None else by_signature(name, d)
     args, kw = list(args), dict(kw)

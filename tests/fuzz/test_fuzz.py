@@ -35,3 +35,14 @@ def test_differences_are_well_formed():
 def test_a_wrong_row_is_refused(line):
     with pytest.raises(ValueError, match="add"):
         differences.read(line)
+
+
+@pytest.mark.slow
+def test_no_call_differs_in_silence():
+    """Nor is anything accepted that PyTorch refuses, nor does anything raise but our errors."""
+    pytest.importorskip("torch")
+    from tests.fuzz.__main__ import BAD, report, run
+
+    found, _ = run(2000, seed=0)
+    bad = [f for f in found if f.kind in BAD]
+    assert not bad, "\n".join(f"{f.name}: {f.kind}\n{report(f)}" for f in bad)

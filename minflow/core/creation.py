@@ -221,6 +221,8 @@ def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bo
         fail(OutOfRangeError, f"arange from {start} to {end} by {step} never arrives", "a step of the other sign", step=step)
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype()
+    if as_dtype(dtype) is int64 and int(step):  # the ends lose their fractions first, as in PyTorch
+        start, end, step = int(start), int(end), int(step)
     return tensor(np.arange(start, end, step), dtype, device, requires_grad)
 
 

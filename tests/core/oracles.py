@@ -153,6 +153,7 @@ ORACLES = {
     "sigmoid": of(special.expit, True),
     "erf": of(erf_slow, True),
     "softplus": of(lambda x: np.logaddexp(x, 0), True),
+    "logit_entropy": of(lambda x, t: t * np.logaddexp(-x, 0) + (1 - t) * np.logaddexp(x, 0), True),
     "binary_entropy": of(lambda p, t: -special.xlogy(t, p) - special.xlog1py(1 - t, -p), True),
     "relu": of(lambda x: np.where(x > 0, x, 0)),
     "leaky_relu": of(lambda x, slope: np.where(x > 0, x, x * slope)),

@@ -33,6 +33,8 @@ ROWS = {
     "prod of two zeros": (lambda x: x.prod(1), [[0.0, 0.0, 3.0], [1.0, 2.0, 3.0]], [0.0, 6.0], [[0.0, 0.0, 0.0], [6.0, 3.0, 2.0]]),
     "prod of large and small": (lambda x: x.prod(), [1000.0, 1e-3, 2.0], 2.0, [0.002, 2000.0, 1.0]),
     "norm of zeros": (lambda x: x.norm(), [0.0, 0.0], 0.0, [0.0, 0.0]),
+    "norm of order 1/2": (lambda x: x.norm(0.5), [0.0, 4.0, 1.0], 9.0, [0.0, 1.5, 3.0]),
+    "norm of order -1": (lambda x: x.norm(-1), [0.0, 2.0], 0.0, [0.0, 0.0]),
     "norm of large": (lambda x: x.norm(), [300.0, 400.0], 500.0, [0.6, 0.8]),
     "var of large": (lambda x: x.var(), [-300.0, 300.0, 0.0], 90000.0, [-300.0, 300.0, 0.0]),
     "std of large": (lambda x: x.std(), [-300.0, 300.0, 0.0], 300.0, [-0.5, 0.5, 0.0]),
@@ -132,6 +134,7 @@ def test_the_second_slope_of_prod_is_symmetric(zeros):
 
 def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
     assert flow.linspace(2.5, -2, 5, dtype=flow.int8).tolist() == [2, 1, 0, -1, -2]
+    assert flow.arange(0.5, dtype=flow.int64).tolist() == [] and flow.arange(0, 2.5, dtype=flow.int64).tolist() == [0, 1]
     assert flow.linspace(0, 3, 1, dtype=flow.int32).tolist() == [0] and flow.linspace(0, 10, 4, dtype=flow.int64).tolist() == [0, 3, 6, 10]
     assert [part.shape for part in flow.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
     x = flow.tensor([0.0, 2.0])

@@ -201,7 +201,14 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
         return maybe_to(r.sum(c.ne(input, 0), **options), input.spec.dtype)
     if p == 1:
         return r.sum(size, **options)
-    total = r.sum(e.pow(size, float(p)), **options)
+    if p >= 1:
+        powers = e.pow(size, float(p))
+    else:  # their slope at 0 is taken as 0 and not infinite
+        zero = c.eq(size, 0)
+        powers = e.where(zero, math.inf if p < 0 else 0, e.pow(e.where(zero, 1, size), float(p)))
+    total = r.sum(powers, **options)
+    if p < 0:
+        return e.pow(total, 1 / p)
     zero = c.eq(total, 0)
     return e.where(zero, 0, e.pow(e.where(zero, 1, total), 1 / p))
 

@@ -6,8 +6,8 @@ from ..examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec, finfo
 from .checks import check_unit
-from .elementwise import log, log1p, maximum
-from .rules import SPLIT_2, broadcast
+from .elementwise import log, log1p, maximum, sigmoid
+from .rules import SPLIT_2, broadcast, settle, single
 
 UNIT = dict(low=0.1, high=0.9)
 
@@ -45,3 +45,33 @@ def _(xp, p, target, out=None):
     with xp.errstate(all="ignore"):
         yes, no = xp.maximum(xp.log(p), -100), xp.maximum(xp.log1p(-p), -100)
         return xp.subtract((target - 1) * no, target * yes, out=out)
+
+
+# A primitive: by softplus alone the slope of the target, -x, would be the difference of two numbers that are nearly equal.
+logit_entropy = define(
+    "logit_entropy(x, target)",
+    broadcast("logit_entropy", "x", "target"),
+    dict(
+        x=lambda g, x, target: g * ((1 - target) * sigmoid(x) - target * sigmoid(-x)),
+        target=lambda g, x: -(g * x),
+    ),
+    elementwise="float",
+    scalar="target * log1p(exp(-x)) + (1 - target) * log1p(exp(x))",
+    sbp=SPLIT_2,
+    examples=[
+        case(floats(3, 4), floats(3, 4, **UNIT)),
+        case(floats(()), floats((), **UNIT)),
+        case(strided(4, 5), floats(5, **UNIT)),
+        case(floats(0, 3), floats(3, **UNIT)),
+        case(floats(3, dtype="float32"), floats(3, dtype="float32", **UNIT)),
+    ],
+    doc="target * softplus(-x) + (1 - target) * softplus(x): the binary entropy of sigmoid(x), exact where x is large.",
+)
+
+
+@kernel(logit_entropy)
+@single
+def _(xp, x, target, out=None):
+    with xp.errstate(all="ignore"):
+        tail = xp.log1p(xp.exp(-xp.abs(x)))
+        return settle(xp, target * (xp.maximum(-x, 0) + tail) + (1 - target) * (xp.maximum(x, 0) + tail), out)

@@ -17,7 +17,7 @@ from ...core.op import MODE, describe, fail, name_of, warn
 from ...core.ops import elementwise as e
 from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
-from ...core.ops.loss import binary_entropy
+from ...core.ops.loss import binary_entropy, logit_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.spec import Spec
 from ...core.tensor import Tensor
@@ -142,9 +142,11 @@ def binary_cross_entropy_with_logits(
 def logits_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
-    """target * softplus(-x) + (1 - target) * softplus(x): no kink, and no digits lost where x is large."""
-    yes = target if pos_weight is None else pos_weight * target
-    losses = yes * e.softplus(-x) + (1 - target) * e.softplus(x)
+    """target * softplus(-x) + (1 - target) * softplus(x), and with pos_weight the first part counts more."""
+    if pos_weight is None:
+        losses = logit_entropy(x, target)
+    else:
+        losses = pos_weight * target * e.softplus(-x) + (1 - target) * e.softplus(x)
     return reduced(losses if weight is None else losses * weight, reduction)
 
 

@@ -25,7 +25,14 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
         seen = [shifted(wide, u, v, size, stride, dilation) for u, v in steps]
         chosen = largest(xp, seen, y[tile])
         xp.add(offsets[chosen], top * width + left, out=indices[tile])
+        if any(padding):  # of -inf alone the first was chosen, which may be padding: then it is the first pixel
+            xp.copyto(indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]), where=chosen == 0)
     return out
+
+
+def inner(xp, start, dilation: int):
+    """Where the first pixel of each window stands that is in the image."""
+    return xp.where(start < 0, start % dilation, start)
 
 
 def largest(xp, seen: list, y):

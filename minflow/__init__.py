@@ -13,6 +13,7 @@ import sys as _sys
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from .core import near as _near
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
 from .core.creation import (
@@ -75,5 +76,6 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_LATER, *_job.listed()])
 
 
+_near.tell("flow", globals())  # its __getattr__ is the one above
 _job.extend(_sys.modules[__name__])  # names of job functions, and the functions that they share with today's
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

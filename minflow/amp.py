@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 
 from .core.errors import StateError
+from .core.near import tell as _tell
 from .core.op import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
@@ -68,3 +69,6 @@ class GradScaler:
         """There is no state; that of PyTorch's scaler is passed over. Raises StateError for that of something else."""
         if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
             fail(StateError, "GradScaler.load_state_dict: this is no state of a GradScaler", "scaler.state_dict()", state_dict=state_dict)
+
+
+__getattr__ = _tell("flow.amp", globals())

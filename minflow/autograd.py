@@ -1,5 +1,6 @@
 """Gradients, by their public names. The engine behind them is `core/autograd.py`."""
 
+from .core.near import tell as _tell
 from .core.autograd import backward as backward
 from .core.autograd import grad as grad
 from .core.function import Function as Function
@@ -10,3 +11,5 @@ from .core.grad_modes import no_grad as no_grad
 from .core.grad_modes import set_grad_enabled as set_grad_enabled
 from .core.gradcheck import gradcheck as gradcheck
 from .core.gradcheck import gradgradcheck as gradgradcheck
+
+__getattr__ = _tell("flow.autograd", globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .core.near import tell as _tell
 from .core.backend import BACKENDS, is_available as _available
 
 
@@ -34,3 +35,6 @@ def manual_seed_all(seed: int) -> None:
 
 def empty_cache() -> None:
     """Give unused GPU memory back; without a GPU there is none."""
+
+
+__getattr__ = _tell("flow.cuda", globals())

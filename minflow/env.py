@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .core.near import tell as _tell
+
 SETTINGS: dict[str, Any] = {}
 
 
@@ -73,3 +75,6 @@ def logtostderr(on: bool) -> None:
 def logbuflevel(level: int) -> None:
     """Recorded."""
     SETTINGS["logbuflevel"] = level
+
+
+__getattr__ = _tell("flow.env", globals())

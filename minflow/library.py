@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .core.near import tell as _tell
 from .core.errors import GradError, ShapeError
 from .core.op import EPOCH, OPS, Op, define, fail, here, kernel
 from .core.ops.rules import same as same_spec
@@ -98,3 +99,6 @@ def spec_of_array(array: Any) -> Any:
     from .core.spec import spec_of
 
     return spec_of(array) if hasattr(array, "dtype") else type(array)
+
+
+__getattr__ = _tell("flow.library", globals())

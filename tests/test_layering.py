@@ -16,7 +16,7 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "backend.*", "random", "examples", "ops.*",
+CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "near", "backend.*", "random", "examples", "ops.*",
         "backend.fast.*", "rebind", "grad_modes", "autograd", "function", "gradcheck", "printing", "functions.*", "methods", "tensor",
         "creation", "eager", "trace"]
 # Arrows that point down, inside functions: `x.new_zeros(2)` is a creation function that starts from a tensor.

@@ -56,6 +56,14 @@ class DTypeError(MinflowError, TypeError):
     """A tensor or number of the wrong dtype, or an argument of the wrong type."""
 
 
+class CallError(MinflowError, TypeError):
+    """A call with arguments that the function does not have, or without some that it needs."""
+
+
+class MissingNameError(MinflowError, AttributeError):
+    """A public name that is not there."""
+
+
 class OutOfRangeError(MinflowError, IndexError):
     """An index, label or axis outside its range."""
 

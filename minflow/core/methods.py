@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import functions as F
+from .near import tell_methods
 from .op import EPOCH, MODE, NUMBERS, apply
 from .ops import compare as c
 from .ops import elementwise as e
@@ -19,6 +20,7 @@ from .rebind import cell_of, guard, in_place, write
 from .spec import DType
 
 
+@tell_methods
 class Methods:
     """The one-line methods; Tensor inherits them."""
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from .errors import DTypeError, InternalError, MinflowError, MinflowWarning, OutOfRangeError, TraceError
+from .errors import CallError, DTypeError, InternalError, MinflowError, MinflowWarning, OutOfRangeError, TraceError
 from .ir import NUMBERS, Where, where_text
 from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
 
@@ -85,7 +85,16 @@ class Op:
     def __call__(self, *inputs, **attrs):
         if len(inputs) != len(self.inputs) and not self.variadic:
             inputs = self.named(inputs, attrs)
+        if attrs and not self.attrs:
+            self.unknown(attrs)
         return apply(self, *inputs, **attrs)
+
+    def unknown(self, attrs: Mapping) -> None:
+        """Refuse an attr that the op does not have."""
+        for name in attrs.keys() - set(self.attrs):
+            wanted = ", ".join((*self.inputs, *[f"{a}=..." for a in self.attrs]))
+            raise CallError(f"{self.name} has no argument {name!r}", values={name: describe(attrs[name])}, where=here(),
+                            hint=f"{self.name}({wanted})")  # fmt: skip
 
     def named(self, inputs: tuple, attrs: dict) -> list:
         """The inputs, those missing found among the keywords: by our name, or by PyTorch's `input` and `other`."""
@@ -245,6 +254,7 @@ def apply(op: Op, *inputs, **attrs):
         raise
     except Exception:
         check_numbers(inputs)
+        op.unknown(attrs)
         raise
 
 

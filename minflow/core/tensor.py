@@ -16,6 +16,7 @@ from .display import Display
 from .errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
 from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods
+from .near import tell_methods
 from .op import EPOCH, MODE, apply, check_numbers, describe, fail, here
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, phantom, write
@@ -68,6 +69,7 @@ class Size(tuple):
         return f"minflow.Size({list(self)})"
 
 
+@tell_methods
 class Tensor(Methods, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 

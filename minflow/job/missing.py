@@ -6,16 +6,12 @@ told by its nearest neighbours. Knows the functions by name only and imports non
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable
 
-from ..core.errors import MinflowError
+from ..core.errors import MissingNameError
+from ..core.near import no_name
 from ..core.op import here
-
-
-class MissingNameError(MinflowError, AttributeError):
-    """A public name that is not there."""
 
 
 ONE_MACHINE = "leave it out: one device of one machine needs none"
@@ -35,7 +31,7 @@ FLOW = {
     **dict.fromkeys(("object_bbox_flip", "object_bbox_scale", "object_segmentation_polygon_flip", "object_segmentation_polygon_scale",
                      "object_segmentation_polygon_to_mask", "detection"), "numpy on the arrays, before the call"),
     **dict.fromkeys(("hierarchical_parallel_cast", "eager_nccl_all_reduce", "distributed_partial_fc_sample",
-                     "current_machine_id", "current_resource", "inter_job_reuse_mem_strategy", "InitEagerGlobalSession",
+                     "sbp", "current_machine_id", "current_resource", "inter_job_reuse_mem_strategy", "InitEagerGlobalSession",
                      "distribute_concat", "distribute_split", "distribute_clone", "distribute_add", "distribute_map", "nccl"), ONE_MACHINE),
     **dict.fromkeys(("eager_execution_enabled", "enable_eager_environment"), EAGER),
     **dict.fromkeys(("acc", "pack", "unpack"), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
@@ -168,12 +164,9 @@ MISSING = {
 
 def of(room: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     """The error for `room.name`, such as flow.math.sum. known: the names that are there, for the nearest of them."""
-    if name[:1] == "_":  # asked by Python, IPython, copy, pickle: nobody reads the text
-        return AttributeError(f"module {room.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
     instead = MISSING.get(room, {}).get(name)
     if instead is None:
-        near = difflib.get_close_matches(name, [n for n in known if n[:1] != "_"], 3, 0.6)
-        instead = f"did you mean {' or '.join(f'{room}.{n}' for n in near)}?" if near else f"dir({room}) lists what is there"
+        return no_name(room, name, known)
     return MissingNameError(f"{room} has no {name}", where=here(), hint=instead)
 
 

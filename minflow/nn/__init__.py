@@ -3,6 +3,7 @@
 Read next: `module.py`, then `linear.py`.
 """
 
+from ..core.near import tell as _tell
 from . import functional as functional
 from . import init as init
 from . import utils as utils
@@ -43,3 +44,5 @@ from .pooling import AvgPool2d as AvgPool2d
 from .pooling import MaxPool2d as MaxPool2d
 from .shape import Flatten as Flatten
 from .shape import Unflatten as Unflatten
+
+_tell("flow.nn", globals())  # its __getattr__ is that of `job`, which also knows the names of before

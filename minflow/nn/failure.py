@@ -18,6 +18,7 @@ from ..compiler.executor import run
 from ..core.autograd import backprop
 from ..core.errors import MinflowError
 from ..core.ir import INPUT, Graph, Node, Source, Value, Where, file_name, where_text
+from ..core.near import of_object
 from ..core.op import MODULE_CALL, OURS, Op, apply, infer
 from ..core.tensor import Tensor
 from ..views.card import CardRecord
@@ -262,7 +263,7 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
         where=where,
         code=found.code,
         made=found.made,
-        hint=error.hint if ours else "",
+        hint=error.hint if ours else of_object(error),
         told=told.partition("\n")[0][:200],
     )
     try:

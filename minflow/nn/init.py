@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..core.near import tell as _tell
 from ..core.grad_modes import no_grad
 from ..core.errors import DTypeError, ShapeError
 from ..core.op import fail
@@ -229,3 +230,6 @@ def check_floating(tensor: Tensor, name: str) -> None:
             "dtype=flow.float32",
             tensor=tensor,
         )
+
+
+__getattr__ = _tell("flow.nn.init", globals())

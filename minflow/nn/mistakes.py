@@ -11,7 +11,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from ..core.errors import ModuleError, TraceError
+from ..core.errors import MinflowError, ModuleError, TraceError
+from ..core.near import did_you_mean, misfit, near
 from ..core.op import fail, here, warn
 
 FORWARD_LIKE = (
@@ -63,14 +64,14 @@ def missing_forward(module: Any, base: type) -> NoReturn:
         for n, v in vars(kind).items()
         if inspect.isfunction(v)
     ]
-    near = [n for n in own if n in FORWARD_LIKE] or difflib.get_close_matches("forward", own, 1, 0.7)
-    if near:
-        method = getattr(type(module), near[0])
+    meant = [n for n in own if n in FORWARD_LIKE] or difflib.get_close_matches("forward", own, 1, 0.7)
+    if meant:
+        method = getattr(type(module), meant[0])
         arguments = ", ".join(list(inspect.signature(method).parameters)[1:])
         fail(
             ModuleError,
             f"{name} has no method forward, "
-            f"but one called {near[0]} (line {method.__code__.co_firstlineno} of its source)",
+            f"but one called {meant[0]} (line {method.__code__.co_firstlineno} of its source)",
             f"rename it: def forward(self, {arguments})",
         )
     fail(
@@ -78,6 +79,14 @@ def missing_forward(module: Any, base: type) -> NoReturn:
         f"{name} has no method forward, so it cannot be called",
         f"def forward(self, x): ... inside class {name}, at the indentation of __init__",
     )
+
+
+def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None:
+    """Was it the call of `forward` that does not fit, rather than something in it? Then say what forward takes."""
+    if not isinstance(error, MinflowError):
+        found = misfit(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
+        if found is not None:
+            raise found from None
 
 
 def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError:
@@ -92,8 +101,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
             hint=f"super().__init__() as the first line of {kind}.__init__",
         )
     known = [n for n in dir(module) if n[:1] != "_"]
-    near = difflib.get_close_matches(name, known, 3, 0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else ""
+    hint = did_you_mean(near(name, known) or difflib.get_close_matches(name, known, 3, 0.7))
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""

@@ -65,6 +65,9 @@ class Module(Display):
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
             return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+        except TypeError as error:
+            mistakes.check_call(self, args, kwargs, error)
+            raise
         finally:
             MODE.reset(token)
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.errors import MinflowError
+from ..core.near import of_object
 from ..core.op import OURS
 from .graph.failing import library
 
@@ -73,8 +74,15 @@ def render(error: BaseException) -> list[str]:
     return lines
 
 
-def interrupted(shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None) -> None:
-    """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped."""
+def caught(shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None) -> None:
+    """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped. And an attribute that
+    a tensor does not have: what may be meant, which plain Python says by itself."""
+    if isinstance(error, AttributeError):
+        meant = of_object(error)
+        if meant:
+            error.add_note(f"  Try: {meant}")
+        shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+        return
     chain, left_out = learners(traceback)
     if chain is not None and left_out:
         error._render_traceback_ = functools.partial(render, error)  # type: ignore[attr-defined]
@@ -87,4 +95,4 @@ def install() -> None:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
-        shell.set_custom_exc((KeyboardInterrupt,), interrupted)
+        shell.set_custom_exc((KeyboardInterrupt, AttributeError), caught)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.near import tell as _tell
 from ..core.errors import OptimError
 from ..core.op import MODE, fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, as_refusal, like, refuse, write
@@ -528,3 +529,6 @@ class SequentialLR(LRScheduler):
         for scheduler, state in zip(self.schedulers, states):
             writes += scheduler.checked_state(state)
         return found, writes
+
+
+__getattr__ = _tell("flow.optim.lr_scheduler", globals())

@@ -7,6 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.core.op import WARNED
 from minflow.core.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError, StateError
 
 F = nn.functional
@@ -291,7 +292,7 @@ def test_load_state_dict_tells_all_at_once():
 ])
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.L1Loss()])
 def test_losses_of_numbers_refuse_shapes_that_do_not_fit(loss, a, b, hint):
-    with pytest.raises(ShapeError, match=rf"(?s)input has shape \{list(a)}, target has \{list(b.shape)}.*Try: {hint}$"):
+    with pytest.raises(ShapeError, match=rf"(?s)input has shape \{list(a)}, target has \{list(b.shape)}.*Try: {hint}"):
         loss(flow.ones(*a), b)
 
 
@@ -301,5 +302,6 @@ def test_losses_of_numbers_refuse_shapes_that_do_not_fit(loss, a, b, hint):
     ((1, 8), (8, 1), r"target\.reshape\(input\.shape\)"),
 ])
 def test_losses_of_numbers_warn_where_shapes_spread(a, b, hint):
+    WARNED.clear()  # one for each line
     with pytest.warns(MinflowWarning, match=rf"(?s)float32\{list(a)}.*float32\{list(b)}.*Try: {hint}"):
         F.mse_loss(flow.ones(*a), flow.ones(*b))

@@ -1,5 +1,7 @@
 """MobileNetV2 against the same weights in PyTorch."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def twin(module):
         return tnn.Dropout(module.p)
     if isinstance(module, nn.ReLU6):
         return tnn.ReLU6()
-    if isinstance(module, models.mobilenet_v2.__globals__["InvertedResidual"]):
+    if isinstance(module, inspect.unwrap(models.mobilenet_v2).__globals__["InvertedResidual"]):
 
         class Block(tnn.Module):
             def __init__(self):

@@ -3,6 +3,7 @@
 Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
 """
 
+from ...core.near import tell as _tell
 from ...core.functions import one_hot as one_hot
 from . import arguments as arguments
 from .activation import gelu as gelu
@@ -33,3 +34,5 @@ from .pooling import avg_pool2d as avg_pool2d
 from .pooling import max_pool2d as max_pool2d
 from .shape import normalize as normalize
 from .shape import pad as pad
+
+__getattr__ = _tell("flow.nn.functional", globals())

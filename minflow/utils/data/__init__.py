@@ -5,6 +5,7 @@ its random numbers from (seed, "loader", epoch, sample index). Knows tensors, bu
 Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
 """
 
+from ...core.near import tell as _tell
 from .collate import default_collate, default_convert
 from .dataset import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from .fetch import WorkerInfo, get_worker_info
@@ -14,3 +15,5 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, Su
 __all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
            "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo",
            "default_collate", "default_convert", "get_worker_info", "random_split"]  # fmt: skip
+
+__getattr__ = _tell("flow.utils.data", globals())

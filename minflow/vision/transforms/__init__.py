@@ -1,5 +1,6 @@
 """What is done to one image on its way into a batch. Read next: `transforms.py`."""
 
+from ...core.near import tell as _tell
 from . import functional
 from .transforms import (
     CenterCrop,
@@ -16,3 +17,5 @@ from .transforms import (
 
 __all__ = ["CenterCrop", "Compose", "Lambda", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip",
            "Resize", "ToPILImage", "ToTensor", "functional"]  # fmt: skip
+
+__getattr__ = _tell("flow.vision.transforms", globals())

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.near import tell as _tell
 from ...core.creation import from_numpy
 from ...core.errors import DTypeError, OutOfRangeError, ShapeError, need
 from ...core.op import fail
@@ -255,3 +256,6 @@ def to_pil_image(image: Any, mode: str | None = None) -> Any:
         image = image[:, :, 0]
     picture = pillow("ToPILImage").fromarray(np.ascontiguousarray(image))
     return picture if mode is None or picture.mode == mode else picture.convert(mode)
+
+
+__getattr__ = _tell("flow.vision.transforms.functional", globals())

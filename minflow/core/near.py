@@ -1,0 +1,222 @@
+"""Names that were meant: the nearest to one that is not there, and to an argument that a function does not take.
+
+Nothing here runs while a program is right, but for one frame around a public function: the call of a Python function whose
+signature does not fit raises before any line of it runs, so only who calls it can say more.
+Read next: `op.py` for the four parts of an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+from .errors import CallError, MissingNameError
+from .op import here
+
+# What other libraries, and other functions of this one, call it.
+OTHERS = {name: tuple(ours.split()) for name, ours in {
+    "axis": "dim dims", "axes": "dims dim", "dimension": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "y": "target other",
+    "b": "other", "labels": "target", "logits": "input", "learning_rate": "lr", "decay": "weight_decay", "l2": "weight_decay",
+    "beta1": "betas", "beta2": "betas", "epsilon": "eps", "rate": "p lr", "prob": "p", "units": "out_features",
+    "input_size": "in_features in_channels", "output_size": "out_features out_channels", "in_dim": "in_features", "out_dim": "out_features",
+    "filters": "out_channels", "kernel": "kernel_size", "filter_size": "kernel_size", "strides": "stride", "pad": "padding",
+    "use_bias": "bias", "vocab_size": "num_embeddings", "num_channels": "num_features", "shape": "size", "batchsize": "batch_size",
+    "workers": "num_workers", "params": "parameters", "parameters": "params",
+}.items()}  # fmt: skip
+SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Those of `known` that `name` may be a slip of the keyboard for, or is the beginning of; the nearest first.
+
+    Letters' case and underscores count for nothing, a number at the end is never a slip.
+    """
+    asked = plain(name)
+    found = []
+    for other in known:
+        it = plain(other)
+        if other[:1] == "_" or other == name:
+            continue
+        if asked == it:
+            found.append((0, other))
+        elif asked.rstrip("0123456789") == it.rstrip("0123456789") and asked[-1:].isdigit():
+            continue
+        elif abs(len(asked) - len(it)) <= 2 and (slips := distance(asked, it)) <= (1 if min(len(asked), len(it)) < 6 else 2):
+            found.append((slips, other))
+        elif len(asked) >= 4 and it.startswith(asked):
+            found.append((2, other))
+    found.sort(key=lambda pair: (pair[0], pair[1][-1:].isdigit() != name[-1:].isdigit(), distance(name, pair[1])))
+    return [other for slips, other in found if slips == found[0][0]][:3]
+
+
+def plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def distance(a: str, b: str) -> int:
+    """How many letters are to be put in, left out, changed, or swapped with the next (Damerau 1964)."""
+    rows = [list(range(len(b) + 1))]
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (x != y)))
+            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
+                row[-1] = min(row[-1], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
+    """ "did you mean flow.relu or flow.selu?", or "" where there are none."""
+    found = [prefix + name for name in names]
+    return f"did you mean {' or '.join(found)}?" if found else ""
+
+
+# ---- names of a module -----------------------------------------------------------------------------------------------
+
+
+def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for `room.name`, such as flow.optim.Sdg: the nearest names there, or the other room that has the name."""
+    if name[:1] == "_":  # asked by Python, IPython, copy, pickle: nobody reads the text
+        return AttributeError(f"module {room.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
+    elsewhere = [space for space, names in SPACES.items() if space != room and name in names]
+    hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
+        did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or f"dir({room}) lists what is there"  # fmt: skip
+    return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
+
+
+def speaking(found: list[str], names: Mapping[str, Any]) -> list[str]:
+    """Without a file that has the name of a class that was found too, as sgd and SGD."""
+    files = {n for n in found if isinstance(names.get(n), ModuleType)}
+    return [n for n in found if n not in files or not any(plain(n) == plain(other) for other in found if other not in files)]
+
+
+def of_object(error: BaseException) -> str:
+    """What to try where an object of a class of ours, such as a Tensor, has no such attribute and Python itself said so.
+
+    A `__getattr__` of Tensor would say it at once, and make every `x.array` three times as slow.
+    """
+    owner, name = getattr(error, "obj", None), getattr(error, "name", None)
+    if type(error) is not AttributeError or not isinstance(name, str) or not type(owner).__module__.startswith("minflow."):
+        return ""
+    return did_you_mean(near(name, dir(owner)))
+
+
+def public(names: Mapping[str, Any]) -> Iterable[str]:
+    """The names that a module gives away: those of its `__dir__` or `__all__` where it has one."""
+    return names["__dir__"]() if "__dir__" in names else names.get("__all__") or [n for n in names if n[:1] != "_"]
+
+
+def teller(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
+    """A `__getattr__` for a module that is known as `room`. names: its globals()."""
+    SPACES[room] = names
+
+    def __getattr__(name: str) -> Any:
+        raise no_name(room, name, public(names))
+
+    return __getattr__
+
+
+# ---- arguments of a function -----------------------------------------------------------------------------------------
+
+
+def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str, error: TypeError) -> CallError | None:
+    """The error for a call that the signature does not allow; None where it does, or where the call had begun.
+
+    function: as it is called, a method bound.  spoken: how a learner writes it.
+    """
+    code, trace = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None), error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is code:
+            return None
+        trace = trace.tb_next
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*args, **kwargs)
+        return None
+    except TypeError:
+        pass
+    parameters = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
+    named = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    by_place = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    hint = f"{spoken}({', '.join([*by_place, *[f'{n}=...' for n in named if n not in by_place]])})"
+    unknown = [k for k in kwargs if k not in named]
+    given = {k: short(kwargs[k]) for k in unknown[:3]}
+    if unknown:
+        what = f"{spoken} has no argument {unknown[0]!r}"
+        meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or near(unknown[0], [n for n in named if n not in kwargs])
+        hint = did_you_mean(meant[:2]) or hint
+    elif len(args) > len(by_place):
+        what = f"{spoken} takes {len(by_place) or 'no'} argument{'s' * (len(by_place) != 1)} by place, {len(args)} were given"
+    elif twice := [n for n in by_place[: len(args)] if n in kwargs]:
+        what, given = f"{spoken} is given {twice[0]!r} twice, by its place and by its name", {twice[0]: short(kwargs[twice[0]])}
+    else:
+        known = {*kwargs, *by_place[: len(args)]}
+        missing = [n for n in named if parameters[n].default is inspect.Parameter.empty and n not in known]
+        what = f"{spoken} also needs {' and '.join(missing)}"
+    return CallError(what, values=given, where=here(), hint=hint)
+
+
+def short(value: Any) -> str:
+    spec = getattr(value, "spec", None)
+    text = " ".join((repr(value) if spec is None else str(spec)).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def told(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
+    """`function`, whose callers are told which argument they meant. module: where it stands by its name, for pickle."""
+
+    @functools.wraps(function)
+    def calling(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            bound = function.__get__(args[0]) if method and args else function
+            kind = type(args[0]) if method and args else None
+            name = spoken if kind is None or kind.__module__.startswith("minflow.") else "{}"
+            name = name.format(kind and kind.__name__)
+            found = misfit(bound, args[method and bool(args) :], kwargs, name, error)
+            if found is not None:
+                raise found from None
+            raise
+
+    if module:
+        calling.__module__, calling.__qualname__ = module, calling.__name__
+    return calling
+
+
+def ours(function: Any) -> bool:
+    """A Python function that has not been told of yet."""
+    return type(function) is FunctionType and function.__code__.co_filename != __file__
+
+
+def tell_methods(cls: type) -> type:
+    """Put `told` around the methods that have an argument which may be left out: those without are left as quick as they are."""
+    for name, function in list(vars(cls).items()):
+        if ours(function) and name[:1] != "_":
+            parameters = list(inspect.signature(function).parameters.values())[1:]
+            if any(p.default is not p.empty for p in parameters):
+                setattr(cls, name, told(function, f"Tensor.{name}", method=True))
+    return cls
+
+
+def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
+    """Of a module that is known as `room`: whoever misspells an argument of its functions, or of its classes when making one,
+    is told; gives its `__getattr__`, which tells of names. names: its globals()."""
+    own, start = names["__name__"], room.removeprefix("flow.")
+    mine = {name: it for name, it in names.items() if name[:1] != "_"}
+    face = not any(getattr(it, "__module__", "") == own for it in mine.values())  # of names that stand elsewhere
+    for name, it in mine.items():
+        if ours(it) and it.__name__ == name and (face or it.__module__ == own):
+            names[name] = told(it, f"{start}.{name}", own)
+        elif isinstance(it, type):
+            for kind in it.__mro__:
+                if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
+                    kind.__init__ = told(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]
+    return teller(room, names)

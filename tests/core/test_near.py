@@ -1,0 +1,160 @@
+"""What is told where a name or an argument is misspelt: in every room, by the nearest names that are there."""
+
+import copy
+import inspect
+import pickle
+import random
+from types import FunctionType, ModuleType
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.errors import CallError, MissingNameError
+from minflow.core.near import SPACES, distance, near, of_object
+
+F, optim = nn.functional, flow.optim
+flow.vision, flow.utils.data, flow.library  # noqa: B018
+ROOMS = sorted(SPACES)
+
+
+def names_of(room: str) -> list[str]:
+    names = SPACES[room]
+    return sorted(n for n in names.get("__all__", names) if n[:1] != "_" and not isinstance(names.get(n), ModuleType) and len(n) > 3)
+
+
+def module(room: str):
+    found = flow
+    for part in room.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+def slip(draw: random.Random, name: str) -> str:
+    """One letter left out, doubled, or swapped with the next, not at the end: there a number may stand."""
+    i = draw.randrange(len(name) - 2)
+    return draw.choice((name[:i] + name[i + 1 :], name[: i + 1] + name[i:], name[:i] + name[i + 1] + name[i] + name[i + 2 :]))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_slip_in_any_room_is_told_by_the_name_that_was_meant(room):
+    draw, looked = random.Random(room), 0
+    for name in draw.sample(names_of(room), min(12, len(names_of(room)))):
+        wrong = slip(draw, name)
+        if any(wrong in names for names in SPACES.values()) or wrong == name:
+            continue
+        assert not hasattr(module(room), wrong) and getattr(module(room), wrong, None) is None
+        with pytest.raises(MissingNameError, match=rf"{room} has no {wrong}") as caught:
+            getattr(module(room), wrong)
+        assert len(name) < 6 or f"{room}.{name}" in caught.value.hint, (name, wrong, caught.value.hint)
+        assert "test_near.py:" in caught.value.where and isinstance(caught.value, AttributeError)
+        looked += 1
+    assert looked or len(names_of(room)) < 5
+
+
+@pytest.mark.parametrize(("room", "name", "hint"), [
+    (flow, "sbp", "leave it out: one device of one machine needs none"),
+    (flow, "relu6", "did you mean flow.nn.functional.relu6?"),
+    (flow, "Adam", "did you mean flow.optim.Adam?"),
+    (optim, "StepLR", "did you mean flow.optim.lr_scheduler.StepLR?"),
+    (optim, "Sdg", "did you mean flow.optim.SGD?"),
+    (nn, "Linaer", "did you mean flow.nn.Linear?"),
+    (flow, "xyz", "dir(flow) lists what is there"),
+    (optim, "qqq", "dir(flow.optim) lists what is there"),
+])
+def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
+    with pytest.raises(MissingNameError) as caught:
+        getattr(room, name)
+    assert caught.value.hint == hint
+
+
+def test_what_is_near():
+    assert distance("forward", "foward") == distance("weight", "weigth") == 1 and distance("abc", "") == 3
+    known = ["sub", "sum", "relu", "relu6", "Conv2d", "conv2d", "cross_entropy", "softmax", "BatchNorm1d", "BatchNorm2d", "_relu"]
+    assert near("sbp", known) == [] and near("relu5", known) == [] and near("rleu", known)[0] == "relu"
+    assert near("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"] and near("CrossEntropy", known) == ["cross_entropy"]
+
+
+X = flow.ones(2, 3)
+P = [nn.Parameter(flow.ones(2))]
+CALLS = [
+    (lambda: nn.Linear(3, 4, bais=False), "nn.Linear has no argument 'bais'", "did you mean bias?"),
+    (lambda: nn.Linear(3, units=4), "nn.Linear has no argument 'units'", "did you mean out_features?"),
+    (lambda: nn.Linear(3), "nn.Linear also needs out_features", "nn.Linear(in_features, out_features, bias"),
+    (lambda: nn.Linear(), "nn.Linear also needs in_features and out_features", "nn.Linear("),
+    (lambda: nn.ReLU(True, True), "nn.ReLU takes 1 argument by place, 2 were given", "nn.ReLU(inplace)"),
+    (lambda: nn.Linear(3, 4, in_features=3), "nn.Linear is given 'in_features' twice", "nn.Linear("),
+    (lambda: nn.Conv2d(1, 2, kernel=3), "nn.Conv2d has no argument 'kernel'", "did you mean kernel_size?"),
+    (lambda: nn.BatchNorm2d(3, epsilon=1e-3), "nn.BatchNorm2d has no argument 'epsilon'", "did you mean eps?"),
+    (lambda: optim.SGD(P, learning_rate=0.1), "optim.SGD has no argument 'learning_rate'", "did you mean lr?"),
+    (lambda: optim.Adam(P, 0.1, beta1=0.9), "optim.Adam has no argument 'beta1'", "did you mean betas?"),
+    (lambda: optim.lr_scheduler.StepLR(optim.SGD(P, 0.1), stepsize=2), "StepLR has no argument 'stepsize'", "did you mean step_size?"),
+    (lambda: flow.sum(X, dmi=0), "flow.sum has no argument 'dmi'", "did you mean dim?"),
+    (lambda: flow.zeros(3, dtyp=flow.int64), "flow.zeros has no argument 'dtyp'", "did you mean dtype?"),
+    (lambda: flow.stack(), "flow.stack also needs tensors", "flow.stack(tensors, dim"),
+    (lambda: flow.exp(X, dtype=flow.float32), "exp has no argument 'dtype'", "exp(x)"),
+    (lambda: F.cross_entropy(X, flow.tensor([0, 1]), reducton="sum"), "has no argument 'reducton'", "did you mean reduction?"),
+    (lambda: F.softmax(X, axis=1), "nn.functional.softmax has no argument 'axis'", "did you mean dim?"),
+    (lambda: F.dropout(X, rate=0.1), "nn.functional.dropout has no argument 'rate'", "did you mean p?"),
+    (lambda: X.sum(axs=0), "Tensor.sum has no argument 'axs'", "did you mean axis?"),
+    (lambda: X.unsqueeze(1, 2), "", ""),
+    (lambda: X.flatten(start=1), "Tensor.flatten has no argument 'start'", "did you mean start_dim?"),
+    (lambda: nn.Linear(3, 4)(X, y=1), "Linear.forward has no argument 'y'", "Linear.forward(input)"),
+    (lambda: nn.Linear(3, 4)(), "Linear.forward also needs input", "Linear.forward(input)"),
+    (lambda: nn.Sequential(nn.Flatten())(X, X), "Sequential.forward takes 1 argument by place, 2", "Sequential.forward(input)"),
+    (lambda: flow.utils.data.DataLoader([1], batchsize=2), "DataLoader has no argument 'batchsize'", "did you mean batch_size?"),
+    (lambda: flow.vision.transforms.RandomCrop(2, pad=1), "RandomCrop has no argument 'pad'", "did you mean padding?"),
+    (lambda: flow.vision.datasets.FakeData(sise=3), "FakeData has no argument 'sise'", "did you mean size?"),
+    (lambda: flow.vision.models.LeNet(classes=3), "LeNet has no argument 'classes'", ""),
+    (lambda: nn.init.normal_(flow.ones(2), sdt=1), "nn.init.normal_ has no argument 'sdt'", "did you mean std?"),
+    (lambda: nn.utils.clip_grad_norm_(P, maxnorm=1), "clip_grad_norm_ has no argument 'maxnorm'", "did you mean max_norm?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "what", "hint"), CALLS, ids=[c[1] or "no options" for c in CALLS])
+def test_an_argument_that_is_not_there_is_told(call, what, hint):
+    with pytest.raises(TypeError) as caught:
+        call()
+    if what:  # a method without anything to be left out has no frame of its own for this
+        error = caught.value
+        assert isinstance(error, CallError) and what in error.what and error.hint.startswith(hint), str(error)
+        assert "test_near.py:" in error.where and error.hint
+
+
+def test_an_error_inside_of_a_call_is_left_as_it_is():
+    class Net(nn.Module):
+        def forward(self, x):
+            return self.one(x, 2)
+
+        def one(self, x):
+            return x
+
+    class Other(nn.Module):
+        def forward(self, x):
+            return len(3)
+
+    for net in (Net(), Other()):
+        with pytest.raises(TypeError) as caught:
+            net(X)
+        assert type(caught.value) is TypeError
+    with pytest.raises(TypeError) as caught:
+        flow.autograd.gradcheck(lambda x, y: x, [flow.ones(2, dtype=flow.float64, requires_grad=True)])
+    assert type(caught.value) is TypeError
+
+
+@pytest.mark.parametrize("room", ["flow", "flow.nn.functional", "flow.linalg", "flow.nn.init", "flow.optim", "flow.nn"])
+def test_what_is_told_of_behaves_as_before(room):
+    for name in names_of(room):
+        it = SPACES[room][name]
+        if type(it) is FunctionType and it.__module__ == SPACES[room]["__name__"]:
+            assert pickle.loads(pickle.dumps(it)) is it is copy.deepcopy(it) and it.__name__ == it.__qualname__ == name
+            assert inspect.signature(it) == inspect.signature(it.__wrapped__), name
+    assert np.allclose(F.softmax(X, 1).numpy(), 1 / 3)
+
+
+def test_a_tensors_attributes_are_told_where_the_error_is_shown():
+    with pytest.raises(AttributeError) as caught:
+        X.reshap(3, 2)
+    assert of_object(caught.value) == "did you mean reshape?" and of_object(ValueError()) == ""
+    assert not hasattr(X, "reshap") and not hasattr(flow.Tensor, "__getattr__"), "every x.array would be slower"

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.errors import GraphError, MinflowError
+from ..core.errors import GraphError, MinflowError, clean
 from ..core.ir import Graph, Node, Value, outputs_of, where_text
 from ..core.op import here
 
@@ -103,7 +103,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         error.where = place_of(plan.failed) or error.where
         raise
     except Exception as error:
-        error.add_note(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}")
+        error.add_note(clean(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}"))
         raise
     finally:
         plan.busy = False

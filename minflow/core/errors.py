@@ -7,7 +7,32 @@ Read next: `op.fail`, which fills in the values, the line and the module from wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+
+NAME, LINE, PART = 255, 10_000, 20_000  # characters shown of a name (as many as a file's can have), a line, a part of an error
+LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
+
+
+def clean(text: str) -> str:
+    """A line without characters that break a line, a terminal or the order of letters; names come from users and files.
+
+    Of what is too long the middle is left out.
+    """
+    if len(text) <= NAME and text.isprintable():
+        return text
+    text = LONG.sub(lambda found: cut(found[0], NAME), cut(text, LINE))
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
+
+
+def cut(text: str, most: int) -> str:
+    half = (most - 16) // 2
+    return text if len(text) <= most else f"{text[:half]}...{len(text) - 2 * half} more...{text[-half:]}"
+
+
+def clean_lines(text: str) -> str:
+    """The same of a text whose lines are kept."""
+    return "\n".join(map(clean, cut(text, PART).split("\n")))
 
 
 class MinflowError(Exception):
@@ -25,12 +50,13 @@ class MinflowError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        width = max(map(len, self.values), default=0)
-        lines = [self.what, *(f"  {name:<{width}}  {value}" for name, value in self.values.items())]
+        values = {cut(clean(name), NAME): clean_lines(value) for name, value in self.values.items()}
+        width = max(map(len, values), default=0)
+        lines = [clean_lines(self.what), *(f"  {name:<{width}}  {value}" for name, value in values.items())]
         if self.where:
-            lines.append(f"  {self.where}")
+            lines.append(f"  {clean_lines(self.where)}")
         if self.hint:
-            lines.append(f"  Try: {self.hint}")
+            lines.append(f"  Try: {clean_lines(self.hint)}")
         return "\n".join(lines)
 
     def __reduce__(self):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..core.errors import JobError
+from ..core.errors import JobError, clean
 from ..core.functions import eq, ge, gt, le, lt, ne
 from ..core.ir import Source
 from ..core.methods import comparable
@@ -88,7 +88,7 @@ class Blob(Tensor):
         return f"{self.op_name}: {self.spec.dtype.name}{list(self.spec.shape)}"
 
     def __repr__(self, **options: Any) -> str:
-        return (f"Blob({self.op_name}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
+        return (f"Blob({clean(str(self.op_name))}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
                 "no numbers yet: see flow.watch)")  # fmt: skip
 
     __str__ = __repr__

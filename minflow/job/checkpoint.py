@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..compiler.executor import LOCK
-from ..core.errors import MinflowError
+from ..core.errors import MinflowError, clean, clean_lines
 from ..core.interrupts import uninterrupted
 from ..core.op import warn
 from ..core.random import default_generator
@@ -36,7 +36,7 @@ SHOWN = 8  # names in a message
 def some(names: Iterable[str]) -> str:
     """The first names, and how many more there are."""
     names = list(names)
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "") or "none"
+    return ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "") or "none"
 
 
 def plural(n: int, noun: str) -> str:
@@ -225,8 +225,8 @@ class LoadReport:
 
     def __repr__(self) -> str:
         waits = f" (waiting for {', '.join(sorted(self.pending))})" if self.pending else ""
-        return "\n".join([f"{self.source}: {plural(len(self.loaded), 'variable')} loaded", f"  loaded      {some(self.loaded)}",
-                          f"  missing     {some(self.missing)}", f"  unexpected  {some(self.unexpected)}{waits}"])  # fmt: skip
+        return clean_lines("\n".join([f"{self.source}: {plural(len(self.loaded), 'variable')} loaded", f"  loaded      {some(self.loaded)}",
+                          f"  missing     {some(self.missing)}", f"  unexpected  {some(self.unexpected)}{waits}"]))  # fmt: skip
 
 
 class Plain(list):

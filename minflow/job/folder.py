@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..core.errors import CheckpointError
+from ..core.errors import CheckpointError, clean
 from ..core.op import here
 from ..core.spec import DType, as_dtype
 from ..io import atomic
@@ -149,7 +149,7 @@ class FileVariable:
 
     def __repr__(self) -> str:
         kind = "shape unknown" if self.shape is None else f"{self.dtype.name}{list(self.shape)}"
-        return f"<variable {self.name} in a file: {kind}, {self.folder}>"
+        return clean(f"<variable {self.name} in a file: {kind}, {self.folder}>")
 
 
 # ---- meta ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import JobError, MinflowError
+from ..core.errors import JobError, MinflowError, clean
 from ..core.op import here
 from ..core.tensor import Tensor
 from .function import Job
@@ -92,7 +92,7 @@ class Run:
         return self.last
 
     def __repr__(self) -> str:
-        return f"<run of {self.job.name}: {self.state}, epoch {self.epoch} of {self.epochs}, {self.steps} steps>"
+        return clean(f"<run of {self.job.name}: {self.state}, epoch {self.epoch} of {self.epochs}, {self.steps} steps>")
 
     # ---- the loop, on its thread ---------------------------------------------------------------------------------------------
 

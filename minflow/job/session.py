@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.executor import LOCK
-from ..core.errors import JobError
+from ..core.errors import JobError, clean
 from ..core.op import here
 from ..core.random import Generator, default_generator, derive_key
 from ..core.spec import DType, spec_of
@@ -53,7 +53,7 @@ class Variable:
                 self.tensor.cell.version += 1
 
     def __repr__(self) -> str:
-        return f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})"
+        return clean(f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})")
 
 
 class Session:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ..core.errors import JobError, MinflowError
+from ..core.errors import JobError, MinflowError, clean
 from ..core.interrupts import uninterrupted
 from ..core.ir import where_text
 from ..core.op import OURS, here
@@ -141,7 +141,7 @@ class Step(Handle):
         return True
 
     def __repr__(self) -> str:
-        return f"<step {self.number} of {self.name}: {self.state}>"
+        return clean(f"<step {self.number} of {self.name}: {self.state}>")
 
 
 class Late:

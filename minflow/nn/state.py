@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.grad_modes import no_grad
-from ..core.errors import StateError
+from ..core.errors import StateError, clean_lines
 from ..core.op import EPOCH, MODE, fail, here
 from ..core.creation import as_tensor
 from ..core.spec import DType
@@ -33,7 +33,7 @@ class Incompatible(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return clean_lines(f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})")
 
 
 def state_of(module: Any, found: dict, prefix: str, keep_vars: bool) -> Any:

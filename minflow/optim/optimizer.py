@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import events
 from ..core.grad_modes import enable_grad, no_grad
-from ..core.errors import OptimError
+from ..core.errors import OptimError, clean
 from ..core.op import EPOCH, MODE, Op, fail, using, warn
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
@@ -380,6 +380,6 @@ class Optimizer:
         for i, group in enumerate(self.param_groups):
             rows += [
                 f"Parameter Group {i}",
-                *[f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")],
+                *[clean(f"    {k}: {group[k]}") for k in sorted(group) if k not in ("params", "param_names")],
             ]
         return "\n".join([f"{type(self).__name__} (", *rows, ")"])

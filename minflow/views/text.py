@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..core.errors import clean as clean
 from .fold import LINES, fold
 from .records import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, TapeRecord
 
@@ -15,11 +16,6 @@ COLUMN = 74  # where the right-hand column of a tree starts, at most
 NAME = 52  # columns of the first column of a module table, at most
 SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}  # before a node that is marked
 VALUES = 6  # that a box of many operations names; of more only how many
-
-
-def clean(text: str) -> str:
-    """Without characters that break a line or a terminal; names come from users and files."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
 
 
 def columns(rows: list[tuple[str, str]]) -> list[str]:

@@ -65,8 +65,8 @@ class Comparison:
         if wrong:
             lines.append(f"  the first that differs: {wrong[0].name} at {wrong[0].where}")
             worst = sorted(wrong, key=lambda row: -row.difference if row.difference == row.difference else -np.inf)[:10]
-            width = max(len(row.name) for row in worst)
-            lines += [f"  {row.name:<{width}}  {row.difference:10.3e}  {row.spec}  {row.where}" for row in worst]
+            width = max(len(clean(row.name)) for row in worst)
+            lines += [f"  {clean(row.name):<{width}}  {row.difference:10.3e}  {row.spec}  {row.where}" for row in worst]
         return "\n".join(map(clean, lines))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...core.errors import GraphError
+from ...core.errors import GraphError, clean
 from ...core.op import EPOCH, fail
 from ...core.tensor import Tensor
 from . import mistakes
@@ -50,8 +50,8 @@ class Gradients(Mapping):
         return len(self.names())
 
     def __repr__(self) -> str:
-        rows = [f"  {name}: {self[name].spec}, norm {float((self[name].double() ** 2).sum() ** 0.5):.4g}" for name in self]
-        return "\n".join([f"gradients of {self.graph.name}: {len(rows)}", *rows])
+        rows = [f"  {clean(name)}: {self[name].spec}, norm {float((self[name].double() ** 2).sum() ** 0.5):.4g}" for name in self]
+        return "\n".join([clean(f"gradients of {self.graph.name}: {len(rows)}"), *rows])
 
 
 class Looking:

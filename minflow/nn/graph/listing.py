@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from ...core.errors import clean
 from ...core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ...core.spec import Spec
 from ...core.tensor import Tensor
@@ -48,11 +49,6 @@ def keys_of(path: Any) -> tuple:
         head, _, rest = path.partition("[")
         first, _, rest = rest.partition("]")
         return int(head), int(first) if first.isdigit() else first.strip("'\""), *([rest.strip("[]")] if rest else [])
-
-
-def clean(text: str) -> str:
-    """Without characters that break a line or a terminal; names come from users."""
-    return text if text.isprintable() else "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
 
 
 # ---- one tensor ------------------------------------------------------------------------------------------------------
@@ -121,9 +117,9 @@ def io_lines(tag: str, owner: str, args: Any, kwargs: Any, lazy: bool, style: st
     lines = []
     for name, leaf in names:
         if isinstance(leaf, Tensor):
-            lines.append(f"({tag}:_{owner}{between}{name}:{meta(leaf, lazy, parts=parts)})")
+            lines.append(f"({tag}:_{owner}{between}{clean(name)}:{meta(leaf, lazy, parts=parts)})")
         else:
-            lines.append(f"[WARNING]({tag}:_{owner}{between}{name}:{clean(str(type(leaf)))})")
+            lines.append(f"[WARNING]({tag}:_{owner}{between}{clean(name)}:{clean(str(type(leaf)))})")
     return lines
 
 

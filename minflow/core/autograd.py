@@ -7,6 +7,7 @@ Read next: `eager.py` and `trace.py`, which restore what rules need (`restore`) 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy as np
 from . import events
 from .errors import GradError, NonFiniteError, ShapeError
 from .grad_modes import no_grad
-from .ir import Freed, Node, Value, outputs_of, toposort, where_text
+from .ir import Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
 from .op import EPOCH, MODE, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
-from .rebind import in_place
+from .rebind import carry, in_place
 from .spec import Spec
 
 # ---- the backward pass -------------------------------------------------------------------------------------------
@@ -32,14 +33,15 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
     mode = MODE.get()
     try:
         for root, seed in zip(roots, seeds):
-            accumulate(grads, root.value, seed)
+            accumulate(grads, mode.first(root.value), seed)
         order = toposort([root.value.node for root in roots])
         while order:
             node = order.pop()
-            if node.hooks:
-                run_hooks(node, outputs_of(node), grads)
             if not node.needs:
                 continue  # a leaf keeps its gradient in `grads`
+            if node.hooks:
+                for value in outputs_of(node):
+                    run_hooks(value, grads)
             gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in outputs_of(node)]
             if gs[0] is None and all(g is None for g in gs):
                 continue
@@ -50,7 +52,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
             for i, gi in input_gradients(mode, node, gs):
                 if gi is None:
                     continue
-                value = node.inputs[i]
+                value = node.inputs[i] if mode.trace is None else mode.first(node.inputs[i])
                 if gi.spec is not value.spec:
                     gi = fit(gi, value.spec)
                 if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
@@ -60,6 +62,9 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 node.saved = Freed(where)
                 if node.op.joint is not None:
                     node.attrs["ctx"].kept = ()
+        for value in list(grads):
+            if value.node.hooks and not value.node.needs:  # of leaves, whose gradient is whole only now
+                run_hooks(value, grads)
     finally:
         MODE.reset(token)
     return grads
@@ -113,15 +118,15 @@ def fit(g, spec: Spec):
     return g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
 
 
-def run_hooks(node: Node, values: list[Value], grads: dict) -> None:
-    for index, hooks in node.hooks.items():
-        for hook in tuple(hooks.values()):
-            g = grads.get(values[index])
-            if g is None:
-                break
-            replaced = hook(g)
-            if replaced is not None:
-                grads[values[index]] = replaced
+def run_hooks(value: Value, grads: dict) -> None:
+    """What was registered on a tensor, in that order; `retain_grad` sees what the others made of it."""
+    for _, hook in sorted(value.node.hooks.get(value.index, {}).items()):
+        g = grads.get(value)
+        if g is None:
+            break
+        replaced = hook(g)
+        if replaced is not None:
+            grads[value] = replaced
 
 
 def second_backward(node: Node) -> GradError:
@@ -211,14 +216,14 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, given, "backward")
     only = None if inputs is None else [mode.own(x) for x in as_tuple(inputs)]
-    wanted = [x.value for x in only or () if x.value is not None]
+    wanted = [mode.first(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, as_tuple(tensors))
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
     EPOCH.backwards += 1
     taken: set[int] = {id(seed) for seed in seeds}
     for value, g in grads.items():
-        leaf = mode.leaf(value) if only is None else next((x for x in only if x.value == value), None)
+        leaf = mode.leaf(value) if only is None else next((x for x in only if mode.first(x.value) == value), None)
         if leaf is not None:
             store(leaf, g, taken, create_graph)
     if mode.told is None and events.BackwardDone in events.LISTENERS:
@@ -256,8 +261,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             fail(GradError, f"grad: input {i} does not require grad", "x.requires_grad_() before computing the output", input=x)
     given = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, given, "grad")
-    found = backprop(outs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, [x.value for x in sources])
-    results = tuple([found.get(x.value) for x in sources])
+    wanted = [mode.first(x.value) for x in sources]
+    found = backprop(outs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
+    results = tuple([found.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:
             fail(GradError, f"grad: the outputs do not depend on input {i}", "allow_unused=True gives None for it", input=x)
@@ -271,13 +277,23 @@ def hook_on(tensor, hook):
     """Run `hook(grad)` when the gradient of `tensor` is known; what it returns, if anything, takes its place."""
     if not tensor.needs:
         fail(GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor)
-    node, index = tensor.value.node, tensor.value.index
-    if node.hooks is None:
-        node.hooks = {}
-    hooks = node.hooks.setdefault(index, {})
+    hooks = hooks_of(MODE.get().first(tensor.value))
     handle = Handle(hooks)
     hooks[handle.number] = hook
     return handle
+
+
+def retain(tensor) -> None:
+    """Keep the gradient of a computed tensor, of what it is when backward comes."""
+    if tensor.retains is None:
+        home = weakref.ref(tensor)
+
+        def keep(g):
+            if (tensor := home()) is not None:
+                tensor.gradient = clone(g.detach()) if tensor.gradient is None else tensor.gradient + g
+
+        tensor.retains = keep
+        carry(tensor, None)
 
 
 class Handle:

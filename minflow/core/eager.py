@@ -10,9 +10,9 @@ import numpy as np
 
 from .errors import GradError
 from .ir import Cell, Node, Value, new_value, where_text
-from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, check_numbers, infer
+from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, check_numbers, fail, infer
 from .ops.shape import cast, view_write
-from .rebind import bump, cell_of, make_view, refresh
+from .rebind import bump, carry, cell_of, make_view, new_alias, refresh
 from .spec import spec_of
 from .tensor import Tensor
 
@@ -102,7 +102,7 @@ class Eager(Mode):
             spec = specs[0]
             if op.is_view:
                 result = Tensor(op.kernel(*arrays, **attrs), spec)
-                make_view(result, inputs[0], op, attrs)
+                make_view(self, result, inputs[0], op, attrs)
             elif op.takes_out and spec is not None:  # by itself numpy gives a view's strides, and a scalar for 0-d
                 result = Tensor(np.empty(spec.shape, spec.np), spec)
                 try:
@@ -222,6 +222,30 @@ class Eager(Mode):
                     t.value, t.needs = new_value((node, i, t.spec)), True
         return results
 
+    def apart(self, root, by_no_grad: bool) -> Tensor:
+        """The storage of `root` with a history of its own."""
+        twin = Tensor(root.array, root.spec)
+        twin.cell = cell_of(root)
+        if by_no_grad:
+            twin.alias = new_alias((root, None, root.value))
+        return twin
+
+    def set_apart(self, result, root) -> None:
+        """Make `result` the storage of `root` with a history of its own."""
+        result.array = root.array  # the very array: what stands for a state is known by it
+
+    def follow(self, twin) -> None:
+        """A tensor apart: its numbers are those of the storage, and so up to date."""
+        if self.grad and twin.alias.base.value is not twin.alias.bound:
+            fail(GradError, "a view that was made under no_grad is used, and its base was written where gradients are recorded",
+                 "make the view outside no_grad, or detach() it", base=twin)  # fmt: skip
+
+    def renew(self, tensor, fresh) -> None:
+        """A view takes its Value again."""
+        before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
+        if tensor.retains is not None:
+            carry(tensor, before)
+
     def write(self, target, root, path, new) -> None:
         """Write the storage of `target`, and rebind the Value of its base."""
         if new.array is None or target.array is None:
@@ -230,11 +254,14 @@ class Eager(Mode):
         bump(root, caller(3))
         if not self.grad:
             return
+        before = root.value
         if not path:
             root.value, root.needs = (new.value, True) if new.needs else (None, False)
         elif root.needs or new.needs:
             values = [t.value if t.needs else t.spec for t in (root, new)]
             self.record(view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,), 4)
+        if root.retains is not None:
+            carry(root, before)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""

@@ -28,7 +28,7 @@ class Node:
 
     inputs: a Value, a Python number, or (on the tape, where no gradient is wanted) only its Spec.
     needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
-    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> functions of the gradient.
+    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> {number: function of the gradient}.
     origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or RECOMPUTE.
     number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
     """
@@ -82,6 +82,14 @@ def outputs_of(node: Node) -> list[Value]:
     if len(specs) == 1:
         return [new_value((node, 0, specs[0]))]
     return [new_value((node, i, spec)) for i, spec in enumerate(specs)]
+
+
+def hooks_of(value: Value) -> dict:
+    """number -> function of the gradient, of one Value; they run by number."""
+    node = value.node
+    if node.hooks is None:
+        node.hooks = {}
+    return node.hooks.setdefault(value.index, {})
 
 
 class SourceKind:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from . import functions as F
+from .errors import TraceError
 from .near import tell_methods
-from .op import EPOCH, MODE, NUMBERS, apply
+from .op import EPOCH, MODE, NUMBERS, apply, fail, using
 from .ops import compare as c
 from .ops import elementwise as e
 from .ops import shape as s
-from .rebind import cell_of, guard, in_place, write
+from .rebind import cell_of, guard, in_place, overwrite, repeated_axes, write
 from .spec import DType
 
 
@@ -369,7 +370,7 @@ class Methods:
         return in_place(e.sub, self, other if alpha == 1 else F.mul(other, alpha))
 
     def div_(self, other, *, rounding_mode=None):
-        return in_place(e.div, self, other) if rounding_mode is None else write(self, F.div(self, other, rounding_mode=rounding_mode))
+        return in_place(e.div, self, other) if rounding_mode is None else overwrite(F.div, self, other, rounding_mode=rounding_mode)
 
     def neg_(self):
         return in_place(e.neg, self)
@@ -496,18 +497,18 @@ class Methods:
         return write(self, F.round(self))
 
     def clamp_(self, min=None, max=None):
-        return write(self, F.clamp(self, min, max))
+        return overwrite(F.clamp, self, min, max)
 
     clip_ = clamp_
 
     def clamp_min_(self, min):
-        return write(self, F.clamp(self, min, None))
+        return overwrite(F.clamp, self, min, None)
 
     def clamp_max_(self, max):
-        return write(self, F.clamp(self, None, max))
+        return overwrite(F.clamp, self, None, max)
 
     def lerp_(self, end, weight):
-        return write(self, F.lerp(self, end, weight))
+        return overwrite(F.lerp, self, end, weight)
 
     def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
         return write(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
@@ -525,10 +526,15 @@ class Methods:
         return write(self, other)
 
     def fill_(self, value):
-        return write(self, value)
+        repeated = repeated_axes(self)
+        if not repeated:
+            return write(self, value)
+        once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])  # where elements lie in one place
+        write(apply(s.getitem, self, index=once), value)
+        return self
 
     def zero_(self):
-        return write(self, 0)
+        return self.fill_(0)
 
     def scatter_(self, dim, index, src):
         return write(self, F.scatter(self, dim, index, src))
@@ -663,7 +669,7 @@ class Methods:
         return F.view(self, other.shape)
 
     def ravel(self):
-        return F.reshape(self, (-1,))
+        return F.reshape(self.contiguous(), (-1,))  # PyTorch's copies a strided tensor even where a view would do
 
     def flatten(self, start_dim=0, end_dim=-1):
         return F.flatten(self, start_dim, end_dim)
@@ -827,12 +833,16 @@ def creation():
 
 def reshaped(target, view, *args):
     """Make `target` itself a view of what it was: `x.t_()`."""
+    if target.array is not None and MODE.get().trace is not None:
+        fail(TraceError, f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers after it",
+             f"x = x.{view.__name__}(...) makes a view", tensor=target)  # fmt: skip
     EPOCH.now += 1
     guard(MODE.get(), target, target)
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
     base.cell = cell_of(target)
-    fresh = view(base, *args)
+    with using(MODE.get().but(grad=True)):  # no number is written: the history stays, under no_grad too
+        fresh = view(base, *args)
     target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
     target.value, target.needs = fresh.value, fresh.needs
     return target

@@ -234,6 +234,10 @@ class Mode:
 
     grad, anomaly, scope, entered, trace, watch, origin, seed, told = True, False, "", None, None, None, None, 1, None
 
+    def first(self, value):
+        """The Value that the gradient of a leaf is kept under; any other stands for itself."""
+        return value
+
     def but(self, **changes) -> Mode:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)

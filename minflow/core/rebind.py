@@ -13,16 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import DTypeError, GradError, ShapeError
-from .ir import Cell, Value, Where
+from .ir import Cell, Value, Where, hooks_of
 from .op import MODE, NUMBERS, Op, caller, check_numbers, explain, fail, infer, outside, using
 from .ops.shape import cast, clone, derive, detach, expand, full
 
 
 class Alias(NamedTuple):
-    """How a tensor looks into another: base, the view ops from it, and the base's Value when this was derived."""
+    """How a tensor looks into another: base, the view ops from it, and the base's Value when this was derived.
+
+    An empty path is a tensor apart: the storage of `base` with a history of its own, as `detach()` gives. None is one
+    for views that were made under no_grad, which may not be written where gradients are recorded.
+    """
 
     base: Any
-    path: tuple[tuple[Op, dict], ...]
+    path: tuple[tuple[Op, dict], ...] | None
     bound: Value | None
 
 
@@ -43,24 +47,47 @@ def bump(tensor, where: Where | None) -> None:
         tensor.cell.where = where
 
 
-def make_view(result, source, op: Op, attrs: dict) -> None:
-    """`result` looks into what `source` looks into, one step further."""
-    alias = source.alias
-    if alias is None:
-        result.alias = new_alias((source, ((op, attrs),), source.value))
-    else:
-        result.alias = new_alias((alias.base, (*alias.path, (op, attrs)), alias.base.value))
+def root_of(tensor) -> tuple:
+    """The tensor that has the history of this one, and the path of views from it."""
+    alias = tensor.alias
+    return (tensor, ()) if alias is None or not alias.path else (alias.base, alias.path)
+
+
+def make_view(mode, result, source, op: Op, attrs: dict) -> None:
+    """`result` looks into what `source` looks into, one step further; outside the tape (`detach`) with a history of its own."""
+    root, path = root_of(source)
     result.cell = source.cell if source.cell is not None else cell_of(source)
+    if op is not detach:
+        path = (*path, (op, attrs))
+        if root.needs and not mode.grad:
+            root = mode.apart(root, True)
+    elif path:
+        root = mode.apart(root, False)
+    else:
+        return mode.set_apart(result, root)
+    result.alias = new_alias((root, path, root.value))
 
 
 def refresh(tensor):
     """A view whose base was rebound takes its Value again from the base."""
     alias = tensor.alias
-    if alias is not None and alias.base.value is not alias.bound:
-        with using(MODE.get().but(grad=True)):
-            fresh = derive(alias.base, alias.path)
-        tensor.value, tensor.needs = fresh.value, fresh.needs
-        tensor.alias = Alias(alias.base, alias.path, alias.base.value)
+    if alias is None:
+        return tensor
+    base = alias.base
+    if base.alias is not None and base.alias.path:  # it was itself made a view of what it had been: `base.t_()`
+        base = base.alias.base
+        tensor.alias = alias = new_alias((base, alias.path, alias.bound))
+    if not alias.path:
+        MODE.get().follow(tensor)
+        return tensor
+    if base.alias is not None:
+        refresh(base)
+    if base.value is not alias.bound:
+        mode = MODE.get()
+        with using(mode.but(grad=True)):
+            fresh = derive(base, alias.path)
+        mode.renew(tensor, fresh)
+        tensor.alias = new_alias((base, alias.path, base.value))
     return tensor
 
 
@@ -68,14 +95,13 @@ def phantom(tensor) -> np.ndarray:
     """An array of the strides that this tensor has or will have, without its numbers (a symbolic one has none)."""
     if tensor.array is not None:
         return tensor.array
-    alias = tensor.alias
-    shape = (alias.base if alias else tensor).spec.shape
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 2, -1, -1):
-        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
-    array = np.lib.stride_tricks.as_strided(np.empty(1, bool), shape, strides, writeable=False)
-    for op, attrs in alias.path if alias else ():
-        array = op.kernel(array, **attrs)
+    if tensor.alias is None:
+        array = np.empty(1, tensor.spec.np)
+        strides = np.cumprod([array.itemsize, *[max(n, 1) for n in tensor.spec.shape[:0:-1]]])[::-1]
+        return np.lib.stride_tricks.as_strided(array, tensor.spec.shape, strides[len(strides) - tensor.spec.ndim :], writeable=False)
+    array = phantom(tensor.alias.base)
+    for op, attrs in tensor.alias.path or ():
+        array = array if op.checks else op.kernel(array, **attrs)  # what checks numbers gives them as they are
     return array
 
 
@@ -84,15 +110,30 @@ def is_contiguous(tensor) -> bool:
     return tensor.alias is None or phantom(tensor).flags.c_contiguous
 
 
+def repeated_axes(tensor) -> list[int]:
+    """The axes along which all elements lie in one place (`expand`)."""
+    array = phantom(tensor) if tensor.alias is not None else tensor.array
+    if array is None or 0 not in array.strides:
+        return []
+    return [d for d, (n, stride) in enumerate(zip(array.shape, array.strides)) if n > 1 and not stride]
+
+
+def carry(tensor, before: Value | None) -> None:
+    """`retain_grad` is about what a tensor is now: after the other hooks, and with it when it is rebound."""
+    number = (1 << 62) + id(tensor.retains)
+    if before is not None:
+        hooks_of(before).pop(number, None)
+    if tensor.value is not None:
+        hooks_of(tensor.value)[number] = tensor.retains
+
+
 def write(target, new):
     """Make `target`, perhaps a view, hold `new` (broadcast and cast to it): the storage is written, the base rebound."""
     mode, handle = MODE.get(), target
     target = mode.own(target)
-    root, path = (target.alias.base, target.alias.path) if target.alias else (target, ())
-    if any([op is detach for op, _ in path]):
-        mode = mode.but(grad=False)
-    guard(mode, handle, root)
-    if target.array is not None and not target.array.flags.writeable:
+    root, path = root_of(target)
+    guard(mode, handle, target)
+    if repeated_axes(target) or target.array is not None and not target.array.flags.writeable:
         fail(ShapeError, "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
              "clone() it first", target=handle)  # fmt: skip
     if not hasattr(new, "spec"):
@@ -104,26 +145,31 @@ def write(target, new):
         if lead > 0 and set(new.shape[:lead]) == {1}:  # numpy and PyTorch drop leading axes of size 1
             new = new.reshape(new.shape[lead:])
         new = expand(new, shape=target.spec.shape) if new.spec.shape != target.spec.shape else new
-    mode.write(target, root, path, mode.own(new))
+    new = mode.own(new)
+    if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
+        fail(GradError, "a view that was made under no_grad is written where gradients are recorded: they could not pass through it",
+             "make the view outside no_grad, or detach() it", target=handle)  # fmt: skip
+    mode.write(target, root, path, new)
     if path:
         refresh(target)
     return handle
 
 
-def guard(mode, handle, root) -> None:
-    if mode.grad and root.needs and mode.leaf(root.value) is not None:
-        fail(
-            GradError,
-            "a leaf that requires grad is written in place: backward could not find its old numbers",
-            "do it under `with flow.no_grad():`, or on a clone()",
-            leaf=handle if handle.alias is None else root,
-        )
+def guard(mode, handle, target) -> None:
+    for t in (target, root_of(target)[0]) if mode.grad else ():
+        if t.needs and mode.leaf(t.value) is not None:
+            fail(
+                GradError,
+                "a leaf that requires grad is written in place: backward could not find its old numbers",
+                "do it under `with flow.no_grad():`, or on a clone()",
+                leaf=handle if t is target else t,
+            )
 
 
 def in_place(op: Op, target, *others, **attrs):
     """target = op(target, *others). Where nothing is recorded the kernel writes straight into the storage."""
     mode, inputs = MODE.get(), (target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others])
-    recorded = mode.grad and any([hasattr(x, "spec") and refresh(x).needs for x in inputs])
+    wanted = sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.own(x).needs]) if mode.grad else 0
     dtype, specs = infer(op, inputs, attrs)
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
@@ -136,9 +182,12 @@ def in_place(op: Op, target, *others, **attrs):
                 f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
                 hint="a write in place cannot make a tensor larger: use the form without the underscore",
             ), op, inputs)  # fmt: skip
-    shared = any([x is not target and hasattr(x, "spec") and x.cell is not None and x.cell is target.cell for x in inputs])
-    if mode.trace or mode.told is not None or recorded or shared or specs[0] is not target.spec or not target.array.flags.writeable:
-        return write(target, op(*inputs, **attrs))
+    shares = [x is target or hasattr(x, "spec") and x.cell is not None and x.cell is target.cell for x in inputs]
+    alias = target.alias
+    if (mode.trace or mode.told is not None or wanted or any(shares[1:]) or specs[0] is not target.spec or not target.array.flags.writeable
+            or alias is not None and (alias.base.alias is not None or 0 in target.array.strides)):  # fmt: skip
+        kept = op.saves[wanted & op.differentiable] if wanted else ()  # a rule that asks for the old numbers gets a copy of them
+        return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
     guard(mode, target, target)
     try:
         with np.errstate(all="ignore"):  # inf and NaN are results, also where warnings are errors
@@ -150,6 +199,12 @@ def in_place(op: Op, target, *others, **attrs):
         raise
     bump(target, caller(2))
     return target
+
+
+def overwrite(function, target, *args, **options):
+    """target = function(target, ...). Where backward may ask for the old numbers, the function gets a copy of them."""
+    mode = MODE.get()
+    return write(target, function(clone(target) if mode.grad and mode.own(target).needs else target, *args, **options))
 
 
 def contiguous(tensor):

@@ -17,9 +17,9 @@ from .errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceErr
 from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods
 from .near import tell_methods
-from .op import EPOCH, MODE, apply, check_numbers, describe, fail, here
+from .op import DEFAULT, EPOCH, MODE, apply, check_numbers, describe, fail, here
 from .ops import shape as s
-from .rebind import cell_of, contiguous, is_contiguous, phantom, write
+from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
 from .spec import (
     Device,
     DType,
@@ -84,6 +84,7 @@ class Tensor(Methods, Display):
     gradient: Tensor | None = None
     needs = False
     label = ""  # the attribute name that a Module knows it by
+    retains = None  # the hook of `retain_grad`
     spent = False  # as a gradient: an optimizer step has used it
     result_of = ""  # the name of the nn.Graph that gave it
     mixed = False  # as a gradient: it was used, and then a further backward was added
@@ -131,7 +132,12 @@ class Tensor(Methods, Display):
     is_cuda = property(lambda self: self.spec.device.type == "cuda")
     is_sparse = property(lambda self: False)
     is_lazy = property(lambda self: self.array is None)
-    is_leaf = property(lambda self: self.value is None or isinstance(self.value.node, Source))
+    @property
+    def is_leaf(self) -> bool:
+        """Was it not computed, or does it want no gradient?"""
+        if not self.requires_grad or isinstance(self.value.node, Source):
+            return True
+        return self.array is None and MODE.get().leaf(self.value) is self
 
     def size(self, dim: int | None = None):
         if dim is None:
@@ -253,17 +259,9 @@ class Tensor(Methods, Display):
 
     def retain_grad(self) -> None:
         """Keep `.grad` of this computed tensor too."""
-        if self.is_leaf:
-            return
-        import weakref
-
-        home = weakref.ref(self.home())
-
-        def keep(g):
-            if (tensor := home()) is not None:
-                tensor.gradient = g.detach().clone() if tensor.gradient is None else tensor.gradient + g
-
-        autograd.hook_on(self, keep)
+        tensor = self.home()
+        if not tensor.is_leaf:
+            autograd.retain(tensor)
 
     def register_hook(self, hook) -> autograd.Handle:
         """Call `hook(grad)` when this tensor's gradient is known; a tensor that it returns takes its place."""
@@ -280,10 +278,10 @@ class Tensor(Methods, Display):
     @property
     def data(self) -> Tensor:
         """The same storage, outside the tape."""
-        if self.array is None:
+        if MODE.get().trace is not None:
             return apply(s.detach, self)
         twin = Tensor(self.array, self.spec)
-        twin.cell = cell_of(self)
+        make_view(DEFAULT, twin, self, s.detach, {})
         return twin
 
     @data.setter
@@ -295,7 +293,8 @@ class Tensor(Methods, Display):
             fail(TraceError, "x.data = ... while a graph is built: x would have no numbers after it",
                  "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)  # fmt: skip
         EPOCH.now += 1
-        self.array, self.cell, self.alias = other.array, cell_of(other), None
+        twin = other.data
+        self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias
         if self.spec is not other.spec:
             self.spec = other.spec
             self.value = leaf_value(self) if self.needs else None

@@ -14,15 +14,18 @@ import numpy as np
 
 from .errors import TraceError
 from .ir import CONSTANT, INPUT, STATE, Graph, Node, Source, Value, outputs_of
-from .op import NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using
+from .op import MODE, NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using, warn
 from .ops.shape import cast, clone, derive, detach, unrecorded, view_write
-from .rebind import cell_of, contiguous, make_view, refresh, write
+from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
 
 
 class Trace(Mode):
-    """Records one program. symbols: the symbolic tensor of each State, by storage; leaves: the same by first Value.
+    """Records one program. symbols: the symbolic tensor of each State, by storage.  views: of each concrete tensor, by id.
+
+    leaves: those of states and all other leaves, by Value.  firsts: each later Value of a leaf that was written -> its first,
+    under which backward adds up its gradient, in the order of eager.
 
     symbol: the class of symbolic tensors; a job function's are Blobs.
     """
@@ -34,6 +37,7 @@ class Trace(Mode):
         self.symbols: dict[tuple, Tensor] = {}
         self.views: dict[int, tuple[Tensor, Tensor]] = {}
         self.leaves: dict[Value, Tensor] = {}
+        self.firsts: dict[Value, Value] = {}
         self.draws: dict = {}
         self.kept: list = []  # concrete tensors whose identity is a key here
         self.made: dict[int, np.ndarray] = {}  # by id, arrays of tensors made of numbers during the trace: constants, not states
@@ -55,7 +59,7 @@ class Trace(Mode):
             self.watch.added(node)
         results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.floating) for v in outputs_of(node)]
         if op.is_view:
-            make_view(results[0], inputs[0], op, attrs)
+            make_view(self, results[0], inputs[0], op, attrs)
         return results if op.many else results[0]
 
     def input_of(self, op: Op, x):
@@ -81,12 +85,25 @@ class Trace(Mode):
         """The symbolic tensor for any tensor: a concrete one is found by its storage and view path."""
         if tensor.array is None:
             return refresh(tensor)
-        if tensor.alias is not None:
-            if id(tensor) not in self.views:
-                self.views[id(tensor)] = tensor, derive(self.own(tensor.alias.base), tensor.alias.path)
-            return refresh(self.views[id(tensor)][1])
-        symbol = self.state(tensor.array, tensor)
-        return detach(symbol) if symbol.needs and not tensor.needs else symbol  # p.data is p, outside the tape
+        if id(tensor) not in self.views:
+            self.views[id(tensor)] = tensor, self.symbol_of(tensor)
+        return refresh(self.views[id(tensor)][1])
+
+    def symbol_of(self, tensor: Tensor) -> Tensor:
+        """The symbol of a concrete tensor that was not met yet. The first one on a storage is the State's own symbol."""
+        alias = tensor.alias
+        if alias is not None and alias.path:
+            base = self.own(alias.base)
+            with using(MODE.get().but(grad=True)):
+                return derive(base, alias.path)
+        symbol = self.own(alias.base) if alias is not None else self.state(tensor.array, tensor)
+        if id(tensor) in self.views:
+            return symbol
+        twin = self.apart(symbol, alias is not None)
+        if tensor.needs:  # two leaves on one storage
+            twin.value, twin.needs = detach(symbol).value, True
+            self.leaves[twin.value] = twin
+        return twin
 
     def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
         key = array.ctypes.data, array.shape, array.strides, array.dtype
@@ -100,6 +117,7 @@ class Trace(Mode):
             if tensor is not None:
                 symbol.cell, symbol.label = cell_of(tensor), tensor.label
                 self.kept.append(tensor)
+                self.views[id(tensor)] = tensor, symbol
             self.graph.states.append(source)
             self.symbols[key] = self.leaves[value] = symbol
         return self.symbols[key]
@@ -164,20 +182,67 @@ class Trace(Mode):
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
         return [self.symbol(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]
 
+    def apart(self, root: Tensor, by_no_grad: bool) -> Tensor:
+        """The storage of `root` with a history of its own."""
+        twin = self.symbol(None, root.spec, None, False)
+        twin.cell = root.cell
+        self.set_apart(twin, root, None if by_no_grad else ())
+        twin.value = twin.alias.bound
+        return twin
+
+    def set_apart(self, result: Tensor, root: Tensor, path: tuple | None = ()) -> None:
+        """Make `result` the storage of `root` with a history of its own."""
+        storage = root.alias.base if root.alias is not None else root
+        result.alias = Alias(storage, path, storage.value)
+
+    def follow(self, twin: Tensor) -> None:
+        """A tensor apart takes the numbers that were written to its storage since; its gradients pass as if nothing was."""
+        storage = twin.alias.base
+        if storage.value is not twin.alias.bound:
+            self.rebind(twin, self.numbers_of(storage), False)
+            twin.alias = twin.alias._replace(bound=storage.value)
+
+    def numbers_of(self, tensor: Tensor) -> Tensor:
+        """The same Value, outside the tape."""
+        return self.symbol(None, tensor.spec, tensor.value, False)
+
+    def renew(self, tensor: Tensor, fresh: Tensor) -> None:
+        """A view takes its Value again; one that is itself a leaf stays so."""
+        if tensor.needs and not fresh.needs and self.leaves.get(tensor.value) is tensor:
+            self.rebind(tensor, fresh, False)
+        else:
+            before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
+            if tensor.retains is not None:
+                carry(tensor, before)
+
     def write(self, target, root, path, new) -> None:
-        """Rebind the base; only rebinding a State is an update of the graph."""
+        """Rebind the root, and the storage that it looks into with a history of its own."""
+        self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
+        if root.alias is not None:
+            storage = root.alias.base
+            self.rebind(storage, self.numbers_of(root), False)
+            root.alias = root.alias._replace(bound=storage.value)
+
+    def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:
+        """Give `root` the Value `changed`. Only rebinding a State is an update of the graph."""
         if root.value.node.op is INPUT:
-            what = "an input of a graph is written in place: eager would change the caller's array"
-            fail(TraceError, what, "x = x.clone() first", input=root)
-        changed = self.run(view_write, (root, new), {"path": path}) if path else contiguous(new)
-        is_leaf = root.value in self.leaves
-        if root.needs and not self.grad and not is_leaf:
-            changed = self.but(grad=True).run(unrecorded, (changed, root), {})
-        if is_leaf and changed.value in self.leaves:  # a.copy_(b): two leaves with one Value could not be told apart
+            warn("an input of a graph is written in place: the graph writes its own copy, eager would change the caller's tensor",
+                 "x = x.clone() first, which is the same in both", input=root)  # fmt: skip
+        if recorded and changed.needs or self.leaves.get(root.value) is not root:
+            if root.needs and not recorded:
+                changed = self.but(grad=True).run(unrecorded, (changed, root), {})
+            before, root.value, root.needs = root.value, changed.value, changed.needs and (recorded or root.needs)
+            if root.retains is not None:
+                carry(root, before)
+            return
+        if changed.value in self.leaves or changed.value.node.needs:  # a leaf's Value is its own, and the way back ends there
             changed = clone(changed)
-        root.value, root.needs = changed.value, root.needs if is_leaf else changed.needs
-        if is_leaf:
-            self.leaves[root.value] = root
+        self.firsts[changed.value] = self.first(root.value)
+        root.value = changed.value
+        self.leaves[root.value] = root
+
+    def first(self, value: Value) -> Value:
+        return self.firsts.get(value, value)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """An optimizer's rule: the new values of the states that it names."""

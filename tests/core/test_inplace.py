@@ -5,7 +5,7 @@ import pytest
 from programs import Compiled, both, check, f8, param
 
 import minflow as flow
-from minflow.core.errors import DTypeError, GradError, ShapeError, TraceError
+from minflow.core.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
 from minflow.core.trace import Trace
 
 
@@ -120,9 +120,16 @@ def test_a_leaf_is_protected():
     assert x.tolist() == [2, 4] and x.requires_grad
 
 
-def test_an_input_of_a_graph_is_not_written():
-    with pytest.raises(TraceError, match="input of a graph"):
-        Compiled(lambda x: x.add_(1.0))(flow.tensor([1.0]))
+def test_an_input_of_a_graph_is_written_on_a_copy_of_its_own():
+    def program(x):
+        x[0] = 5.0
+        x.mul_(2.0)
+        return x.sum()
+
+    x, graph = flow.tensor([1.0, 2.0]), Compiled(program)
+    with pytest.warns(MinflowWarning, match=r"eager would change the caller's tensor[\s\S]*float32\[2\]") as told:
+        assert graph(x)[0] == 14 == graph(x)[0] == float(program(x.clone()))
+    assert len(told) == 1 and x.tolist() == [1, 2]
 
 
 def test_what_a_write_cannot_hold():
@@ -132,7 +139,7 @@ def test_what_a_write_cannot_hold():
     with pytest.raises(ShapeError, match=r"shape \(3, 2\), the tensor written has \(2,\)"):
         flow.zeros(2).add_(flow.zeros(3, 2))
     with pytest.raises(ShapeError, match="repeats or only lends"):
-        flow.zeros(1).expand(3)[0] = 1.0
+        flow.zeros(1).expand(3).add_(1.0)
     assert x.tolist() == [1, 2]
 
 

@@ -1,6 +1,6 @@
 """Shapes and axes with PyTorch's arguments: views where PyTorch gives views.
 
-`reshape` of a tensor that is not contiguous copies, decided from strides in both modes. Read next: `indexing.py`.
+`reshape` copies where the strides allow no view, decided from strides in both modes. Read next: `indexing.py`.
 """
 
 from __future__ import annotations
@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import apply, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.rules import join
-from ..rebind import phantom
+from ..rebind import is_contiguous, phantom
 from ..spec import promote
 from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, sizes, tensor_of, to
 
@@ -61,18 +59,43 @@ def given(shape: tuple):
 
 
 def reshape(input, *shape):
-    """The same elements in another shape, one size may be -1; a view if the tensor is contiguous, else a copy."""
+    """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
     if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
         shape = shape[0]
-    shape = work_out(shape, input.spec.size, "reshape", input)
-    return apply(s.reshape, input if input.alias is None else input.contiguous(), shape=shape)
+    return in_shape(input, work_out(shape, input.spec.size, "reshape", input))
+
+
+def in_shape(input, shape: tuple[int, ...]):
+    """A view where the strides allow one, else a copy; a trace knows the strides from the view path."""
+    return apply(s.reshape, input if viewable(input, shape) else s.clone(input), shape=shape)
+
+
+def viewable(input, shape: tuple[int, ...]) -> bool:
+    """Can the elements be looked at in this shape where they lie? So where each new axis stays within old ones without gaps."""
+    if is_contiguous(input) or input.spec.size == 0:
+        return True
+    array = phantom(input)
+    groups: list[list[int]] = []  # [elements, stride] of old axes that lie without gaps
+    for n, stride in zip(array.shape, array.strides):
+        if n != 1:
+            if groups and groups[-1][1] == n * stride:
+                groups[-1] = [groups[-1][0] * n, stride]
+            else:
+                groups.append([n, stride])
+    left = 1
+    for n in shape:
+        if left == 1 and n != 1:
+            left = groups.pop(0)[0]
+        if left % n:
+            return False
+        left //= n
+    return True
 
 
 def view(input, *shape):
     """The same elements in another shape, always a view. Raises ShapeError where the strides would need a copy."""
     shape = work_out(given(shape), input.spec.size, "view", input)
-    strides = phantom(input)
-    if not strides.flags.c_contiguous and not np.may_share_memory(strides, strides.reshape(shape)):
+    if not viewable(input, shape):
         fail(
             ShapeError,
             "view: this shape of a tensor that is not contiguous (a transposed or strided view) needs a copy",
@@ -83,7 +106,7 @@ def view(input, *shape):
 
 
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
-    """The axes from start_dim to end_dim as one."""
+    """The axes from start_dim to end_dim as one; a view where the strides allow one, else a copy."""
     shape = input.spec.shape
     start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
     if not shape:
@@ -95,7 +118,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
             "the smaller one first",
             x=input,
         )
-    return s.reshape(input.contiguous(), shape=(*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+    return input if start == end else in_shape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 def unflatten(input, dim: int, sizes: Sequence[int]):

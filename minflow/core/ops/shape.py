@@ -194,7 +194,20 @@ expand = define(
               case(floats(1, 3), shape=(0, 3))],
     doc="Repeat axes of size 1, and new axes in front, without copying.",
 )  # fmt: skip
-kernel(expand, lambda xp, x, shape: xp.broadcast_to(x, shape))  # read-only: a write through it is refused
+
+
+@kernel(expand)
+def _(xp, x, shape):
+    return written_too(xp.broadcast_to(x, shape), x)
+
+
+def written_too(view, x):
+    """A view that can be written where `x` can: numpy marks it read-only for caution, `rebind.write` looks itself."""
+    if x.flags.writeable:
+        view.flags.writeable = True
+    return view
+
+
 
 detach = define(
     "detach(x)",
@@ -228,10 +241,7 @@ diagonal = define(
 
 @kernel(diagonal)
 def _(xp, x, offset, dim1, dim2):
-    view = x.diagonal(offset, dim1, dim2)
-    if x.flags.writeable:  # numpy marks it read-only for caution; a write through our view is meant
-        view.flags.writeable = True
-    return view
+    return written_too(x.diagonal(offset, dim1, dim2), x)
 
 
 # ---- writing through a view, and its gradients -------------------------------------------------------------------

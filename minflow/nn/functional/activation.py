@@ -7,16 +7,14 @@ Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from ...core.errors import ShapeError
-from ...core.grad_modes import is_grad_enabled
 from ...core.op import fail, warn
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
 from ...core.ops.compare import gt
-from ...core.rebind import in_place
+from ...core.rebind import in_place, overwrite
 from ...core.spec import DType
 from ...core.tensor import Tensor
 from .arguments import axis_of, check_tensor, composite
@@ -39,16 +37,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return in_place(a.relu6, input) if inplace else a.relu6(input)
 
 
-def overwrite(input: Tensor, function: Callable, *options: float) -> Tensor:
-    """input = function(input). Where backward will ask for the old numbers, it gets a copy of them."""
-    recorded = input.requires_grad and is_grad_enabled()
-    return input.copy_(function(input.clone() if recorded else input, *options))
-
-
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope * x"""
     ready("leaky_relu", input)
-    return overwrite(input, a.leaky_relu, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
+    return overwrite(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -73,7 +65,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)"""
     ready("silu", input)
-    return overwrite(input, silu_of) if inplace else silu_of(input)
+    return overwrite(silu_of, input) if inplace else silu_of(input)
 
 
 @composite("silu")

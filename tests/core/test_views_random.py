@@ -1,0 +1,104 @@
+"""Random programs of views, writes in place, detach and no_grad: eager, as a graph, and in PyTorch, against a model.
+
+A graph has no storage to overwrite, so it takes every program; eager refuses where a write destroyed what backward
+needs, and PyTorch refuses more. Whoever takes a program gives the model's numbers and gradients.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from programs import Compiled
+from view_programs import LEAVES, Program
+
+import minflow as flow
+from minflow.core.errors import GradError
+from minflow.core.ops.shape import unrecorded
+
+
+def start(program, tensor):
+    return [tensor(numbers, requires_grad=name in LEAVES) for name, numbers in program.start.items()]
+
+
+def answers(program, library, tensors, tensor):
+    """The tensors at the end, and the gradients of the leaves."""
+    alive = program.run_in(library, tensors)
+    leaves = [alive[k] for k, _, _ in program.leaves]
+    grads = library.autograd.grad(program.loss(library, alive, tensor), leaves, allow_unused=True)
+    return [t.detach() for t in alive], [x.detach() * 0.0 if g is None else g for x, g in zip(leaves, grads)]
+
+
+def compare(program, alive, grads):
+    numbers, wanted = program.expected()
+    for what, theirs, ours in (("tensor", numbers, alive), ("gradient", wanted, grads)):
+        for k, (a, b) in enumerate(zip(theirs, ours, strict=True)):
+            np.testing.assert_allclose(np.asarray(b), a, rtol=1e-7, atol=1e-9, err_msg=f"{what} {k} of {program.steps}")
+
+
+def three_ways(seed, **options):
+    """Which of eager, the graph and PyTorch took the program; whoever did must agree with the model."""
+    program = Program(seed, **options)
+    took = []
+    try:
+        alive, grads = answers(program, flow, start(program, flow.tensor), flow.tensor)
+    except GradError as refusal:
+        assert "changed in place" in str(refusal) or "made under no_grad" in str(refusal), refusal
+    else:
+        compare(program, alive, grads)
+        took.append("eager")
+    tensors = start(program, flow.tensor)
+    count = len(program.alive)
+
+    def build():
+        alive, grads = answers(program, flow, tensors, flow.tensor)
+        return [*alive, *grads]
+
+    compiled = Compiled(build)
+    results = compiled()
+    compare(program, results[:count], results[count:])
+    if took and not any(node.op is unrecorded for node in compiled.graph.nodes):  # its gradients are added up in another order
+        assert all(np.array_equal(a.numpy(), b) for a, b in zip([*alive, *grads], results)), program.steps
+    return program, took
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_eager_and_graph(seed):
+    three_ways(seed)
+
+
+def torch_agrees(program, took):
+    """PyTorch takes no program that eager refuses, but where its `.data` hides a write from backward."""
+    torch = pytest.importorskip("torch")
+    tensors = start(program, torch.tensor)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # .T of other than two axes
+            alive, grads = answers(program, torch, tensors, torch.tensor)
+    except RuntimeError:
+        return False
+    if any(step[0] == "data" for step in program.steps) and not took:
+        return False
+    compare(program, alive, grads)
+    assert took, program.steps
+    return True
+
+
+def test_pytorch():
+    pytest.importorskip("torch")
+    agreed = 0
+    for seed in range(1000, 1150):
+        program = Program(seed)
+        try:
+            answers(program, flow, start(program, flow.tensor), flow.tensor)
+            took = ["eager"]
+        except GradError:
+            took = []
+        agreed += torch_agrees(program, took)
+    assert agreed > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2000, 3000))
+def test_many(seed):
+    program, took = three_ways(seed, length=24)
+    torch_agrees(program, took)

@@ -286,7 +286,7 @@ def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, re
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tensor:
     """1 with the probability that each number of `input` (or p) says, else 0."""
-    return F.bernoulli(input if p is None else full_like(input, p), generator=generator)
+    return F.bernoulli(input, generator=generator) if p is None else F.bernoulli_like(input, p, generator=generator)
 
 
 def rand_like(input: Tensor, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:

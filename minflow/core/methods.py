@@ -567,7 +567,7 @@ class Methods:
         return write(self, F.randint_like(self, low, high, generator=generator))
 
     def exponential_(self, lambd=1.0, *, generator=None):
-        return write(self, F.log1p(-F.uniform_like(self, 0.0, 1.0, generator=generator)) / -lambd)
+        return write(self, F.exponential_like(self, lambd, generator=generator))
 
     def bernoulli(self, p=None, *, generator=None):
         return F.bernoulli(self, generator=generator) if p is None else F.bernoulli_like(self, p, generator=generator)

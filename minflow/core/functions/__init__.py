@@ -122,6 +122,7 @@ from .ordering import topk as topk
 from .random import bernoulli as bernoulli
 from .random import bernoulli_like as bernoulli_like
 from .random import dropout as dropout
+from .random import exponential_like as exponential_like
 from .random import normal_like as normal_like
 from .random import normal_of as normal_of
 from .random import randint_like as randint_like

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ..op import MODE
+import math
+
+from ..errors import OutOfRangeError
+from ..op import MODE, fail
 from ..ops import random as r
+from ..ops.elementwise import log1p
 from ..ops.shape import full
 from ..random import Generator, source
 from ..spec import DType, float32
@@ -18,12 +22,17 @@ def draw(generator: Generator | None):
 
 def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, generator: Generator | None = None):
     """Uniform numbers in [low, high)."""
+    low, high = float(low), float(high)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        fail(OutOfRangeError, f"uniform: numbers in [{low}, {high}) cannot be drawn", "two finite numbers, the lower one first")
     counter, attrs = draw(generator)
-    return r.uniform(counter, shape=tuple(shape), low=float(low), high=float(high), dtype=dtype, **attrs)
+    return r.uniform(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 
 
 def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, generator: Generator | None = None):
     """Normal numbers."""
+    if not std >= 0:
+        fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0")
     counter, attrs = draw(generator)
     return r.normal(counter, shape=tuple(shape), mean=float(mean), std=float(std), dtype=dtype, **attrs)
 
@@ -64,6 +73,12 @@ def uniform_like(input, low: float = 0.0, high: float = 1.0, *, generator: Gener
     return uniform(input.spec.shape, low, high, input.spec.dtype, generator)
 
 
+def exponential_like(input, lambd: float = 1.0, *, generator: Generator | None = None):
+    if not lambd > 0:
+        fail(OutOfRangeError, f"exponential: lambd is {lambd}, a rate is above 0", "lambd=1.0")
+    return log1p(-uniform_like(input, generator=generator)) / -lambd
+
+
 def normal_like(input, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None):
     return normal_of(input.spec.shape, mean, std, input.spec.dtype, generator)
 
@@ -76,6 +91,8 @@ def bernoulli_like(input, p=0.5, *, generator: Generator | None = None):
     """p: a number, or a tensor of probabilities."""
     if hasattr(p, "spec"):
         return to(bernoulli(p, generator=generator), input.spec.dtype)
+    if not 0 <= p <= 1:
+        fail(OutOfRangeError, f"bernoulli: p is {p}, where probabilities from 0 to 1 are wanted", "p=0.5")
     dtype = input.spec.dtype
     chance = full(shape=input.spec.shape, value=p, dtype=dtype if dtype.floating else float32)
     return to(bernoulli(chance, generator=generator), dtype)

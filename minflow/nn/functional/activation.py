@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ...core.errors import ShapeError
+from ...core.errors import DTypeError, ShapeError
 from ...core.op import fail, warn
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
@@ -20,9 +20,11 @@ from ...core.tensor import Tensor
 from .arguments import axis_of, check_tensor, composite
 
 
-def ready(name: str, input: Tensor) -> None:
+def ready(name: str, input: Tensor, floating: bool = False) -> None:
     if not isinstance(input, Tensor):
         check_tensor(name, input)
+    if floating and not input.spec.floating:
+        fail(DTypeError, f"{name}: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -39,14 +41,14 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope * x"""
-    ready("leaky_relu", input)
+    ready("leaky_relu", input, floating=True)
     return overwrite(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2))); with approximate="tanh"
     x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2."""
-    ready("gelu", input)
+    ready("gelu", input, floating=True)
     if approximate not in ("none", "tanh"):
         fail(ShapeError, f"gelu: approximate is {approximate!r}", 'approximate="none" or approximate="tanh"')
     return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
@@ -64,7 +66,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)"""
-    ready("silu", input)
+    ready("silu", input, floating=True)
     return overwrite(silu_of, input) if inplace else silu_of(input)
 
 
@@ -81,7 +83,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
-    ready("softplus", input)
+    ready("softplus", input, floating=True)
     scaled = input if beta == 1 else input * beta
     smooth = e.softplus(scaled)
     return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
@@ -89,7 +91,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) = -softplus(-x)"""
-    ready("logsigmoid", input)
+    ready("logsigmoid", input, floating=True)
     return -e.softplus(-input)
 
 

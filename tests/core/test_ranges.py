@@ -1,0 +1,46 @@
+"""Arguments outside their range, and dtypes that have no answer, in functions without a kernel of their own."""
+
+import pytest
+
+import minflow as flow
+from minflow.core.errors import DTypeError, GradError, OutOfRangeError
+
+F = flow.nn.functional
+RANGES = {
+    "uniform_": (lambda x: x.uniform_(2, 1), r"\[2.0, 1.0\)"),
+    "uniform_ of infinity": (lambda x: x.uniform_(0, float("inf")), "inf"),
+    "normal_": (lambda x: x.normal_(0, -2), "-2"),
+    "exponential_": (lambda x: x.exponential_(0), "lambd is 0"),
+    "bernoulli_": (lambda x: x.bernoulli_(1.5), "p is 1.5"),
+    "bernoulli": (lambda x: flow.bernoulli(x, -0.5), "p is -0.5"),
+    "bernoulli of nan": (lambda x: flow.bernoulli(x, float("nan")), "p is nan"),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("shape", [(3,), (0,), ()])
+def test_what_cannot_be_drawn_is_refused(name, shape):
+    call, words = RANGES[name]
+    x = flow.ones(*shape) if shape else flow.tensor(1.0)
+    with pytest.raises(OutOfRangeError, match=words):
+        call(x)
+    assert x.equal(flow.ones_like(x))
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "leaky_relu", "softplus", "logsigmoid"])
+@pytest.mark.parametrize("dtype", [flow.int64, flow.int8, flow.uint8])
+def test_a_curve_of_integers_is_refused(name, dtype):
+    with pytest.raises(DTypeError, match=f"{name}.*{dtype.name}"):
+        getattr(F, name)(flow.tensor([1, 2], dtype=dtype))
+
+
+def test_a_view_made_a_leaf_is_not_written_in_place():
+    base = flow.tensor([1.0, 2.0, 3.0])
+    x = base[1:].requires_grad_()
+    for write in (lambda: x.cos_(), lambda: x.mul_(2), lambda: x.fill_(1)):
+        with pytest.raises(GradError, match=r"float32\[2\]"):
+            write()
+    assert base.tolist() == [1, 2, 3]
+    with flow.no_grad():
+        x.mul_(2)
+    assert base.tolist() == [1, 4, 6]

@@ -113,7 +113,7 @@ def is_contiguous(tensor) -> bool:
 def repeated_axes(tensor) -> list[int]:
     """The axes along which all elements lie in one place (`expand`)."""
     array = phantom(tensor) if tensor.alias is not None else tensor.array
-    if array is None or 0 not in array.strides:
+    if array is None or not array.size or 0 not in array.strides:
         return []
     return [d for d, (n, stride) in enumerate(zip(array.shape, array.strides)) if n > 1 and not stride]
 

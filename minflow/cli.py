@@ -45,12 +45,20 @@ def parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
     one.add_argument("notebook", help="its number (00), its name (00_tour) or a path")
-    one.add_argument("--timeout", type=float, default=600, help="seconds that one cell may take (default 600)")
+    one.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
     one.set_defaults(command=run)
 
     one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
     one.set_defaults(command=lambda options: doctor())
     return top
+
+
+def seconds(text: str) -> float:
+    """A length of time, above 0 and finite."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
 
 
 def version() -> str:
@@ -86,7 +94,7 @@ def find_notebook(name: str) -> Path | None:
     """`00`, `00_tour`, `00_tour.ipynb` or a path -> the file. Looks here, in ./minflow-notebooks, in the checkout, in
     the package, and takes the first that is there."""
     path = Path(name)
-    if path.suffix == ".ipynb" and path.is_file():
+    if path.suffix == ".ipynb" and os.path.isfile(path):
         return path
     top = checkout()
     folders = [Path.cwd() / "minflow-notebooks", *([top / "notebooks"] if top else []), PACKAGE / "_notebooks"]

@@ -14,6 +14,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+LARGEST = 200_000_000  # bytes of a notebook
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -84,7 +85,16 @@ def execute(path: Path, timeout: float = 600) -> int:
     not changed."""
     # Nobody sees a widget here: a live curve prints what it ends with.
     os.environ.setdefault("MINFLOW_LIVE", "0")
-    notebook = nbformat.read(path, as_version=4)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it has more than {LARGEST:,} bytes")
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except Exception as error:  # damaged in any way: nbformat, json, jsonschema and the system each have errors of their own
+        reason = COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
+        say(f"minflow run: {path} is no notebook that can be read: {ascii(reason)[1:-1]}\n"
+            "Try: open it in JupyterLab; or copy it again from where it came\n", sys.stderr)
+        return 1
     client = Printing(notebook, timeout=timeout, kernel_name="python3", store_widget_state=False,
                       resources={"metadata": {"path": str(path.resolve().parent)}})
     try:

@@ -218,3 +218,33 @@ def test_doctor_without_jupyter(capsys, monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else real(name))
     code, lines = lines_of_doctor(capsys)
     assert code == 1 and lines["jupyter"][0] == "broken" and "pip install jupyterlab" in lines["jupyter"][1]
+
+
+# ---- words and files that are none --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "x", "", "1e400", "-inf"])
+def test_a_timeout_that_is_none(text, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "00", f"--timeout={text}"])
+    assert ended.value.code == 2 and f"invalid seconds value: {text!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"{", b"[1]", b"null", b"\xff\xfe\x00", b'{"cells": 3}', b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
+    b'{"nbformat": "x"}', b'{"nbformat": 99, "cells": []}', b'{"nbformat": 4, "nbformat_minor": 5, "metadata": 1, "cells": {}}',
+    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": 5}]}', b"[" * 100_000,
+    b'{"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "\\u001b]0;x\\u0007"}]}]}', b'{"nbformat": 1e999}',
+])
+def test_a_damaged_notebook(content, tmp_path, capsys):
+    (tmp_path / "x.ipynb").write_bytes(content)
+    assert cli.main(["run", str(tmp_path / "x.ipynb")]) == 1
+    said = capsys.readouterr().err
+    assert "x.ipynb is no notebook that can be read" in said and "Try:" in said and len(said) < 1000
+    assert all(c.isprintable() or c == "\n" for c in said)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "no/such/folder/x.ipynb", "\x1b]0;x\x07"])
+def test_a_name_of_no_notebook(name, capsys):
+    assert cli.main(["run", name]) == 1
+    said = capsys.readouterr().err
+    assert "there is no notebook" in said and all(c.isprintable() or c == "\n" for c in said)

@@ -6,18 +6,26 @@ import os
 import sys
 from pathlib import Path
 
+from ..core.errors import DataError
+from ..io.files import place
+
 
 def cache_dir() -> Path:
     """Where fetched files go: `$MINFLOW_DATA`, else `minflow` in the system's cache folder (`~/.cache` on Linux)."""
     if own := os.environ.get("MINFLOW_DATA"):
-        return Path(own).expanduser()
+        return folder(own, "MINFLOW_DATA")
     if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base).expanduser() / "minflow"
+        return folder(base, "XDG_CACHE_HOME") / "minflow"
     if sys.platform == "win32" and (base := os.environ.get("LOCALAPPDATA")):
         return Path(base) / "minflow"
-    return Path.home() / ".cache" / "minflow"
+    return folder("~", "the home folder") / ".cache" / "minflow"
+
+
+def folder(path: str | os.PathLike, what: str) -> Path:
+    """A folder for data files that a user named, or a DataError."""
+    return place(path, what, 'the folder of the files, as "./data"; or set MINFLOW_DATA to one', DataError)
 
 
 def first_of(name: str, folders: list[Path]) -> Path | None:
     """The first of `folders` that holds a file called `name`: its path, else None."""
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+    return next((folder / name for folder in folders if os.path.isfile(folder / name)), None)

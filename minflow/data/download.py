@@ -17,6 +17,8 @@ from pathlib import Path
 
 from ..core.errors import DataError
 from ..core.op import here
+from ..io.atomic import alive
+from ..io.files import status
 
 BLOCK = 1 << 16
 TIMEOUT = 20.0  # seconds without a byte before the next mirror is tried
@@ -88,6 +90,8 @@ def part_of(path: Path) -> Iterator[Path]:
     """The unfinished file beside `path`. Two processes that fetch the same file do not write into one another's."""
     part = path.with_name(f"{path.name}.part")
     lock = None
+    status(part)  # a pipe would let us wait for ever
+    sweep(path)
     try:
         import fcntl
 
@@ -106,6 +110,14 @@ def part_of(path: Path) -> Iterator[Path]:
             lock.close()
         if part.exists() and (part.name != f"{path.name}.part" or not part.stat().st_size):
             part.unlink()
+
+
+def sweep(path: Path) -> None:
+    """Remove what processes that have ended left of their own."""
+    for name in os.listdir(path.parent):
+        pid = name.removeprefix(f"{path.name}.").removesuffix(".part")
+        if name == f"{path.name}.{pid}.part" and pid.isdecimal() and len(pid) < 10 and not alive(int(pid)):
+            (path.parent / name).unlink(missing_ok=True)
 
 
 def bring(url: str, part: Path, limit: int, name: str) -> None:

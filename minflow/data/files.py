@@ -6,14 +6,19 @@ What is wrong becomes one DataError that names the file and what was expected. R
 
 from __future__ import annotations
 
+import math
+import os
 import struct
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from ..core.errors import DataError
 from ..core.op import here
+from ..io.files import opened
+from ..io.foreign import npy_header
 
 
 def damage() -> tuple[type[BaseException], ...]:
@@ -28,8 +33,8 @@ def damage() -> tuple[type[BaseException], ...]:
 def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
     """The error of a file that cannot be used."""
     path = Path(path)
-    if path.is_file():
-        values["size"] = f"{path.stat().st_size} bytes"
+    if os.path.isfile(path):
+        values["size"] = f"{os.path.getsize(path)} bytes"
     return DataError(
         f"{path.name}: {what}",
         values={"file": path, **values},
@@ -44,7 +49,7 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
 
     path = Path(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             if missing := [name for name in expected if name not in names]:
                 raise bad(path, f"has no array {', '.join(missing)}", found=", ".join(sorted(names)[:8]) or "nothing",
@@ -52,7 +57,7 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
             for name, (shape, dtype) in expected.items():
                 info = archive.getinfo(f"{name}.npy")
                 with archive.open(info) as member:
-                    found = header(member)
+                    found = npy_header(member)
                 if found != (shape, np.dtype(dtype)):
                     raise bad(path, f"its array {name} is of another kind", found=f"{found[1]}{list(found[0])}",
                               expected=f"{dtype}{list(shape)}")  # fmt: skip
@@ -60,7 +65,7 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
                     raise bad(
                         path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}"
                     )
-        with np.load(path, allow_pickle=False) as arrays:
+        with opened(path) as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in expected}
     except DataError:
         raise
@@ -68,14 +73,6 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
         raise bad(path, "there is no such file") from None
     except damage() as error:
         raise bad(path, "is damaged, or no npz file", reason=str(error) or type(error).__name__) from None
-
-
-def header(member) -> tuple[tuple[int, ...], np.dtype]:
-    """(shape, dtype) that an npy file claims; an array of Python objects is refused later, by its dtype."""
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(member)
-    return shape, dtype
 
 
 def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
@@ -88,18 +85,22 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
 
     path = Path(path)
     try:
-        with open(path, "rb") as raw:
+        with opened(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else open(path, "rb") as file:
+            raw.seek(0)
+            file = gzip.open(raw) if packed else raw
             head = file.read(4)
             if len(head) < 4 or head[:3] != b"\0\0\x08" or head[3] != ndim:
                 raise bad(path, f"is no idx file of bytes with {ndim} axes", found=head.hex(" ") or "an empty file",
                           expected=f"00 00 08 0{ndim}")  # fmt: skip
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
-            size = int(np.prod([int(n) for n in shape], dtype=object))
-            if size > limit:
+            size = math.prod(shape)
+            if math.prod(n or 1 for n in shape) > limit:
                 raise bad(path, f"claims the shape {list(shape)}: more than {limit} bytes")
-            data = file.read(size + 1)
+            data, left = bytearray(), size + 1
+            while left > 0 and (piece := file.read(min(left, 1 << 20))):  # no more memory than there are bytes
+                data += piece
+                left -= len(piece)
     except DataError:
         raise
     except FileNotFoundError:
@@ -109,11 +110,27 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
     if len(data) != size:
         more = "more" if len(data) > size else f"{len(data)}"
         raise bad(path, f"its header says {list(shape)}, {size} bytes, but there are {more}")
-    return np.frombuffer(bytearray(data), "uint8").reshape(shape)
+    return np.frombuffer(data, "uint8").reshape(shape)
 
 
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 CIFAR_ROWS = 10_000
+UNPACKED = 1 << 28  # bytes; the whole archive has 184,320,000
+
+
+class Limited:
+    """A stream to read from that has at most `limit` bytes: what a few packed bytes unpack to has no end of its own."""
+
+    def __init__(self, file: IO[bytes], limit: int):
+        self.file, self.left = file, limit
+
+    def read(self, size: int) -> bytes:
+        data = self.file.read(min(size, self.left + 1))
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError("it unpacks to more than the CIFAR-10 archive does")
+        return data
+
 
 
 def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -122,13 +139,14 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
 
     Only regular files of the six known names and of exactly the right size are read, whatever else the archive holds.
     """
+    import gzip
     import tarfile
 
     path = Path(path)
     wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
     parts: dict[str, bytes] = {}
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        with opened(path) as raw, gzip.open(raw) as packed, tarfile.open(fileobj=Limited(packed, UNPACKED), mode="r|") as archive:
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]
                 if name in wanted and name not in parts:
@@ -141,7 +159,7 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
                         raise bad(path, f"breaks off inside {name}")
                 if len(parts) == len(wanted):
                     break
-                if number >= 100 or member.size > 1 << 28:
+                if number >= 100:
                     raise bad(path, "holds more than the CIFAR-10 archive does")
     except DataError:
         raise

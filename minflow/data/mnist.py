@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import DataError, ShapeError
 from ..core.op import fail, here
-from .cache import cache_dir, first_of
+from .cache import cache_dir, first_of, folder
 from .download import fetch, sha256_of
 from .files import check_labels, read_npz
 
@@ -61,10 +61,15 @@ def mnist_arrays(
     url: str | None = None, sha256: str | None = SHA256, out_dir=None, say: bool = True
 ) -> dict[str, np.ndarray]:
     """The four arrays of `mnist.npz`, found or fetched. A file put there by hand only has to hold the right arrays."""
-    folders = [Path(".") if out_dir is None else Path(out_dir), cache_dir()]
+    if sha256 is not None and (not isinstance(sha256, str) or len(sha256) != 64):
+        fail(DataError, "load_mnist: hash_check is no sha256", "64 hex digits; or None for whatever comes", hash_check=sha256)
+    if url is not None and not isinstance(url, str):
+        fail(DataError, "load_mnist: url is no text", 'url="https://..."', url=url)
+    own = None if out_dir is None else folder(out_dir, "load_mnist")
+    folders = [own or Path("."), cache_dir()]
     path = first_of("mnist.npz", folders)
     if path is None:
-        target = (cache_dir() if out_dir is None else Path(out_dir)) / "mnist.npz"
+        target = (own or cache_dir()) / "mnist.npz"
         path = fetch([url] if url else URLS, target, sha256, LIMIT, "use flow.data.digits(), which needs no file")
     elif say:
         shown = path if path.is_absolute() else f".{os.sep}{path}"

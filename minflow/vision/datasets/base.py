@@ -16,7 +16,7 @@ import numpy as np
 from ...core.creation import from_numpy
 from ...core.errors import LoaderError
 from ...core.op import fail
-from ...data.cache import cache_dir, first_of
+from ...data.cache import cache_dir, first_of, folder
 from ...data.download import fetch
 from ...utils.data.dataset import Dataset, checked
 from ..transforms.functional import to_pil_image
@@ -94,5 +94,6 @@ def found_or_fetched(
 
 def roots(root: str | os.PathLike | None, *below: str) -> list[Path]:
     """Where a dataset's files may lie: under `root` as torchvision lays them out, in `root`, in the cache."""
-    given = [] if root is None else [Path(root).expanduser().joinpath(*below), Path(root).expanduser()]
+    own = None if root is None else folder(root, "root")
+    given = [] if own is None else [own.joinpath(*below), own]
     return [*given, cache_dir().joinpath(*below), cache_dir()]

@@ -1,0 +1,203 @@
+"""Files that somebody damaged or made on purpose: each gives one of our errors, in the memory that the file itself would take.
+
+A seeded mutator flips, cuts, copies and inserts bytes, and writes numbers over those of headers.
+"""
+
+import gzip
+import io
+import os
+import random
+import struct
+import tarfile
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.errors import CheckpointError, DataError
+from minflow.data import files as data_files
+from minflow.data.download import fetch
+from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
+
+EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
+WORDS = [b"\0" * 8, b"\xff" * 8, struct.pack("<Q", 2**62), struct.pack(">I", 2**31), b"{", b"(", b"'", b"\n", b"\x1b]0;x\x07",
+         b"99999999999", b"-1", b"NaN", b"true", b"null", b"\xe2\x80\xae", b"[0,4611686018427387904]"]  # fmt: skip
+LIMIT = 1 << 23  # bytes that reading a file of a few thousand may take
+
+
+def safetensors(folder):
+    flow.save({"w": flow.arange(6.0), "e": flow.zeros(0, 3), "n": [1, {"lr": 0.1}]}, folder / "x.mf")
+    return folder / "x.mf", flow.load, CheckpointError
+
+
+def foreign_safetensors(folder):
+    header = b'{"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]}}'
+    (folder / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(11))
+    return folder / "x.safetensors", flow.load, CheckpointError
+
+
+def npz(folder):
+    np.savez(folder / "x.npz", a=np.arange(5.0), b=np.ones((2, 3), "i2"), e=np.zeros((0, 4)))
+    return folder / "x.npz", flow.load, CheckpointError
+
+
+def packed_npz(folder):
+    np.savez_compressed(folder / "x.npz", images=np.ones((4, 3), "uint8"), labels=np.zeros(4, "uint8"))
+    return folder / "x.npz", lambda path: read_npz(path, EXPECTED), DataError
+
+
+def idx(folder):
+    (folder / "x").write_bytes(b"\0\0\x08\x03" + struct.pack(">3I", 2, 3, 4) + bytes(24))
+    return folder / "x", lambda path: read_idx(path, 3), DataError
+
+
+def packed_idx(folder):
+    path, read, kind = idx(folder)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    return path, read, kind
+
+
+def cifar(folder):
+    with tarfile.open(folder / "x.tar.gz", "w:gz") as archive:
+        for name, size in (("readme", 20), ("test_batch.bin", 2 * CIFAR_RECORD)):
+            info = tarfile.TarInfo(name)
+            info.size = size
+            archive.addfile(info, io.BytesIO(bytes(size)))
+    return folder / "x.tar.gz", lambda path: read_cifar10(path, False), DataError
+
+
+def job(folder):
+    flow.checkpoint.save(folder / "m", {"w": np.ones((2, 3), "f4")})
+    return folder / "m" / "w" / "meta", lambda path: flow.checkpoint.get(folder / "m")["w"].numpy(), CheckpointError
+
+
+def mutated(data, rng):
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at, way = rng.randrange(len(data) + 1), rng.randrange(7)
+        at = rng.randrange(min(len(data), 200) + 1) if rng.random() < 0.5 else at  # headers are where it hurts
+        if way == 0:
+            del data[at:]
+        elif way == 1:
+            del data[at : at + rng.randrange(1, 9)]
+        elif way == 2:
+            data[at:at] = rng.choice(WORDS)
+        elif way == 3:
+            word = rng.choice(WORDS)
+            data[at : at + len(word)] = word
+        elif way == 4:
+            other = rng.randrange(len(data) + 1)
+            data[at:at] = data[other : other + rng.randrange(60)]
+        elif at < len(data):
+            data[at] = rng.randrange(256) if way == 5 else data[at] ^ 1 << rng.randrange(8)
+    return bytes(data)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job])
+def test_mutants(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(data_files, "CIFAR_ROWS", 2)
+    path, read, kind = make(tmp_path)
+    read(path)
+    whole, rng, refused = path.read_bytes(), random.Random(make.__name__), 0
+    tracemalloc.start()
+    try:
+        for number in range(400):
+            path.write_bytes(mutated(whole, rng))
+            try:
+                read(path)
+            except kind as error:
+                refused += 1
+                text = str(error)
+                assert len(text) < 10_000 and all(c.isprintable() or c == "\n" for c in text), (number, text)
+            except Exception as error:
+                raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}: {path.read_bytes()[:300]}") from error
+        assert tracemalloc.get_traced_memory()[1] < LIMIT
+    finally:
+        tracemalloc.stop()
+    assert refused > 100
+
+
+# ---- what is small in the file and large when it is read -------------------------------------------------------------
+
+
+def refused(call, kind, match):
+    """Refused; the most memory that it took."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(kind, match=match):
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
+    """A member before the wanted ones, and a header of tar's own, of 3 GB each."""
+    monkeypatch.setattr(data_files, "UNPACKED", 1 << 24)
+    for kind in (tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
+        info = tarfile.TarInfo("big")
+        info.size, info.type = 3 << 30, kind
+        with gzip.open(tmp_path / "x.tar.gz", "wb", compresslevel=1) as file:
+            file.write(info.tobuf(tarfile.GNU_FORMAT))
+            for _ in range(32):
+                file.write(bytes(1 << 20))
+        assert refused(lambda: read_cifar10(tmp_path / "x.tar.gz", True), DataError, "x.tar.gz") < 1 << 26
+
+
+def test_sizes_of_arrays_without_numbers(tmp_path):
+    (tmp_path / "x").write_bytes(b"\0\0\x08\x03" + struct.pack(">3I", 0, 2**32 - 1, 2**32 - 1))
+    refused(lambda: read_idx(tmp_path / "x", 3), DataError, r"\[0, 4294967295, 4294967295\]")
+    flow.checkpoint.save(tmp_path / "m", {"w": np.ones((0, 3), "f4")})
+    (tmp_path / "m" / "w" / "meta").write_text("shape { dim: 0 " + "dim: 99999999999999999 " * 9 + "} data_type: kFloat")
+    refused(lambda: flow.checkpoint.get(tmp_path / "m")["w"].numpy(), CheckpointError, "'w'")
+
+
+def test_many_members(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for i in range(3000):
+            archive.writestr(f"{i}.npy", b"")
+    assert refused(lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "header") < LIMIT
+
+
+# ---- names of folders that are none ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-that-name", "a\0b", "\ud800", 5, b"x"], ids=ascii)
+def test_folders_of_data(path):
+    for call in (lambda: flow.data.load_mnist(out_dir=path), lambda: flow.vision.datasets.MNIST(path),
+                 lambda: flow.vision.datasets.CIFAR10(path)):  # fmt: skip
+        with pytest.raises(DataError, match="path|home folder"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["MINFLOW_DATA", "XDG_CACHE_HOME"])
+def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MINFLOW_DATA", raising=False)
+    monkeypatch.setenv(name, "~nobody-of-that-name/x")
+    for call in (flow.data.load_mnist, flow.vision.datasets.MNIST, flow.vision.datasets.CIFAR10):
+        with pytest.raises(DataError, match=f"{name}: '~nobody-of-that-name' stands for a home folder"):
+            call()
+
+
+@pytest.mark.parametrize(("words", "text"), [({"hash_check": 5}, "5"), ({"hash_check": "abc"}, "abc"), ({"url": 7}, "7"),
+                                             ({"url": "no url"}, "unknown url type")])  # fmt: skip
+def test_words_of_load_mnist(words, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=text):
+        flow.data.load_mnist(**words)
+
+
+def test_a_pipe_where_a_download_goes_on(tmp_path):
+    os.mkfifo(tmp_path / "x.part")
+    (tmp_path / "x.999999999.part").write_bytes(b"left by a process that ended")
+    with pytest.raises(DataError, match="a pipe"):
+        fetch([], tmp_path / "x", None, 10)
+    os.unlink(tmp_path / "x.part")
+    with pytest.raises(DataError, match="0 addresses"):
+        fetch([], tmp_path / "x", None, 10)
+    assert os.listdir(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` raises KeyboardInterrupt at the sixth line.
+"""Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` sends SIGINT at the sixth line.
 
 A real interrupt never comes between the last instruction of a `with` block and its `__exit__`; a trace function is called
 there, with the line of the `with`, so that place is left out.
@@ -6,11 +6,12 @@ there, with the line of the `with`, so that place is left out.
 
 import dis
 import functools
+import signal
 import sys
 
 
 class Interrupting:
-    """Traces the lines of some files. lines: (code, line) that ran, in order; at: the one where KeyboardInterrupt is raised."""
+    """Traces the lines of some files. lines: (code, line) that ran, in order; at: the one where Ctrl-C comes."""
 
     def __init__(self, files, at=None):
         self.files, self.lines, self.at = files, [], at
@@ -21,7 +22,7 @@ class Interrupting:
         if event == "line" and frame.f_lasti not in exits(frame.f_code):
             self.lines.append((frame.f_code, frame.f_lineno))
             if len(self.lines) - 1 == self.at:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
         return self
 
     def run(self, function):

@@ -13,6 +13,8 @@ import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from ...core.interrupts import uninterrupted
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
@@ -34,7 +36,9 @@ def send(pipe: Connection, thing: Any, inline: int) -> None:
     for part in parts:
         spans.append((end, part.nbytes))
         end += -(-part.nbytes // ALIGN) * ALIGN
-    with open(memory_file(), "r+b", buffering=0) as file:
+    with uninterrupted():  # a bare descriptor would be closed by nobody
+        file = open(memory_file(), "r+b", buffering=0)
+    with file:
         os.ftruncate(file.fileno(), end)
         with mmap.mmap(file.fileno(), end) as memory:
             for (start, length), part in zip(spans, parts):
@@ -62,10 +66,12 @@ def receive(pipe: Connection) -> Any:
         # Arrays on bytes could not be written to.
         return pickle.loads(rest[0], buffers=map(bytearray, rest[1:]))
     end, spans = rest
-    handle = reduction.recv_handle(pipe)
-    try:
-        memory = memoryview(mmap.mmap(handle, end))
-    finally:
-        os.close(handle)
+    pipe.poll(None)  # here Ctrl-C may come: until the descriptor is there, or the other side is gone
+    with uninterrupted():
+        handle = reduction.recv_handle(pipe)
+        try:
+            memory = memoryview(mmap.mmap(handle, end))
+        finally:
+            os.close(handle)
     text, *buffers = (memory[start : start + length] for start, length in spans)
     return pickle.loads(text, buffers=buffers)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...core.errors import LoaderError
+from ...core.interrupts import uninterrupted
 from ...core.op import fail
 from ...core.random import Generator, source
 from .collate import default_collate, default_convert
@@ -26,7 +28,8 @@ class DataLoader:
     num_workers: how many workers make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the loop.
     workers: "thread" (no copies; good while numpy does the work) or "process" (for Python code that takes long).
     collate_fn: makes a batch of a list of samples.  worker_init_fn: called with its number in each worker.
-    timeout: in seconds, how long a worker may take for a batch; 0 is forever.
+    timeout: in seconds, how long a worker may take for a batch; 0 is forever. After that, a process is ended; a thread, which
+    nothing can end, goes on with its sample alone, and then ends.
     generator: where order and random transforms come from (by default flow's own, which manual_seed starts again).
 
     Each walk takes one counter of the generator, its epoch, and one more where the order is random. What minflow draws
@@ -58,16 +61,17 @@ class DataLoader:
             fail(LoaderError, f"DataLoader: {dataset.__name__} is a class, not a dataset", f"{dataset.__name__}(...)")
         if workers not in KINDS:
             fail(LoaderError, f"DataLoader: there are no workers {workers!r}", 'workers="thread" or workers="process"')
-        if (
-            not isinstance(num_workers, int)
-            or num_workers < 0
-            or timeout < 0
-            or (prefetch_factor is not None and prefetch_factor < 1)
+        if not (
+            isinstance(num_workers, int)
+            and num_workers >= 0
+            and isinstance(timeout, int | float)
+            and 0 <= timeout <= threading.TIMEOUT_MAX
+            and (prefetch_factor is None or (isinstance(prefetch_factor, int) and prefetch_factor >= 1))
         ):
             fail(
                 LoaderError,
-                "DataLoader: num_workers and timeout are not negative, prefetch_factor is at least 1",
-                "num_workers=2",
+                "DataLoader: num_workers is an integer from 0, timeout seconds from 0, prefetch_factor an integer from 1",
+                "num_workers=2, timeout=10",
                 num_workers=num_workers,
                 timeout=timeout,
                 prefetch_factor=prefetch_factor,
@@ -153,9 +157,10 @@ class DataLoader:
 
     def ahead(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
         count = 1 if self.iterable else self.num_workers
-        crew = KINDS[self.workers](recipe, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
-        finished = False
+        crew, finished = None, False
         try:
+            with uninterrupted():  # Ctrl-C comes before the workers are started, or when `crew` knows them
+                crew = KINDS[self.workers](recipe, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
             numbered, under_way, broken = enumerate(batches), deque(), None
 
             def submit(upto: int) -> None:
@@ -185,8 +190,13 @@ class DataLoader:
             if broken is not None:
                 raise broken
             finished = not under_way
+        except KeyboardInterrupt:
+            if crew is not None:
+                crew.patience = 0.0
+            raise
         finally:
-            crew.close(finished)
+            if crew is not None:
+                crew.close(finished)
 
     def __len__(self) -> int:
         """The number of batches."""

@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
 import weakref
@@ -29,6 +30,7 @@ from ...core.op import here
 from .channel import SHARES, receive, send
 from .fetch import WORKER, Recipe, WorkerInfo
 
+PATIENCE = 5.0  # seconds that a loop which is left waits for the batches that its worker threads have in hand
 # Forking a process that has other threads is safe for what we and OpenBLAS do; macOS's own libraries forbid it.
 START = "fork" if sys.platform.startswith("linux") else "spawn"
 
@@ -86,7 +88,7 @@ class Threads:
     kind = "worker thread"
 
     def __init__(self, recipe: Recipe, count: int, init: Callable | None, timeout: float, prefetch: int):
-        self.timeout, self.stopped, self.in_flight = timeout, threading.Event(), prefetch
+        self.timeout, self.stopped, self.in_flight, self.patience = timeout, threading.Event(), prefetch, PATIENCE
         self.tasks = [queue.SimpleQueue() for _ in range(count)]
         self.answers = [queue.SimpleQueue() for _ in range(count)]
         self.threads = []
@@ -99,8 +101,13 @@ class Threads:
                     target=context.run, args=(thread_main, *arguments), name=f"minflow-loader-{k}", daemon=True
                 )
             )
-        for thread in self.threads:
-            thread.start()
+        self.net = weakref.finalize(self, dismiss, self.stopped, self.tasks)  # should Ctrl-C come before `close` has begun
+        try:
+            for started, thread in enumerate(self.threads):
+                thread.start()
+        except RuntimeError as error:
+            dismiss(self.stopped, self.tasks)
+            raise too_few(started, count, "worker threads", error) from error
 
     def submit(self, k: int, task: tuple[int, Any]) -> None:
         self.tasks[k].put(task)
@@ -109,16 +116,24 @@ class Threads:
         try:
             return self.answers[k].get(timeout=self.timeout or None)
         except queue.Empty:
+            self.patience = 0.0
             raise too_slow(self.kind, k, number, self.timeout) from None
 
     def close(self, finished: bool) -> None:
-        """A thread cannot be killed: it is waited for until the batch in hand is done."""
-        self.stopped.set()
-        for tasks in self.tasks:
-            tasks.put(None)
+        """A thread cannot be killed: it ends when the batch in hand is done. That is waited for, but not for long."""
+        dismiss(self.stopped, self.tasks)
+        self.net.detach()
+        end = time.monotonic() + self.patience
         for thread in self.threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(max(end - time.monotonic(), 0))
+
+
+def dismiss(stopped: threading.Event, tasks: list) -> None:
+    """Tell worker threads to end."""
+    stopped.set()
+    for queued in tasks:
+        queued.put(None)
 
 
 def thread_main(worker: Worker, tasks, answers, stopped: threading.Event) -> None:
@@ -159,14 +174,10 @@ class Processes:
                     process.start()
                 self.processes.append(process)
         except BaseException as error:
+            started = len(self.processes)
             self.close(False)
             if isinstance(error, OSError):
-                raise WorkerError(
-                    f"DataLoader: only {len(self.processes)} of {count} worker processes could be started",
-                    values={"reason": error},
-                    where=here(),
-                    hint="fewer num_workers",
-                ) from error
+                raise too_few(started, count, "worker processes", error) from error
             raise
 
     def submit(self, k: int, task: tuple[int, Any]) -> None:
@@ -312,6 +323,15 @@ def too_slow(kind: str, k: int, number: int, timeout: float) -> WorkerError:
         f"DataLoader: {kind} {k} did not finish batch {number} within {timeout} s",
         where=here(),
         hint="a longer timeout",
+    )
+
+
+def too_few(started: int, count: int, what: str, reason: BaseException) -> WorkerError:
+    return WorkerError(
+        f"DataLoader: only {started} of {count} {what} could be started",
+        values={"reason": reason},
+        where=here(),
+        hint="fewer num_workers",
     )
 
 

@@ -271,7 +271,8 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
     if not beta > 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance above 0", "beta=1.0")
     distance = absolute(prediction - label)
-    return where(gt(distance, beta), distance - 0.5 * beta, square(distance) * (0.5 / beta))
+    far = gt(distance, beta)  # an infinite distance is kept from the square, whose slope there would be 0 * inf
+    return where(far, distance - 0.5 * beta, square(where(far, 0.0, distance)) * (0.5 / beta))
 
 
 @folded

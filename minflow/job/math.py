@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..core import functions as F
-from ..core.functions.arguments import axes_of, axis_of, operand, tensor_of, to
+from ..core.functions.arguments import axes_of, axis_of, in_float32, operand, tensor_of, to
 from ..core.op import Op
 from ..core.ops import elementwise as e
 from ..core.ops import reduce as r
@@ -67,10 +67,14 @@ def comparison(name: str, op: Op, symbol: str) -> Callable:
 
 abs = of_one("abs", F.abs)
 acos = of_one("acos", F.acos)
+acosh = of_one("acosh", e.acosh)
 asin = of_one("asin", F.asin)
+asinh = of_one("asinh", e.asinh)
 atan = of_one("atan", F.atan)
+atanh = of_one("atanh", e.atanh)
 ceil = of_one("ceil", F.ceil)
 cos = of_one("cos", F.cos)
+cosh = of_one("cosh", e.cosh)
 erf = of_one("erf", F.erf)
 exp = of_one("exp", F.exp)
 expm1 = of_one("expm1", F.expm1)
@@ -87,6 +91,7 @@ sigmoid = of_one("sigmoid", F.sigmoid)
 sigmoid_v2 = of_one("sigmoid_v2", F.sigmoid)
 sign = of_one("sign", F.sign)
 sin = of_one("sin", F.sin)
+sinh = of_one("sinh", e.sinh)
 softplus = of_one("softplus", e.softplus)
 sqrt = of_one("sqrt", F.sqrt)
 square = of_one("square", F.square)
@@ -103,6 +108,7 @@ floordiv = of_two("floordiv", F.floor_divide, "floor(x / y)")
 pow = of_two("pow", F.pow, "x to the power y")
 maximum = of_two("maximum", F.maximum)
 minimum = of_two("minimum", F.minimum)
+atan2 = of_two("atan2", e.atan2, "The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0.")
 
 equal = comparison("equal", F.eq, "==")
 not_equal = comparison("not_equal", F.ne, "!=")
@@ -143,52 +149,6 @@ def xlogy(x, y, name: str | None = None):
 
 
 @folded
-def sinh(x, name: str | None = None):
-    """(exp(x) - exp(-x)) / 2, by expm1, which is exact for small x."""
-    return (F.expm1(x) - F.expm1(-x)) * 0.5
-
-
-@folded
-def cosh(x, name: str | None = None):
-    """(exp(x) + exp(-x)) / 2"""
-    return (F.exp(x) + F.exp(-x)) * 0.5
-
-
-@folded
-def asinh(x, name: str | None = None):
-    """The number whose sinh is x: log(x + sqrt(x * x + 1)), rearranged so that neither small nor huge x lose digits."""
-    near = F.clamp(x, -1.0, 1.0)
-    part = near / (F.sqrt(near * near + 1) + 1)
-    far = F.maximum(F.abs(x), 1.0)
-    beyond = F.sign(x) * (F.log(far) + F.log(F.sqrt(F.square(1 / far) + 1) + 1))
-    return e.where(F.le(F.abs(x), 1), F.log1p(part) - F.log1p(-part), beyond)
-
-
-@folded
-def acosh(x, name: str | None = None):
-    """The number of at least 0 whose cosh is x: log(x + sqrt(x * x - 1)), rearranged as asinh is; NaN below 1."""
-    half = (x - 1) * 0.5
-    return F.log1p(F.sqrt(half) + half / (F.sqrt(half + 1) + 1)) * 2.0
-
-
-@folded
-def atanh(x, name: str | None = None):
-    """The number whose tanh is x: log((1 + x) / (1 - x)) / 2; NaN beyond -1 and 1."""
-    return (F.log1p(x) - F.log1p(-x)) * 0.5
-
-
-@folded
-def atan2(x, y, name: str | None = None):
-    """The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0."""
-    x, y = tensor_of(x), tensor_of(y)
-    steep = F.gt(F.abs(x), F.abs(y))
-    flat = F.atan(x / e.where(F.logical_or(steep, F.eq(y, 0)), 1, y))
-    turn = e.where(F.lt(y, 0), e.where(F.lt(x, 0), -math.pi, math.pi), 0.0)
-    upright = F.sign(x) * (math.pi / 2) - F.atan(y / e.where(steep, x, 1))
-    return e.where(steep, upright, flat + to(turn, flat.dtype))
-
-
-@folded
 def erfc(x, name: str | None = None):
     """1 - erf(x), taken in float64 so that its small values keep their digits."""
     return to(1.0 - F.erf(to(x, float64)), x.dtype)
@@ -201,6 +161,7 @@ def log_sigmoid(x, name: str | None = None):
 
 
 @folded
+@in_float32
 def gelu(x, name: str | None = None):
     """x / 2 * (1 + erf(x / sqrt(2))); the kernels of that generation computed this, though its page showed the tanh form."""
     return x * (F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5

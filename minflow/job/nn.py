@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.creation import ones
 from ..core.errors import OutOfRangeError, ShapeError
-from ..core.functions import add, clamp, expm1, gt, mean, reshape, rsqrt, sigmoid, square, tanh
+from ..core.functions import add, clamp, expm1, ge, gt, le, mean, reshape, rsqrt, sigmoid, square, tanh, where
 from ..core.functions.random import dropout as drop
 from ..core.op import fail
 from ..core.ops import activation
@@ -112,23 +112,28 @@ def mish(x: Tensor, name: str | None = None) -> Tensor:
 def hardsigmoid(x: Tensor, name: str | None = None) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1)"""
     check_tensor("nn.hardsigmoid", x)
-    return clamp(x * (1 / 6) + 0.5, 0.0, 1.0)
+    return within(x, -3.0, 3.0, x * (1 / 6) + 0.5, 0.0, 1.0)
 
 
 @folded
 def hardswish(x: Tensor, name: str | None = None) -> Tensor:
     """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
     check_tensor("nn.hardswish", x)
-    return x * clamp(x * (1 / 6) + 0.5, 0.0, 1.0)
+    return within(x, -3.0, 3.0, x * clamp(x * (1 / 6) + 0.5, 0.0, 1.0), x * 0.0, x)
 
 
-@takes_name
+@folded
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str | None = None) -> Tensor:
     """min(max(x, min_val), max_val)"""
     check_tensor("nn.hardtanh", x)
     if min_val >= max_val:
         fail(OutOfRangeError, f"nn.hardtanh: min_val {min_val} is not below max_val {max_val}", "nn.hardtanh(x, -1, 1)", input=x)
-    return clamp(x, float(min_val), float(max_val))
+    return within(x, min_val, max_val, x, float(min_val), float(max_val))
+
+
+def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
+    """`below` up to low, `above` from high on, else `middle`: at the ends the slope is that of outside."""
+    return where(le(x, low), below, where(ge(x, high), above, middle))
 
 
 # ---- along an axis -----------------------------------------------------------------------------------------------

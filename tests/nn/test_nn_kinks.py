@@ -70,6 +70,13 @@ ROWS = {
     "nll of nothing": (lambda x: F.nll_loss(x, flow.tensor([-100])), [[1.0, 2.0]], NAN, [[0.0, 0.0]]),
     "avg_pool2d of large": (lambda x: F.avg_pool2d(x, 2), [[[[60000.0, 60000.0], [-1000.0, 1000.0]]]], [[[[30000.0]]]],
                             [[[[0.25, 0.25], [0.25, 0.25]]]]),
+    "legacy hardtanh": (nn.hardtanh, [-1.0, 1.0, 0.5, NAN], [-1.0, 1.0, 0.5, NAN], [0.0, 0.0, 1.0, 1.0]),
+    "legacy hardsigmoid": (nn.hardsigmoid, [-3.0, 3.0, 0.0, INF], [0.0, 1.0, 0.5, 1.0], [0.0, 0.0, 1 / 6, 0.0]),
+    "legacy hardswish": (nn.hardswish, [-3.0, 3.0, 0.0, INF], [0.0, 3.0, 0.0, INF], [0.0, 1.0, 0.5, 1.0]),
+    "legacy smooth_l1_loss": (lambda x: flow.smooth_l1_loss(x, like(x, 0.0, 0.0, 0.0)), [0.0, 1.0, INF], [0.0, 0.5, INF], [0.0, 1.0, 1.0]),
+    "mse_loss of large": (against([0.0], F.mse_loss), [200.0], [40000.0], [400.0]),
+    "gelu of large": (lambda x: F.gelu(x, "tanh"), [1e4, -1e4], [1e4, 0.0], [1.0, 0.0]),
+    "soft cross_entropy of nothing": (lambda x: F.cross_entropy(x, x.detach()), np.zeros((0, 2)), NAN, np.zeros((0, 2))),
     "relu6": (F.relu6, [0.0, -0.0, 6.0, NAN, INF], [0.0, 0.0, 6.0, NAN, 6.0], [0.0, 0.0, 0.0, 1.0, 0.0]),
     "l1_loss": (against([1.0, 0.0, INF], F.l1_loss), [1.0, NAN, INF], [0.0, NAN, NAN], [0.0, 0.0, 0.0]),
     "batch_norm of large": (lambda x: F.batch_norm(x, None, None, training=True), [[900.0], [-900.0]], [[1.0], [-1.0]], [[0.0], [0.0]]),
@@ -130,3 +137,11 @@ def test_a_batch_of_nothing_leaves_the_running_statistics():
     layer = nn.BatchNorm1d(3)
     layer(flow.zeros(0, 3))
     assert layer.running_var.tolist() == [1.0] * 3 and layer.running_mean.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("order, norm", [(2.0, 500.0), (3.0, 449.79414), (INF, 400.0)])
+def test_clipping_large_float16(order, norm):
+    p = nn.Parameter(flow.zeros(2, dtype=flow.float16))
+    p.grad = flow.tensor([300.0, 400.0], dtype=flow.float16)
+    assert nn.utils.clip_grad_norm_(p, 1.0, order).item() == pytest.approx(norm, rel=1e-3)
+    assert p.grad.tolist() == pytest.approx([300 / norm, 400 / norm], rel=2e-3)

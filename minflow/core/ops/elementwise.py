@@ -104,7 +104,7 @@ quiet(div, "true_divide")
 pow = define(
     "pow(a, b)",
     broadcast("pow", "a", "b", refuse_bool="a.int() first"),
-    dict(a=lambda g, a, b: power_slope(g, a, b), b=lambda g, a, b, out: g * (out * log(where(flat_at_0(a, b), 1.0, a)))),
+    dict(a=lambda g, a, b: power_slope(g, a, b), b=lambda g, a, b, out: g * exponent_slope(a, b, out)),
     elementwise="same",
     scalar="pow(a, b)",
     sbp=SPLIT_2,
@@ -128,9 +128,11 @@ def power_slope(g, a, b):
     return g * where(flat, 0.0, b * pow(where(flat, 1.0, a), b - 1))
 
 
-def flat_at_0(a, b):
-    """Where a**b stays 0 (or 1) as b moves: a is 0 and b is not below 0."""
-    return logical_and(eq(a, 0), ge(b, 0))
+def exponent_slope(a, b, out):
+    """d a**b / db = a**b * log(a); 0 where a is 0 and b is not below 0, since there a**b stays as it is."""
+    if hasattr(a, "spec"):
+        return out * log(where(logical_and(eq(a, 0), ge(b, 0)), 1.0, a))
+    return out * math.log(a) if a > 0 else where(ge(b, 0), 0.0, -out) if a == 0 else out * math.nan
 
 
 @kernel(pow)
@@ -233,6 +235,24 @@ def _(xp, a, b, weight, out=None):
     with xp.errstate(all="ignore"):
         way = b - a
         return settle(xp, xp.where(xp.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight)), out)
+
+
+atan2 = define(
+    "atan2(y, x)",
+    broadcast("atan2", "y", "x"),
+    dict(y=lambda g, y, x: g * (x * one_over(x * x + y * y)), x=lambda g, y, x: -(g * (y * one_over(x * x + y * y)))),
+    elementwise="float",
+    scalar="atan2(y, x)",
+    sbp=SPLIT_2,
+    examples=binary(low=0.3, high=2.0),
+    doc="The angle of the point (x, y), in radians from -pi to pi; its slope at (0, 0) is 0.",
+)
+quiet(atan2, "arctan2")
+
+
+def one_over(x):
+    zero = eq(x, 0)
+    return where(zero, 0.0, reciprocal(where(zero, 1.0, x)))
 
 
 maximum = define(
@@ -386,7 +406,7 @@ kernel(sign, lambda xp, x, out=None: xp.subtract(xp.greater(x, 0), xp.less(x, 0)
 square = define(
     "square(x)",
     numeric("square"),
-    lambda g, x: g * (x * 2),
+    lambda g, x: g * 2 * x,  # in this order: of a large float16, twice itself would be infinite
     elementwise="same",
     scalar="x * x",
     sbp=SPLIT_1,
@@ -433,6 +453,13 @@ acos = smooth(
 )
 atan = smooth("atan", lambda g, x: g / (x * x + 1), "The angle whose tangent is x.", ufunc="arctan")
 tanh = smooth("tanh", lambda g, out: g * (1 - out * out), "The hyperbolic tangent.", ufunc="tanh")
+sinh = smooth("sinh", lambda g, x: g * cosh(x), "The hyperbolic sine.", ufunc="sinh")
+cosh = smooth("cosh", lambda g, x: g * sinh(x), "The hyperbolic cosine.", ufunc="cosh")
+asinh = smooth("asinh", lambda g, x: g * rsqrt(x * x + 1), "The number whose sinh is x.", ufunc="arcsinh")
+acosh = smooth(
+    "acosh", lambda g, x: g * rsqrt(x * x - 1), "The number of at least 0 whose cosh is x.", ufunc="arccosh", low=1.2, high=3.0
+)
+atanh = smooth("atanh", lambda g, x: g / (1 - x * x), "The number whose tanh is x.", ufunc="arctanh", low=-0.8, high=0.8)
 rsqrt = smooth(
     "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
 )

@@ -93,10 +93,10 @@ def varied(x: Spec, axis, keepdims: bool) -> Spec:
 
 def var_slope(x, axis, free: float):
     """What the gradient of var is multiplied by. Where nothing is free it is what PyTorch has: of all, infinite."""
-    away = x - mean(x, axis=axis, keepdims=True)
+    middle = mean(x, axis=axis, keepdims=True)
     if axis is None and free <= 0:
-        return where(eq(away, 0), math.nan, math.inf)
-    return away * (2 / free if free else math.inf)
+        return where(eq(x, middle), math.nan, math.inf)
+    return (x - middle) * (2 / free if free else math.inf)
 
 
 @kernel(var)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ...core.errors import DTypeError, ShapeError
+from ...core.functions.arguments import in_float32
 from ...core.op import fail, warn
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
@@ -55,11 +56,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 @composite("gelu")
+@in_float32
 def gelu_erf(x: Tensor) -> Tensor:
     return x * (e.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
 @composite("gelu")
+@in_float32
 def gelu_tanh(x: Tensor) -> Tensor:
     return x * (e.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
 
@@ -71,6 +74,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @composite("silu")
+@in_float32
 def silu_of(x: Tensor) -> Tensor:
     return x * e.sigmoid(x)
 

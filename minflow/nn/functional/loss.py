@@ -235,7 +235,7 @@ def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction
         target = target * (1 - smoothing) + smoothing / classes
     scores = log_softmax(input, dim=axis) * target
     losses = -(scores if weight is None else scores * along(weight, axis, input.spec.ndim)).sum(axis)
-    return losses.sum() / (losses.spec.size or 1) if reduction == "mean" else reduced(losses, reduction)
+    return reduced(losses, reduction)
 
 
 @composite("cross_entropy")

@@ -13,6 +13,7 @@ from ...core.errors import NonFiniteError
 from ...core.op import fail
 from ...core.creation import tensor
 from ...core.functions import stack
+from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 
 EPSILON = 1e-6  # keeps the quotient finite where all gradients are zero
@@ -29,13 +30,16 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     tensors, order = list(tensors), float(norm_type)
     if not tensors:
         return tensor(0.0)
+    dtype = tensors[0].dtype
     with no_grad():
+        tensors = [t.to(float32) if t.dtype is float16 else t for t in tensors]  # whose squares would overflow
         if order == math.inf:
             total = stack([t.abs().max() for t in tensors]).max()
         elif order == 2.0:
             total = stack([(t * t).sum() for t in tensors]).sum().sqrt()
         else:
             total = stack([(t.abs() ** order).sum() for t in tensors]).sum() ** (1.0 / order)
+        total = total.to(float16) if dtype is float16 else total
     if error_if_nonfinite and not math.isfinite(float(total)):
         fail(
             NonFiniteError,

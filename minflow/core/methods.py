@@ -17,7 +17,7 @@ from .op import EPOCH, MODE, NUMBERS, apply, fail, using
 from .ops import compare as c
 from .ops import elementwise as e
 from .ops import shape as s
-from .rebind import cell_of, guard, in_place, overwrite, repeated_axes, write
+from .rebind import cell_of, guard, in_place, overwrite, repeated_axes, store, write
 from .spec import DType
 
 
@@ -145,13 +145,13 @@ class Methods:
         return in_place(e.remainder, self, other)
 
     def __iand__(self, other):
-        return write(self, F.bitwise_and(self, other))
+        return store(self, F.bitwise_and(self, other))
 
     def __ior__(self, other):
-        return write(self, F.bitwise_or(self, other))
+        return store(self, F.bitwise_or(self, other))
 
     def __ixor__(self, other):
-        return write(self, F.bitwise_xor(self, other))
+        return store(self, F.bitwise_xor(self, other))
 
     # ---- arithmetic and comparison -----------------------------------------------------------------------------------
 
@@ -442,25 +442,25 @@ class Methods:
         return in_place(e.fmod, self, other)
 
     def logical_and_(self, other):
-        return write(self, F.logical_and(self, other))
+        return store(self, F.logical_and(self, other))
 
     def logical_or_(self, other):
-        return write(self, F.logical_or(self, other))
+        return store(self, F.logical_or(self, other))
 
     def logical_xor_(self, other):
-        return write(self, F.logical_xor(self, other))
+        return store(self, F.logical_xor(self, other))
 
     def logical_not_(self):
         return write(self, F.logical_not(self))
 
     def bitwise_and_(self, other):
-        return write(self, F.bitwise_and(self, other))
+        return store(self, F.bitwise_and(self, other))
 
     def bitwise_or_(self, other):
-        return write(self, F.bitwise_or(self, other))
+        return store(self, F.bitwise_or(self, other))
 
     def bitwise_xor_(self, other):
-        return write(self, F.bitwise_xor(self, other))
+        return store(self, F.bitwise_xor(self, other))
 
     def bitwise_not_(self):
         return write(self, F.bitwise_not(self))
@@ -477,7 +477,7 @@ class Methods:
         return write(self, F.triu(self, diagonal))
 
     def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
-        return write(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+        return store(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
 
     def squeeze_(self, dim=None):
         return reshaped(self, F.squeeze, dim)
@@ -511,13 +511,13 @@ class Methods:
         return overwrite(F.lerp, self, end, weight)
 
     def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
-        return write(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
+        return store(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
     def addcmul_(self, tensor1, tensor2, *, value=1):
-        return write(self, self + F.mul(tensor1, tensor2) * value)
+        return store(self, self + F.mul(tensor1, tensor2) * value)
 
     def addcdiv_(self, tensor1, tensor2, *, value=1):
-        return write(self, self + F.div(tensor1, tensor2) * value)
+        return store(self, self + F.div(tensor1, tensor2) * value)
 
     def masked_fill_(self, mask, value):
         return write(self, F.masked_fill(self, mask, value))

@@ -204,7 +204,18 @@ def in_place(op: Op, target, *others, **attrs):
 def overwrite(function, target, *args, **options):
     """target = function(target, ...). Where backward may ask for the old numbers, the function gets a copy of them."""
     mode = MODE.get()
-    return write(target, function(clone(target) if mode.grad and mode.own(target).needs else target, *args, **options))
+    return store(target, function(clone(target) if mode.grad and mode.own(target).needs else target, *args, **options))
+
+
+def store(target, new):
+    """target = new, the result of an in-place method: of the target's shape, and of a kind of number that it can hold."""
+    if new.dtype.rank > target.dtype.rank:
+        fail(DTypeError, f"an in-place method gives {new.dtype.name}, which {target.dtype.name} cannot hold",
+             f"the form without the underscore; or convert first: x = x.to({new.dtype})", target=target)  # fmt: skip
+    if new.shape != target.shape:
+        fail(ShapeError, f"an in-place method gives the shape {tuple(new.shape)}, the tensor written has {tuple(target.shape)}",
+             "a write in place cannot make a tensor larger: use the form without the underscore", target=target)  # fmt: skip
+    return write(target, new)
 
 
 def contiguous(tensor):

@@ -3,7 +3,7 @@
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError, GradError, OutOfRangeError
+from minflow.core.errors import DTypeError, GradError, MinflowError, OutOfRangeError
 
 F = flow.nn.functional
 RANGES = {
@@ -44,3 +44,28 @@ def test_a_view_made_a_leaf_is_not_written_in_place():
     with flow.no_grad():
         x.mul_(2)
     assert base.tolist() == [1, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x, y: x.clamp_(y, None), "float32, which int64"),
+        (lambda x, y: x.clamp_min_(0.5), "float32, which int64"),
+        (lambda x, y: x.addcdiv_(y, y), "float32, which int64"),
+        (lambda x, y: x.addcmul_(y, y), "float32, which int64"),
+        (lambda x, y: x.div_(y, rounding_mode="floor"), "float32, which int64"),
+        (lambda x, y: x.bool().bitwise_xor_(x), "int64, which bool"),
+        (lambda x, y: x.logical_and_(y.expand(2, 3)), r"\(2, 3\).*\(3,\)"),
+        (lambda x, y: y.reshape(1, 3).addmm_(flow.ones(2, 3), flow.ones(3, 3)), r"\(2, 3\).*\(1, 3\)"),
+    ],
+)
+def test_what_an_in_place_method_cannot_hold_is_refused(call, words):
+    x, y = flow.tensor([1, 2, 3]), flow.tensor([0.5, 1.0, 2.0])
+    with pytest.raises(MinflowError, match=words):
+        call(x, y)
+    assert x.tolist() == [1, 2, 3] and y.tolist() == [0.5, 1, 2]
+
+
+def test_lerp_of_integers_is_refused():
+    with pytest.raises(DTypeError, match="lerp.*uint8"):
+        flow.lerp(flow.tensor([1, 2], dtype=flow.uint8), flow.tensor([1.0, 2.0]), 0.5)

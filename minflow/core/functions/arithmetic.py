@@ -124,6 +124,8 @@ def masked_fill(input, mask, value):
 
 def lerp(input, end, weight):
     """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
+    if hasattr(input, "spec") and not input.spec.floating:
+        fail(DTypeError, f"lerp: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
     return e.lerp(input, end, operand(weight))
 
 

@@ -117,8 +117,8 @@ def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], ob
     held = new if not isinstance(old, Parameter) or isinstance(new, Parameter) else Parameter(new, requires_grad=old.requires_grad)
 
     def hold() -> None:
-        holder[last] = held
         EPOCH.now += 1
+        holder[last] = held
 
     return hold
 

@@ -293,11 +293,11 @@ class Optimizer:
                 state.setdefault(p, {})[name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
+            EPOCH.now += 1  # first: were this interrupted, the next call of a graph looks all the same
             with no_grad():
                 for held, value in copies:
                     held.copy_(value)
             self.state = state
-            EPOCH.now += 1
             for mine, new in zip(self.param_groups, groups):
                 mine.update(new)
 

@@ -8,13 +8,15 @@ import copy
 import math
 import random
 import signal
+import sys
 
 import numpy as np
 import pytest
+from interrupting import Interrupting
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import StateError
+from minflow.core.errors import CheckpointError, StateError
 from minflow.optim import lr_scheduler as schedules
 
 SGD, Adam, AdamW = flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW
@@ -306,6 +308,69 @@ def test_an_interrupt_waits_until_all_is_written(monkeypatch):
         one.graph.load_state_dict(two.graph.state_dict())
     monkeypatch.undo()
     assert len(calls) > 10 and text(one.everything()) == text(two.everything())
+
+
+@pytest.mark.filterwarnings("ignore::minflow.core.errors.MinflowWarning")
+@pytest.mark.parametrize("kind", ["model", "optimizer", "scheduler", "graph"])
+def test_interrupted_at_each_line(kind):
+    """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was not."""
+    files = [sys.modules[name].__file__ for name in ("minflow.nn.loading", "minflow.nn.state", "minflow.nn.graph.state",
+                                                     "minflow.optim.optimizer", "minflow.optim.lr_scheduler", "minflow.optim.groups")]  # fmt: skip
+    setup, later = Setup("amsgrad", "SequentialLR", graph=True), Setup("amsgrad", "SequentialLR", graph=True)
+    later.step()
+    old = {name: unshared(setup.target(name).state_dict()) for name in ("model", "optimizer", "scheduler", "graph")}
+    new = {name: unshared(later.target(name).state_dict()) for name in old}
+    wanted = later.everything()
+    counted = Interrupting(files)
+    counted.run(lambda: setup.target(kind).load_state_dict(old[kind]))
+    places = counted.places()
+    assert len(places) > 10
+    for at in places[:: 1 if len(places) < 150 else 2]:
+        for name in old:
+            setup.target(name).load_state_dict(old[name])
+        assert Interrupting(files, at).run(lambda: setup.target(kind).load_state_dict(new[kind])), at
+        for name in old:
+            setup.target(name).load_state_dict(new[name])
+        assert text(setup.everything()) == text(wanted), at
+    flow.manual_seed(3)
+    mine = setup.step().item()
+    flow.manual_seed(3)
+    assert mine == later.step().item() and text(setup.everything()) == text(later.everything())
+
+
+VARIABLES = {"a-weight": (2, 3), "b": ()}
+
+
+@pytest.mark.filterwarnings("ignore::minflow.core.errors.MinflowWarning")
+def test_corrupt_variables_of_jobs(tmp_path):
+    """flow.load_variables and checkpoints of jobs: all or nothing, one error."""
+    flow.clear_default_session()
+
+    @flow.global_function(type="predict")
+    def job() -> flow.typing.Numpy:
+        found = [flow.get_variable(name, shape, initializer=flow.ones_initializer()) for name, shape in VARIABLES.items()]
+        return flow.math.reduce_sum(found[0]) + found[1]
+
+    job()
+    flow.checkpoint.save(tmp_path / "m")
+    good = {name: v.numpy() for name, v in flow.checkpoint.get(tmp_path / "m").items()}
+    rng, refused, taken = random.Random(11), 0, 0
+    for number in range(300):
+        before = text({name: x.numpy() for name, x in flow.get_all_variables().items()})
+        state = mutated(good, rng)
+        try:
+            flow.load_variables(state, ignore_mismatch=number % 2 == 0)
+        except CheckpointError:
+            refused += 1
+            assert text({name: x.numpy() for name, x in flow.get_all_variables().items()}) == before, (number, state)
+        except Exception as error:
+            raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}\n{state}") from error
+        else:
+            taken += 1
+            job()
+            flow.checkpoint.save(tmp_path / str(number))
+    assert refused > 100 and taken > 10
+    flow.clear_default_session()
 
 
 class Own(nn.Linear):

@@ -33,6 +33,7 @@ ROWS = {
     "prod of two zeros": (lambda x: x.prod(1), [[0.0, 0.0, 3.0], [1.0, 2.0, 3.0]], [0.0, 6.0], [[0.0, 0.0, 0.0], [6.0, 3.0, 2.0]]),
     "prod of large and small": (lambda x: x.prod(), [1000.0, 1e-3, 2.0], 2.0, [0.002, 2000.0, 1.0]),
     "norm of zeros": (lambda x: x.norm(), [0.0, 0.0], 0.0, [0.0, 0.0]),
+    "NaN times 0 in a product": (lambda x: x @ like(x, 0.0).reshape(1, 1), [[NAN], [-INF], [1.0]], [[NAN], [NAN], [0.0]], [[0.0]] * 3),
     "norm of order 1/2": (lambda x: x.norm(0.5), [0.0, 4.0, 1.0], 9.0, [0.0, 1.5, 3.0]),
     "norm of order -1": (lambda x: x.norm(-1), [0.0, 2.0], 0.0, [0.0, 0.0]),
     "norm of large": (lambda x: x.norm(), [300.0, 400.0], 500.0, [0.6, 0.8]),
@@ -151,6 +152,7 @@ def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
 def test_dtypes_and_closeness_at_the_edge():
     half, small = flow.ones(2, dtype=flow.float16), flow.ones(2, dtype=flow.uint8)
     assert flow.sub(half, small, alpha=-0.5).dtype is flow.float16 and flow.add(1, half, alpha=2).tolist() == [3.0, 3.0]
+    assert flow.sub(half[0], -2.0, alpha=-0.5).dtype is flow.float16 and flow.add(half > 0, half > 0, alpha=0).dtype is flow.bool
     assert flow.tensor([True, False]).clip(min=flow.tensor([False, True])).tolist() == [True, True]
     x, y = flow.tensor([1.0, INF, INF, 5.0]), flow.tensor([9.0, -INF, INF, NAN])
     assert flow.isclose(x, y, INF).tolist() == [True, False, True, False]

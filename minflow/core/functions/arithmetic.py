@@ -20,6 +20,8 @@ def scaled(input, other, alpha):
     if alpha == 1 and alpha is not True:
         return other
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    if not is_tensor(other) and alpha.__class__ in NUMBERS:
+        return other * alpha
     if dtype is bool_ and alpha.__class__ is int:
         return e.mul(other, bool(alpha))
     return e.mul(to(other, dtype) if is_tensor(other) and dtype.floating else other, alpha)

@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec
-from .rules import need_floating
+from .rules import need_floating, single
 
 Pair = tuple[int, int]
 
@@ -152,6 +152,7 @@ def bordered(xp, x, padding: Pair):
 
 
 @kernel(conv2d)
+@single
 def _(xp, x, weight, stride, padding, dilation, groups):
     size = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     x = grouped(bordered(xp, x, padding), groups)
@@ -163,6 +164,7 @@ def _(xp, x, weight, stride, padding, dilation, groups):
 
 
 @kernel(conv2d_input_grad)
+@single
 def _(xp, grad, weight, shape, stride, padding, dilation, groups):
     (n, c, h, w), (ph, pw) = shape, padding
     filters = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
@@ -174,6 +176,7 @@ def _(xp, grad, weight, shape, stride, padding, dilation, groups):
 
 
 @kernel(conv2d_weight_grad)
+@single
 def _(xp, grad, x, shape, stride, padding, dilation, groups):
     x = grouped(bordered(xp, x, padding), groups)
     out = xp.empty(shape, grad.dtype)

@@ -78,12 +78,13 @@ def _(xp, a, b, ta, tb, out=None):
     if tb:
         b = b.T if b.ndim == 2 else b.swapaxes(-1, -2)
     if a.dtype.char == "e":  # float16: numpy has no fast product for it, and adds up in it
-        product = xp.matmul(a.astype("float32"), b.astype("float32"))
-        if out is None:
-            return product.astype("float16")
-        xp.copyto(out, product, casting="same_kind")
-        return out
-    if a.ndim == b.ndim == 2:
+        with xp.errstate(all="ignore"):
+            product = xp.matmul(a.astype("float32"), b.astype("float32"))
+            if out is None:
+                return product.astype("float16")
+            xp.copyto(out, product, casting="same_kind")
+            return out
+    if a.ndim == b.ndim == 2 and a.size > 1 < b.size:  # of one number, dot leaves out 0 * NaN
         return xp.dot(a, b, out)  # the same BLAS call as matmul's, in less time
     with xp.errstate(all="ignore"):
         return xp.matmul(a, b, out=out)

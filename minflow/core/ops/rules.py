@@ -140,7 +140,7 @@ def single(function: Callable) -> Callable:
     def wider(xp, *arrays, out=None, **attrs):
         half = [hasattr(a, "dtype") and a.dtype.char == "e" for a in arrays]
         if True not in half:
-            return function(xp, *arrays, out=out, **attrs)
+            return function(xp, *arrays, **attrs) if out is None else function(xp, *arrays, out=out, **attrs)
         found = function(xp, *[a.astype("float32") if h else a for a, h in zip(arrays, half)], **attrs)
         many = found.__class__ is tuple
         with xp.errstate(over="ignore"):

@@ -8,6 +8,7 @@ from typing import NoReturn
 from ...core.errors import ShapeError
 from ...core.op import fail, name_of
 from ...core.ops.linalg import matmul
+from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import check_tensor, same_dtype
 
@@ -25,6 +26,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         explain_shapes(input, weight)
     if x.dtype is not w.dtype:
         input, weight = same_dtype("linear", input, weight)
+    if bias is not None and weight.spec.dtype is float16:  # the product may be too large, and the sum not
+        return linear(*[t.to(float32) for t in (input, weight, bias)]).to(float16)
     if x.ndim == 2:
         out = matmul(input, weight, ta=False, tb=True)
         return out if bias is None else out + bias

@@ -30,7 +30,7 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     tensors, order = list(tensors), float(norm_type)
     if not tensors:
         return tensor(0.0)
-    dtype = tensors[0].dtype
+    half = all(t.dtype is float16 for t in tensors)
     with no_grad():
         tensors = [t.to(float32) if t.dtype is float16 else t for t in tensors]  # whose squares would overflow
         if order == math.inf:
@@ -39,7 +39,7 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
             total = stack([(t * t).sum() for t in tensors]).sum().sqrt()
         else:
             total = stack([(t.abs() ** order).sum() for t in tensors]).sum() ** (1.0 / order)
-        total = total.to(float16) if dtype is float16 else total
+        total = total.to(float16) if half else total
     if error_if_nonfinite and not math.isfinite(float(total)):
         fail(
             NonFiniteError,

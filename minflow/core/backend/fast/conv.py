@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, positions, shifted
+from ...ops.rules import single
 from ..kernels import fast
 from .blas import on_one_thread
 from .scratch import buffer
@@ -87,6 +88,7 @@ class Geometry:
 
 
 @fast(conv2d, tolerance=TOLERANCE)
+@single
 @on_one_thread
 def _(xp, x, weight, stride, padding, dilation, groups, out=None):
     geo = Geometry(x.shape, weight.shape, stride, padding, dilation, groups, x.itemsize)
@@ -115,6 +117,7 @@ def _(xp, x, weight, stride, padding, dilation, groups, out=None):
 
 
 @fast(conv2d_input_grad, tolerance=TOLERANCE)
+@single
 @on_one_thread
 def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
     geo = Geometry(shape, weight.shape, stride, padding, dilation, groups, grad.itemsize)
@@ -142,6 +145,7 @@ def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
 
 
 @fast(conv2d_weight_grad, tolerance=TOLERANCE)
+@single
 @on_one_thread
 def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
     geo = Geometry(x.shape, shape, stride, padding, dilation, groups, grad.itemsize)

@@ -90,6 +90,7 @@ class Compiled:
         }
         self.reason: list[tuple[str, str, str]] = []
         self.fingerprint: Any = None
+        self.reads: list[Any] = []  # see `outside.Read`
         self.inputs_key: tuple = ()
         self.steps = graph.config.accumulation
         self.trains = bool(graph.optimizers)

@@ -33,6 +33,7 @@ from .compiled import Compiled
 from .config import GraphConfig
 from .inspect import Looking
 from .key import Fingerprint, differences
+from .outside import moved, reads_of
 from .reports import Reports, picture_record
 from .tree import flatten, leaves
 
@@ -89,7 +90,7 @@ class Graph(Looking, Reports, Display):
         name = type(self).__name__
         number = next(COUNTS.setdefault(name, itertools.count()))
         self.__dict__.update(
-            _name=f"{name}_{number}", _config=GraphConfig(), _members={}, _optimizers=[], _plans=OrderedDict(), _epoch=-1,
+            _name=f"{name}_{number}", _config=GraphConfig(), _members={}, _optimizers=[], _plans=OrderedDict(), _epoch=-1, _contents=[],
             _fingerprint=None, _last=None, _found=[], _history=[], _level=-1, _debug={}, _passes=Passes(PASSES), _kept=set(),
             _scaler=None, _pending=None, _steps=0, _timed=0, _failure=None, _volatile=set(), _told=set(),
         )  # fmt: skip
@@ -194,12 +195,13 @@ class Graph(Looking, Reports, Display):
         return self.prepare(args, kwargs)[0]
 
     def prepare(self, args: tuple, kwargs: dict) -> tuple[Compiled, Any]:
-        """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved."""
+        """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved; and at
+        what containers hold, where the graph or its modules have some."""
         own = self.__dict__
         if "_members" not in own:
             mistakes.missing_init(self, "is called")
         mode = MODE.get()
-        if EPOCH.now != own["_epoch"]:
+        if EPOCH.now != own["_epoch"] or (own["_contents"] and moved(own["_contents"])):
             self.look()
         specs, tensors = None, args
         if not kwargs and mode.trace is None:
@@ -246,7 +248,7 @@ class Graph(Looking, Reports, Display):
             if stale:
                 own["_pending"] = stale
                 del own["_plans"][key]
-        own["_epoch"] = epoch
+        own["_contents"], own["_epoch"] = own["_fingerprint"].contents, epoch
 
     def compile_for(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         """Trace and compile for these inputs, one graph at a time; nothing of the graph changes if that fails."""
@@ -287,6 +289,8 @@ class Graph(Looking, Reports, Display):
         build.debug.compiled(compiled)
         self.look()  # the trace may itself have moved the epoch, or met modules that are no members
         compiled.fingerprint, compiled.inputs_key = own["_fingerprint"], inputs
+        modules = [call.module for call in build.top.walk() if call is not build.top]
+        compiled.reads = reads_of((type(self).build, type(self)), modules, own["_fingerprint"].opaque)
         if last is not None:
             compiled.reason = input_differences(last.inputs_key, inputs) + (own["_pending"] or [])
             set_by_build = {f"{path}.{name}" for path, name in own["_volatile"]}
@@ -298,7 +302,7 @@ class Graph(Looking, Reports, Display):
         own["_plans"][own["_key"], *key[1:]] = compiled
         if len(own["_plans"]) > PLANS:
             own["_plans"].popitem(last=False)
-        for notice in build.notices:
+        for notice in (*build.notices, *notices.of_reads(self, compiled.reads)):
             notices.tell(self, notice)
         if events.GraphCompiled in events.LISTENERS:
             events.emit(events.GraphCompiled(self, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))

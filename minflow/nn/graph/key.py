@@ -1,29 +1,32 @@
 """What a plan depends on besides its inputs, as identities and plain values, and what differs between two of them.
 
-Looked at again only when the global epoch has moved. Read next: `compiled.py`.
+Looked at again only when the global epoch has moved, or where a container holds something else than before.
+Read next: `outside.py`, `compiled.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...compiler.passes.common_subexpressions import exactly
 from ...core.tensor import Tensor
+from .outside import changes_inside, content, shown
 
-PLAIN = (bool, int, float, str, bytes, type(None))
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", "_made")
 
 
 class Fingerprint:
     """entries: (name, field) -> a value that is equal only if nothing changed.  alive: what the identities in it name.
 
-    shown: (name, field) -> how a learner reads that value.
+    shown: (name, field) -> how a learner reads that value.  contents: (container, its content) of what every call looks at.
+    opaque: (name, field) -> what it is, of values whose state can change without a new key.
     """
 
     def __init__(self, graph: Any):
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
         self.shown: dict[tuple[str, str], str] = {}
+        self.contents: list[tuple[Any, Any]] = []
+        self.opaque: dict[tuple[str, str], str] = {}
         self.skipped = graph._volatile  # attributes that build sets itself, such as a counter: they would never stay the same
         for path, module in graph.all_modules():
             self.module(path, module)
@@ -72,16 +75,16 @@ class Fingerprint:
     def value(self, owner: str, name: str, value: Any) -> None:
         if (owner, name) in self.skipped:
             return
-        if isinstance(value, PLAIN) or (isinstance(value, tuple) and all(isinstance(x, PLAIN) for x in value)):
-            self.entries[owner, name] = exactly(value)
-        elif isinstance(value, Tensor):
+        if isinstance(value, Tensor):
             self.tensor(f"{owner}.{name}", value)
             return
-        else:
-            self.entries[owner, name] = id(value)
-            self.alive.append(value)
-        text = repr(value) if isinstance(value, PLAIN) else type(value).__name__
-        self.shown[owner, name] = text if len(text) <= 60 else text[:57] + "..."
+        reasons: list[str] = []
+        self.entries[owner, name] = content(value, reasons, self.alive)
+        if reasons:
+            self.opaque[owner, name] = reasons[0]
+        if changes_inside(value):
+            self.contents.append((value, self.entries[owner, name]))
+        self.shown[owner, name] = shown(value)
 
     def optimizer(self, name: str, optimizer: Any) -> None:
         self.entries[name, "class"] = type(optimizer).__name__

@@ -358,7 +358,7 @@ def held_symbolic(value: Any, seen: set[int] | None = None) -> Iterator[Tensor]:
 
 def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
     """(path, owner, a dict of attributes that may have been written, the same before build)."""
-    for path, owner, attributes, registries in build.before:
+    for path, owner, attributes, registries, _ in build.before:
         yield path, owner, owner.__dict__, attributes
         for name, old in registries.items():
             yield path, owner, owner.__dict__[name], old

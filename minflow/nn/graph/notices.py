@@ -9,7 +9,6 @@ import builtins
 import dis
 import random
 import sys
-import sysconfig
 import threading
 import time
 import warnings
@@ -24,17 +23,19 @@ from ...core.errors import MinflowError, MinflowWarning
 from ...core.ir import Where, where_text
 from ...core.op import OURS
 from ...core.tensor import Tensor
+from .outside import Read, changes_inside, content, learners, shown
 
 PLAIN = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 KEPT = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}  # not the learner's attributes
-INSTALLED = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 
 HINTS = {
     "print": "return the tensor and print what the graph gives; graph.debug(1) shows the shapes while it is built",
     "random": "flow.rand() draws anew at each call; or draw before the call and pass a tensor to build",
     "time": "read the clock before and after the call of the graph",
     "attribute": "count outside build; or self.register_buffer(name, tensor), which each call updates",
+    "reads": "give it to build as an argument; or hold numbers, texts and tensors in attributes of the graph or a module, also in "
+             "lists and dicts: each call looks at those. A constant has a name in CAPITALS",
 }
 DRAWN, READ = "is drawn while the graph is built, and stays the same at each call", "is read while the graph is built, not at each call"
 WATCHED = [
@@ -49,7 +50,7 @@ WATCHED = [
 
 
 class Notice(NamedTuple):
-    """Something that build does once and not at each call. kind: "print", "attribute", "random" or "time"."""
+    """Something that build does once and not at each call. kind: "print", "attribute", "random", "time" or "reads"."""
 
     kind: str
     text: str
@@ -57,22 +58,20 @@ class Notice(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The attributes of a module, or of the graph ("self"), before build ran."""
+    """The attributes of a module, or of the graph ("self"), before build ran. contents: of its containers, and as text."""
 
     path: str
     owner: Any
     attributes: dict[str, Any]
     registries: dict[str, dict]
+    contents: dict[str, tuple[Any, str]]
 
 
 def remember(path: str, owner: Any) -> Before:
     own = owner.__dict__
-    return Before(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own})
-
-
-def learners(filename: str) -> bool:
-    """Is this a file of the learner's: none of ours, of Python's, or of an installed package?"""
-    return not OURS[filename] and not filename.startswith(INSTALLED)
+    boxes = {name: (content(value), shown(value)) for name, value in own.items()
+             if changes_inside(value) and name not in KEPT and (path != "self" or name[:1] != "_")}  # fmt: skip
+    return Before(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own}, boxes)
 
 
 @contextmanager
@@ -129,6 +128,10 @@ def watched(build: Any) -> Iterator[None]:
         if isinstance(new, PLAIN) and isinstance(old, PLAIN):
             text = f"{path}.{name} goes from {old!r} to {new!r} while the graph is built, and not again at each call"
             note("attribute", text, line_of_write(build, owner, name))
+    for path, owner, name, old, new in changes_of_contents(build):
+        build.volatile.add((path, name))
+        text = f"{path}.{name} goes from {old} to {new} while the graph is built, and not again at each call"
+        note("attribute", text, line_of_write(build, owner, name))
 
 
 def random_state() -> tuple:
@@ -138,13 +141,26 @@ def random_state() -> tuple:
 
 def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
     """(path, owner, name, old, new) of every attribute that build set anew; old is None where there was none."""
-    for path, owner, attributes, _ in build.before:
+    for path, owner, attributes, *_ in build.before:
         for name, new in owner.__dict__.items():
             old = attributes.get(name)
             if name in KEPT or (path == "self" and name[:1] == "_") or isinstance(new, Tensor):
                 continue
             if new is not old and not (type(new) is type(old) and isinstance(new, PLAIN) and new == old):
                 yield path, owner, name, old, new
+
+
+def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
+    """(path, owner, name, old, new) of every container that build wrote into. Not where it only added what a dict or a set
+    had not: what is remembered there for the next time is the same at each call."""
+    for before in build.before:
+        for name, (old, text) in before.contents.items():
+            value = before.attributes[name]
+            if before.owner.__dict__.get(name) is not value or (new := content(value)) == old:
+                continue
+            added = isinstance(value, dict) and new[1][: len(old[1])] == old[1]
+            if not added and not (isinstance(value, set) and old[1] <= new[1]):
+                yield before.path, before.owner, name, text, shown(value)
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
@@ -161,11 +177,23 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
     return start, 0
 
 
+def of_reads(graph: Any, reads: list[Read]) -> list[Notice]:
+    """One notice of all that a plan does not follow and that was not told of before."""
+    new = [read for read in reads if read.name not in graph._told]
+    graph._told.update(read.name for read in new)
+    if not new:
+        return []
+    listed = ", ".join(f"{read.name} ({read.what})" for read in new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
+    text = f"build uses {listed} while it is built, and not again at each call: a later change is not seen"
+    return [Notice("reads", text, next((read.where for read in new if read.where), (type(graph).build.__code__, 0)))]
+
+
 def tell(graph: Any, notice: Notice) -> None:
     """A warning at the learner's line, once for each graph."""
-    if (notice.kind, notice.where) in graph._told:
+    key = notice if notice.kind == "reads" else (notice.kind, notice.where)
+    if key in graph._told:
         return
-    graph._told.add((notice.kind, notice.where))
+    graph._told.add(key)
     code, instruction = notice.where or (None, 0)
     line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), code.co_firstlineno) if code else 1
     text = MinflowError(f"{graph.name}: {notice.text}", where=f"at {where_text(notice.where)}" if notice.where else "",

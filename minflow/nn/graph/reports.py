@@ -23,7 +23,7 @@ from ...views.graph_records import (
 from ...views.graph_text import Report
 from ...views.records import GraphRecord, PartsRecord, graph_record
 from ..module import Module
-from .key import PLAIN
+from .outside import PLAIN
 from .tree import leaves
 
 DOES = {  # pass -> what it is for
@@ -296,6 +296,7 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
         listed = ", ".join(f"{s.name} {s.out_specs[0]}" for s in constants[:6])
         built_in.append(("constants", listed + (", ..." if len(constants) > 6 else "")))
     built_in += [(f"Python at {where_text(n.where)}" if n.where else "Python", n.text) for n in last.build.notices]
+    built_in += [(read.name, f"{read.what}: as it was when the graph was built") for read in last.reads]
     built_in.append(("recording of gradients", str(last.mode[0])))
     built_in.append(("default dtype", str(last.mode[1])))
     names = dict.fromkeys([s.name for part in last.parts for s in part.graph.states if s.op is not CONSTANT])

@@ -162,6 +162,7 @@ def test_debug_alone_is_level_0_and_later_builds_hear_of_it(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 def test_lines_are_out_before_the_build_goes_on(capsys):
     seen = []
 

@@ -199,6 +199,7 @@ def test_modules_in_lists_dicts_and_closures_and_tied_weights():
     assert bits(graph(x)) == bits(expected) and len(graph._plans) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 def test_hooks_and_custom_methods_are_part_of_the_model():
     model, seen = MLP(), []
     model.layers[0].register_forward_hook(lambda module, args, output: output * 2)

@@ -1,7 +1,9 @@
 """What a plan depends on: each thing that can change between calls takes effect, and is named by the event."""
 
 import gc
+import math
 import weakref
+from collections import deque
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from graph_models import MLP, Predict, TrainGraph, bits, eager_step
 import minflow as flow
 from minflow import nn
 from minflow.core import events
+from minflow.nn.graph import graph as graph_file
+from minflow.nn.graph import key
 
 X = np.random.default_rng(0).standard_normal((6, 20)).astype("float32")
 
@@ -328,3 +332,184 @@ def test_more_names_of_oneflow_are_accepted_without_effect():
     assert "enable_amp" in repr(graph.config) and graph(flow.ones(1, 2)).shape == (1, 2)
     with pytest.raises(AttributeError, match="set_gradient_accumulation_steps"):
         graph.config.set_gradient_accumulation_step(2)
+
+
+# ---- Python state that a module holds, or that stands around build ---------------------------------------------------
+
+
+class Holder(nn.Module):
+    """Scales by whatever `read` finds in `self.held`."""
+
+    def __init__(self, held, read):
+        super().__init__()
+        self.held, self.read = held, read
+
+    def forward(self, x):
+        return x * self.read(self.held)
+
+
+ONE = flow.tensor([1.0, 1.0])
+# (what is held, how forward reads it, what changes between two calls)
+HELD = {
+    "list": (lambda: [2.0, 3.0], lambda h: h[0], lambda h: h.__setitem__(0, 5.0)),
+    "appended": (lambda: [2.0], lambda h: sum(h), lambda h: h.append(1.5)),
+    "zero and minus zero": (lambda: [0.0], lambda h: h[0], lambda h: h.__setitem__(0, -0.0)),
+    "int and float": (lambda: [2], lambda h: h[0] / 4, lambda h: h.__setitem__(0, 2.0)),
+    "dict": (lambda: {"a": 2.0}, lambda h: h["a"], lambda h: h.update(a=5.0)),
+    "order of a dict": (lambda: {"a": 2.0, "b": 3.0}, lambda h: next(iter(h.values())), lambda h: h.update(a=h.pop("a"))),
+    "set": (lambda: {2, 3}, lambda h: sum(h), lambda h: h.add(7)),
+    "deque": (lambda: deque([2.0], 3), lambda h: sum(h), lambda h: h.append(4.0)),
+    "text in a list": (lambda: ["sum"], lambda h: 2.0 if h[0] == "sum" else 3.0, lambda h: h.__setitem__(0, "mean")),
+    "tensor in a list": (lambda: [flow.tensor([1.0, 2.0])], lambda h: h[0], lambda h: h.__setitem__(0, ONE * 7)),
+    "tensor in a dict": (lambda: {"t": flow.tensor([1.0, 2.0])}, lambda h: h["t"], lambda h: h.update(t=ONE * 7)),
+    "written tensor": (lambda: [flow.tensor([1.0, 2.0])], lambda h: h[0], lambda h: h[0].mul_(3.0)),
+    "list in a tuple": (lambda: (1.0, [2.0]), lambda h: h[1][0], lambda h: h[1].__setitem__(0, 5.0)),
+    "four levels": (lambda: [[[[2.0]]]], lambda h: h[0][0][0][0], lambda h: h[0][0][0].__setitem__(0, 5.0)),
+    "numpy number": (lambda: [np.float32(2)], lambda h: float(h[0]), lambda h: h.__setitem__(0, np.float32(5))),
+    "1,000 entries": (lambda: [2.0] * 1_000, lambda h: h[-1], lambda h: h.__setitem__(-1, 5.0)),
+    "function in a list": (lambda: [flow.sin], lambda h: h[0](ONE), lambda h: h.__setitem__(0, flow.cos)),
+}
+
+
+@pytest.mark.parametrize("case", list(HELD))
+def test_a_container_of_a_module_is_followed_by_what_it_holds(case, told):
+    make, read, change = HELD[case]
+    model = Holder(make(), read)
+    graph, x = Predict(model), flow.tensor([1.0, -2.0])
+    assert bits(graph(x)) == bits(model(x)) == bits(graph(x)) and len(told) == 1
+    before = bits(model(x))
+    change(model.held)
+    assert bits(graph(x)) == bits(model(x)) and (bits(model(x)) != before or case == "int and float")
+    assert len(told) == 1 if case == "written tensor" else [what for what, _, _ in told[1].changes] == ["model.held"]
+    graph(x)
+    assert len(told) <= 2
+
+
+def test_a_container_of_the_graph_and_of_its_optimizer_are_followed(told):
+    class Scaled(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.scales = [2, 3]
+
+        def build(self, x):
+            return x * self.scales[0]
+
+    graph, x = Scaled(), flow.ones(2)
+    graph(x)
+    graph.scales[0] = 5
+    assert graph(x).tolist() == [5, 5] and readable(told[1]) == [("self.scales", "[2, 3]", "[5, 3]")]
+    graph.scales[0] = 2
+    assert graph(x).tolist() == [2, 2] and len(told) == 2  # the first plan is used again
+
+
+def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_no_other(monkeypatch):
+    counts = []
+    original = graph_file.moved
+    monkeypatch.setattr(graph_file, "moved", lambda contents: counts.append(len(contents)) or original(contents))
+    for model, wanted in ((MLP(), []), (Holder((1.0, (2.0,)), lambda h: h[0]), []), (Holder([2.0], lambda h: h[0]), [1] * 5)):
+        graph = Predict(model)
+        for _ in range(6):
+            graph(flow.ones(2, 20))
+        assert counts == wanted
+        counts.clear()
+    _, _, graph = trainer(momentum=0.5)
+    for _ in range(4):
+        graph(*data())
+    layers = [kind() for kind in (nn.ReLU, nn.Dropout, nn.Flatten, nn.CrossEntropyLoss)] + [nn.Conv2d(1, 2, 3), nn.LayerNorm((2, 3))]
+    assert counts == [] and all(key.Fingerprint(Predict(layer)).contents == [] for layer in layers)
+
+
+def test_a_container_that_build_writes_is_told_of_and_one_that_remembers_is_not(told):
+    class Logging(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.log, self.masks = [], {}
+
+        def forward(self, x):
+            if len(x) not in self.masks:
+                self.masks[len(x)] = 1.0
+            self.log.append(len(x))  # here
+            return x * self.masks[len(x)]
+
+    model = Logging()
+    graph = Predict(model)
+    with pytest.warns(flow.MinflowWarning, match=r"model\.log goes from \[\] to \[2\] while the graph is built") as records:
+        for n in (2, 3, 2, 3, 2, 3, 2, 3):
+            assert graph(flow.ones(n)).tolist() == [1.0] * n
+    assert len(records) == 1 and len(told) <= 4
+
+
+class Settings:
+    def __init__(self, rate):
+        self.rate = rate
+
+
+def opaque_models():
+    rate, limits, array, settings, names, unused = 2.0, [3.0], np.array([4.0, 4.0]), Settings(5.0), {"a": (1, 2)}, 6.0
+    big, deep, module, function = list(range(1_001)), [[[[[2.0]]]]], nn.Linear(2, 2), flow.relu
+
+    def helper(x):
+        return x * rate
+
+    class Calls(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.big, self.deep, self.array, self.settings, self.spare = big, deep, array, settings, Settings(0)
+
+        def scaled(self, x):
+            return x * self.settings.rate
+
+        def forward(self, x):
+            return self.scaled(x) + self.big[1] + self.deep[0][0][0][0][0] + flow.tensor(self.array)
+
+    class Reads(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model, self.unused = Calls(), unused
+
+        def build(self, x):
+            return helper(function(module(x))) * limits[0] + self.model(x) + [names["a"][0] for _ in range(2)][0]
+
+    return Reads()
+
+
+def test_what_a_plan_cannot_follow_is_told_of_once_and_listed():
+    graph, x = opaque_models(), flow.ones(3, 2)
+    with pytest.warns(flow.MinflowWarning, match="build uses .* not again at each call") as records:
+        for n in (3, 3, 2, 1):
+            graph(x[:n])
+    assert len(records) == 1 and records[0].filename == __file__
+    listed = {name: what.partition(":")[0] for name, what in graph.frozen().record.built_in if "as it was when" in what}
+    assert listed == {
+        "rate": "2.0", "limits": "[3.0]", "names": "{'a'", "model.settings": "an object of class Settings",
+        "model.big": "a list of more than 1,000 entries", "model.deep": "more than 4 levels deep",
+        "model.array": "a NumPy array float64[2]",
+    }  # fmt: skip
+
+
+K = 2.0
+CLASSES, LAYERS = ["a", "b"], [nn.Linear(2, 2)]
+layers = [LAYERS[0], flow.relu]
+
+
+def test_no_notice_of_constants_functions_modules_tensors_and_what_build_does_not_read():
+    class Frozen(nn.Module):
+        def __init__(self, settings):
+            super().__init__()
+            self.settings, self.kind, self.dtype = settings, nn.ReLU, flow.float32
+            self.width, self.sizes = settings.rate, (1, 2)
+
+        def forward(self, x):
+            return x * self.width * self.sizes[0] * K + len(CLASSES)
+
+    tensor, model = flow.ones(2), Frozen(Settings(2.0))
+
+    class Reads(nn.Graph):
+        def build(self, x):
+            for layer in layers:
+                x = layer(x)
+            return model(x) + tensor + math.pi + np.pi
+
+    graph = Reads()
+    graph(flow.ones(1, 2))
+    assert not any("as it was" in what for _, what in graph.frozen().record.built_in)

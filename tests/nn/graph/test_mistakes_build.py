@@ -92,6 +92,7 @@ def test_backward_twice(setup):
             {"op": r"softmax_cross_entropy, made at .*", "first backward": line_of(build)}, "retain_graph=True")  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize("options", [{"retain_graph": True}, {"create_graph": True}])
 def test_backward_twice_where_eager_may(options, setup):
     def build(self, x, y):
@@ -192,6 +193,7 @@ def test_what_the_graph_does_by_itself(what, hint, act, setup):
     assert (setup.state(), scheduler.state_dict()) == before
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 def test_zero_grad_before_backward_is_allowed(setup):
     def build(self, x, y):
         setup.optimizer.zero_grad()
@@ -287,6 +289,7 @@ def test_a_shape_that_depends_on_numbers(pick, setup):
     assert pick(setup.x).ndim
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 def test_looking_at_a_symbolic_tensor_is_allowed(setup):
     seen = []
 

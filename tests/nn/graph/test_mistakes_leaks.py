@@ -182,6 +182,7 @@ def test_a_parameter_made_in_forward(make):
     assert list(net._parameters) == [] and list(net._modules) == ["fc"] and not hasattr(net, "p")
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize(
     "use",
     [
@@ -214,6 +215,7 @@ def test_a_symbolic_tensor_after_its_build(use, setup):
     assert bits(graph(setup.x)) == bits(given)
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 def test_a_symbolic_tensor_of_an_earlier_build(setup):
     kept = []
 
@@ -253,11 +255,12 @@ CASES = {
 @pytest.mark.parametrize("case", list(CASES))
 def test_one_notice_for_what_will_not_repeat(case, setup, capsys):
     text, act = CASES[case]
+    acts = act if case in ("graph", "module") else lambda graph: (act(graph), act(graph))
     if case == "module":
         setup.model.rate = 1.0
 
     def build(self, x):
-        act(self), act(self) if case not in ("graph", "module") else None
+        acts(self)
         return self.model(x)
 
     graph, done = setup.graph(build, count=0), []
@@ -306,11 +309,12 @@ def test_a_notice_of_each_kind(setup):
 def test_no_notice_of_what_does_repeat_or_is_not_the_learners(setup):
     space, file = {"time": time}, f"{sysconfig.get_paths()['purelib']}/library.py"
     exec(compile("def look(): print(end=''); return time.time()", file, "exec"), space)
+    look = space["look"]
 
     def build(self, x):
         logging.getLogger("of a library").debug("reads the clock")
         logging.LogRecord("a", 10, "b", 1, "c", (), None)  # so does this, always
-        space["look"]()
+        look()
         self.count = 0  # the value that it had
         return self.model(x) + 0 * flow.rand(4, 5) + nn.functional.dropout(x).sum() * 0
 

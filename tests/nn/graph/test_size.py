@@ -54,12 +54,14 @@ def calls(function):
     return count
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize("make", [trained, predicting, outside])
 def test_the_first_call_grows_with_the_number_of_layers(make):
     make(3)()
     assert calls(make(500)) < 5.3 * calls(make(100))
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [trained, predicting, outside])
 def test_the_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
@@ -74,6 +76,7 @@ def test_the_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make
     assert large < 10 and large < 6 * small
 
 
+@pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize("on", [True, False])
 def test_the_collector_is_as_it_was_after_a_build_that_went_well_or_failed(on):
     seen = []

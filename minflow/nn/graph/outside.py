@@ -1,0 +1,218 @@
+"""What a build reads of Python's state: containers by content, and what a plan cannot follow, so that it is told of.
+
+A list, tuple, dict or set of numbers, texts and tensors is part of the key of a plan by what it holds, and is looked at in
+every call of a graph that has one. NumPy arrays, objects of the learner's, large containers, and globals and variables of a
+function around build are not: a plan keeps what they were. Knows nothing of plans. Read next: `key.py`, `notices.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dis
+import functools
+import inspect
+import random
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum
+from types import CodeType, FunctionType, MethodType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.ir import Where
+from ...core.op import OURS
+from ...core.tensor import Tensor
+
+INSTALLED = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+BOXES = (list, tuple, dict, set, frozenset, deque)
+DRAWERS = (np.random.Generator, np.random.RandomState, random.Random)
+
+
+def learners(filename: str) -> bool:
+    """Is this a file of the learner's: none of ours, of Python's, or of an installed package?"""
+    return not OURS[filename] and not filename.startswith(INSTALLED)
+
+
+def content(value: Any, reasons: list[str] | None = None, alive: list | None = None, level: int = LEVELS, room: list | None = None) -> Any:
+    """What is equal only as long as the value holds the same: numbers and texts by bits, all else by identity.
+
+    reasons: gets why a part of it cannot be followed.  alive: gets what the identities name.
+    """
+    kind = value.__class__
+    if isinstance(value, PLAIN):
+        return kind, repr(value) if isinstance(value, float | complex) else value
+    if isinstance(value, BOXES):
+        room = [ENTRIES] if room is None else room
+        room[0] -= len(value)
+        if level and room[0] >= 0:
+            parts = [content(x, reasons, alive, level - 1, room) for x in value]
+            if isinstance(value, dict):
+                parts = list(zip(parts, [content(x, reasons, alive, level - 1, room) for x in value.values()]))
+            if room[0] >= 0:
+                return kind, frozenset(parts) if isinstance(value, set | frozenset) else tuple(parts)
+        if reasons is not None:
+            reasons.append(f"a {kind.__name__} of more than {ENTRIES:,} entries" if room[0] < 0 else f"more than {LEVELS} levels deep")
+    elif isinstance(value, Tensor):
+        if alive is not None:
+            alive.append((value, value.array, value.spec))
+        return id(value), id(value.array), id(value.spec), value.needs
+    elif isinstance(value, np.generic):
+        return kind, value.tobytes()
+    elif reasons is not None and (reason := opaque(value)):
+        reasons.append(reason)
+    if alive is not None:
+        alive.append(value)
+    return id(value)
+
+
+def changes_inside(value: Any) -> bool:
+    """Can what it holds change while it stays the same object, and does `content` see that?"""
+    if isinstance(value, list | dict | set | deque):
+        return len(value) <= ENTRIES
+    return isinstance(value, tuple) and len(value) <= ENTRIES and any(map(changes_inside, value))
+
+
+def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
+    """Does one of these (container, its content before) hold something else now?"""
+    return any([content(value) != before for value, before in contents])
+
+
+def opaque(value: Any) -> str:
+    """What an object is whose state can change without a word; nothing for functions, classes, modules and what is ours."""
+    kind = type(value)
+    if isinstance(value, np.ndarray):
+        return f"a NumPy array {value.dtype}{list(value.shape)}"
+    if isinstance(value, DRAWERS):
+        return "a generator of random numbers"
+    if isinstance(value, type | FunctionType | MethodType | Enum) or any(base.__module__.startswith("minflow.") for base in kind.__mro__):
+        return ""
+    if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
+        return ""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    own = kind.__module__ == "__main__" or (file is not None and learners(file))
+    return f"an object of class {kind.__name__}" if own or isinstance(value, SimpleNamespace | argparse.Namespace) else ""
+
+
+def data(value: Any) -> str:
+    """A value that is data, in words; nothing for a module, function, class, tensor, and for containers of such."""
+    if isinstance(value, PLAIN) or isinstance(value, np.generic):
+        return shown(value)
+    if isinstance(value, BOXES):
+        leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)
+        return shown(value) if not leaves or any(isinstance(x, Tensor) or data(x) for x in leaves[:ENTRIES]) else ""
+    return opaque(value)
+
+
+def shown(value: Any) -> str:
+    """How a learner reads a value, on one line."""
+    if isinstance(value, BOXES) and (len(value) > 20 or not printable(value)):
+        return f"{type(value).__name__} of {len(value):,}"
+    text = " ".join(repr(value).split()) if isinstance(value, (*PLAIN, *BOXES, np.generic)) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable(value: Any, level: int = LEVELS) -> bool:
+    if isinstance(value, BOXES):
+        inside = [*value, *value.values()] if isinstance(value, dict) else value
+        return level > 0 and len(value) <= 20 and all(printable(x, level - 1) for x in inside)
+    return isinstance(value, PLAIN)
+
+
+# ---- what the code of a build reads ----------------------------------------------------------------------------------
+
+
+class Read(NamedTuple):
+    """Something that build read and a plan does not follow. what: the value in words."""
+
+    name: str
+    what: str
+    where: Where | None
+
+
+class Loads(NamedTuple):
+    """The names that a code and those inside of it read: globals with a place, and attributes."""
+
+    globals: dict[str, Where]
+    attributes: frozenset[str]
+
+
+@functools.lru_cache(maxsize=4_096)
+def loads(code: CodeType) -> Loads:
+    names: dict[str, Where] = {}
+    attributes: set[str] = set()
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.setdefault(step.argval, (code, step.offset))
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+            attributes.add(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found = loads(inner)
+            names = {**found.globals, **names}
+            attributes |= found.attributes
+    return Loads(names, frozenset(attributes))
+
+
+def is_constant(name: str) -> bool:
+    """CAPITALS say that it never changes; and names such as `__name__` are Python's."""
+    return name.isupper() or name[:2] == "__"
+
+
+def read_by(roots: Iterable[tuple[Any, type | None]]) -> tuple[list[Read], set[str]]:
+    """(globals and variables of functions around that are data, all attribute names) read by functions of the learner's.
+
+    roots: (function, the class whose method it is).  Goes on into functions and methods that these name.
+    """
+    stack, seen = list(roots), set()
+    found: dict[str, Read] = {}
+    attributes: set[str] = set()
+    while stack:
+        function, kind = stack.pop()
+        if isinstance(function, functools.partial):
+            function = function.func
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        if not isinstance(code, CodeType) or (function, kind) in seen or not learners(code.co_filename):
+            continue
+        seen.add((function, kind))
+        reads = loads(code)
+        attributes |= reads.attributes
+        space = function.__globals__
+        values = [(name, space[name], where) for name, where in reads.globals.items() if name in space]
+        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+            try:
+                values.append((name, cell.cell_contents, (code, 0)))
+            except ValueError:  # nothing was assigned to it yet
+                continue
+        for name, value, where in values:
+            if isinstance(value, FunctionType | MethodType | functools.partial):
+                stack.append((value, type(value.__self__) if isinstance(value, MethodType) else None))
+            elif not is_constant(name) and (what := data(value)):
+                found.setdefault(name, Read(name, what, where))
+        for name in reads.attributes if kind is not None else ():
+            method = inspect.getattr_static(kind, name, None)
+            method = method.fget if isinstance(method, property) else method
+            stack.append((method, kind))
+    return list(found.values()), attributes
+
+
+def reads_of(root: Any, modules: Iterable[Any], opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
+    """What a build read and its plan does not follow. root: (function, class).  modules: that were called.
+
+    opaque_attributes: (owner, name) -> what it is, of the attributes that are no part of the key by their content.
+    """
+    roots, seen = [root], set()
+    for module in modules:
+        hooks = module.__dict__["_hooks"]
+        for kind in vars(hooks).values() if hooks is not None else ():
+            roots += [(hook[0] if isinstance(hook, tuple) else hook, None) for hook in kind.values()]
+        if type(module) not in seen:
+            seen.add(type(module))
+            roots.append((type(module).forward, type(module)))
+    found, attributes = read_by(roots)
+    return [*found, *[Read(f"{owner}.{name}", what, None) for (owner, name), what in opaque_attributes.items() if name in attributes]]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ..core.ops.elementwise import maximum, sqrt, square
 from ..core.ops.reduce import sum
 from ..core.ops.shape import cast
+from ..core.spec import float16, float32
 from ..core.tensor import Tensor
 from .checks import number
 
@@ -20,6 +21,11 @@ class ClipGradientConf:
 
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         raise NotImplementedError
+
+
+def roomy(g: Tensor) -> Tensor:
+    """float16 as float32: its squares would overflow."""
+    return cast(g, dtype=float32) if g.dtype is float16 else g
 
 
 class by_global_norm(ClipGradientConf):
@@ -35,7 +41,7 @@ class by_global_norm(ClipGradientConf):
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         if not gradients:
             return []
-        total, *others = [sum(square(g), axis=None, keepdims=False) for g in gradients]
+        total, *others = [sum(square(roomy(g)), axis=None, keepdims=False) for g in gradients]
         for part in others:
             total = total + part
         factor = self.clip_norm / maximum(sqrt(total), self.clip_norm)

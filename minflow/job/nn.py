@@ -13,6 +13,7 @@ from typing import Any
 from ..core.creation import ones
 from ..core.errors import OutOfRangeError, ShapeError
 from ..core.functions import add, clamp, expm1, ge, gt, le, mean, reshape, rsqrt, sigmoid, square, tanh, where
+from ..core.functions.arguments import in_float32
 from ..core.functions.random import dropout as drop
 from ..core.op import fail
 from ..core.ops import activation
@@ -95,6 +96,7 @@ def elu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
 
 
 @folded
+@in_float32
 def swish(x: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
     """x * sigmoid(beta * x). Ramachandran et al. 2017."""
     check_tensor("nn.swish", x)
@@ -102,6 +104,7 @@ def swish(x: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
 
 
 @folded
+@in_float32
 def mish(x: Tensor, name: str | None = None) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019."""
     check_tensor("nn.mish", x)
@@ -184,6 +187,7 @@ def axes_of(what: str, x: Tensor, axes: int | Sequence[int]) -> tuple[int, ...]:
 
 
 @folded
+@in_float32
 def moments(
     x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -238,6 +242,7 @@ def batch_normalization(
 
 
 @folded
+@in_float32
 def layer_norm(
     inputs: Tensor,
     gamma: Tensor | None = None,

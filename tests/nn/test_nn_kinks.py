@@ -148,3 +148,13 @@ def test_clipping_large_float16(order, norm):
     p.grad = flow.tensor([300.0, 400.0], dtype=flow.float16)
     assert nn.utils.clip_grad_norm_(p, 1.0, order).item() == pytest.approx(norm, rel=1e-3)
     assert p.grad.tolist() == pytest.approx([300 / norm, 400 / norm], rel=2e-3)
+
+
+def test_legacy_functions_of_large_float16():
+    x = flow.tensor([[300.0, -300.0]], dtype=flow.float16)
+    middle, spread = nn.moments(x, [1])
+    assert middle.dtype is spread.dtype is flow.float16 and middle.item() == 0 and spread.item() == INF  # 90,000
+    assert nn.layer_norm(inputs=x, begin_norm_axis=1).tolist() == [[1.0, -1.0]]
+    assert flow.math.gelu(x=x).tolist() == nn.mish(x).tolist() == nn.swish(x, beta=2.0).tolist() == [[300.0, 0.0]]
+    clipped = flow.optimizer.grad_clipping.by_global_norm(1.0).clipped([flow.tensor([300.0, 400.0], dtype=flow.float16)])
+    assert clipped[0].dtype is flow.float16 and clipped[0].tolist() == pytest.approx([0.6, 0.8], rel=1e-3)

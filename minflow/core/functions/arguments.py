@@ -117,13 +117,24 @@ def numpy_names(function: Callable) -> Callable:
 def in_float32(function: Callable) -> Callable:
     """Compute what float16 has no room for (squares, exponentials, long sums) in float32, and round once at the end."""
 
+    def wide(x):
+        return cast(x, dtype=float32) if is_half(x) else x
+
+    def narrow(x):
+        return tuple([narrow(y) for y in x]) if isinstance(x, tuple) else cast(x, dtype=float16)
+
     @functools.wraps(function)
-    def wider(input, *args, **options):
-        if not is_tensor(input) or input.spec.dtype is not float16 or options.get("dtype"):
-            return function(input, *args, **options)
-        return cast(function(cast(input, dtype=float32), *args, **options), dtype=float16)
+    def wider(*args, **options):
+        first = args[0] if args else next(iter(options.values()), None)
+        if not is_half(first) or options.get("dtype"):
+            return function(*args, **options)
+        return narrow(function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()}))
 
     return wider
+
+
+def is_half(x) -> bool:
+    return is_tensor(x) and x.spec.dtype is float16
 
 
 def sizes(shape: tuple) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` sends SIGINT at the sixth line.
 
-A real interrupt never comes between the last instruction of a `with` block and its `__exit__`; a trace function is called
-there, with the line of the `with`, so that place is left out.
+A real interrupt never comes between the last instruction of a `with` block and its `__exit__`, nor at a `try:`, which does
+nothing; a trace function is called there, so these places are left out.
 """
 
 import dis
@@ -19,11 +19,15 @@ class Interrupting:
     def __call__(self, frame, event, arg):
         if frame.f_code.co_filename not in self.files:
             return None
-        if event == "line" and frame.f_lasti not in exits(frame.f_code):
+        if event == "line" and frame.f_lasti not in never(frame.f_code):
             self.lines.append((frame.f_code, frame.f_lineno))
             if len(self.lines) - 1 == self.at:
                 signal.raise_signal(signal.SIGINT)
         return self
+
+    def interrupted_in(self, name):
+        """Did the interrupt come in a function of this name?"""
+        return self.at is not None and self.at < len(self.lines) and self.lines[self.at][0].co_name == name
 
     def run(self, function):
         """Was it interrupted? Another trace function, such as that of --disturb, rests meanwhile."""
@@ -48,9 +52,11 @@ class Interrupting:
 
 
 @functools.cache
-def exits(code):
-    """Offsets from which a `with` block is left: what follows is `__exit__(None, None, None)`."""
-    found = set()
+def never(code):
+    """Offsets where no interrupt comes: those that do nothing, and those from which a `with` block is left, by
+    `__exit__(None, None, None)`.
+    """
+    found = {i.offset for i in dis.get_instructions(code) if i.opname == "NOP"}
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP", "PRECALL", "PUSH_NULL")]
     for i, instruction in enumerate(instructions):
         calls = [(x.opname, x.argval) for x in instructions[i : i + 3]] == [("LOAD_CONST", None)] * 3

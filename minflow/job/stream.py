@@ -91,10 +91,9 @@ class Stream:
             step.job, step.callback, step.before_callback = job, callback, before_callback
             step.cell = None if owner is not None else self.cell
             self.callers.submits(step.record, start, clock())
-            self.ready()
-            try:
+            with uninterrupted():  # an interrupt after the append would leave the worker asleep
+                self.ready()
                 self.queue.append(step)
-            finally:  # an interrupt after the append must not leave the worker asleep
                 self.wake.put(None)
         return step
 

@@ -16,9 +16,9 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "near", "backend.*", "random", "examples", "ops.*",
-        "backend.fast.*", "rebind", "grad_modes", "autograd", "function", "gradcheck", "printing", "functions.*", "methods", "tensor",
-        "creation", "eager", "trace"]
+CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "explaining", "near", "backend.*", "random",
+        "examples", "ops.*", "backend.fast.*", "rebind", "grad_modes", "autograd", "function", "gradcheck", "printing", "functions.*",
+        "methods", "tensor", "creation", "eager", "trace"]
 # Arrows that point down, inside functions: `x.new_zeros(2)` is a creation function that starts from a tensor.
 LATE = {("tensor", "creation"), ("methods", "creation")}
 # Room -> what it may import besides itself.
@@ -55,7 +55,7 @@ MECHANISM = ["core.op", "core.ir", "core.spec", "core.eager", "core.trace", "cor
 # Part of the code -> the most lines of code that it may have. The longest name that fits a module decides where it counts.
 CAPS = {
     "mechanism": 2800,
-    "core": 1000,               # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 1100,               # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # may grow: an op is one block that is read alone (test_ops_are_short)
     "core.functions": 2500,     # public functions, a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1000,       # the list of methods: one line each

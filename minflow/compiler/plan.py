@@ -260,6 +260,7 @@ class Plan:
                 np.copyto(fixed, array)
             else:
                 slots[slot] = array
+        self.running = calls = iter(self.calls)  # before what is read: an error there is of no node
         for array, read in self.reads:
             array[...] = read()
         for slot, shape, dtype in self.fresh_slots:
@@ -269,7 +270,6 @@ class Plan:
         elif timed:
             self.run_timed()
         else:
-            self.running = calls = iter(self.calls)
             for call in calls:
                 call()
         results = []

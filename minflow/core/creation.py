@@ -5,6 +5,7 @@ Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -217,6 +218,8 @@ def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bo
     """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
     start, end = (0, start) if end is None else (start, end)
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
+    if not all(math.isfinite(x) for x in (start, end, step)):
+        fail(OutOfRangeError, f"arange from {start} to {end} by {step} has no end", "finite numbers", start=start, end=end, step=step)
     if step == 0 or (end - start) / step < 0:
         fail(OutOfRangeError, f"arange from {start} to {end} by {step} never arrives", "a step of the other sign", step=step)
     if dtype is None:

@@ -40,7 +40,10 @@ class MinflowError(Exception):
 
     what: one sentence.  values: name -> anything with a short `str`, shown as `name  value`.
     where: `"in LeNet.fc1, called at In[9]:5"`.  hint: what to try.
+    raw: the error of Python or numpy that this one tells of, where nobody had looked for the mistake.
     """
+
+    raw: BaseException | None = None
 
     def __init__(self, what: str, *, values: Mapping[str, object] | None = None, where: str = "", hint: str = ""):
         super().__init__(what)
@@ -100,6 +103,10 @@ class DivisionError(MinflowError, ZeroDivisionError):
 
 class DeviceError(MinflowError, RuntimeError):
     """Tensors on different devices, or a device that is not there."""
+
+
+class OutOfMemoryError(MinflowError, MemoryError, RuntimeError):
+    """More memory asked for than there is."""
 
 
 class GradError(MinflowError, RuntimeError):

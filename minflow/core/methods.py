@@ -663,10 +663,10 @@ class Methods:
         return self.to(shape[0]) if shape and isinstance(shape[0], DType) else F.view(self, one_or_many(shape))
 
     def reshape_as(self, other):
-        return F.reshape(self, other.shape)
+        return F.reshape(self, F.shape_of("reshape_as", other))
 
     def view_as(self, other):
-        return F.view(self, other.shape)
+        return F.view(self, F.shape_of("view_as", other))
 
     def ravel(self):
         return F.reshape(self.contiguous(), (-1,))  # PyTorch's copies a strided tensor even where a view would do
@@ -704,7 +704,7 @@ class Methods:
         return F.expand(self, one_or_many(sizes))
 
     def expand_as(self, other):
-        return F.expand(self, other.shape)
+        return F.expand_as(self, other)
 
     def broadcast_to(self, size):
         return F.broadcast_to(self, size)

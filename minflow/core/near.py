@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .errors import CallError, MissingNameError
-from .op import here
+from .errors import CallError, MinflowError, MissingNameError
+from .explaining import spoken as spoken_words
+from .op import RAW, here
 
 # What other libraries, and other functions of this one, call it.
 OTHERS = {name: tuple(ours.split()) for name, ours in {
@@ -123,11 +124,13 @@ def teller(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
 # ---- arguments of a function -----------------------------------------------------------------------------------------
 
 
-def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str, error: TypeError) -> CallError | None:
+def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str, error: Exception) -> CallError | None:
     """The error for a call that the signature does not allow; None where it does, or where the call had begun.
 
     function: as it is called, a method bound.  spoken: how a learner writes it.
     """
+    if isinstance(error, MinflowError) or not isinstance(error, TypeError):
+        return None
     code, trace = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None), error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is code:
@@ -176,7 +179,7 @@ def told(function: FunctionType, spoken: str, module: str = "", method: bool = F
     def calling(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
+        except RAW as error:
             bound = function.__get__(args[0]) if method and args else function
             kind = type(args[0]) if method and args else None
             name = spoken if kind is None or kind.__module__.startswith("minflow.") else "{}"
@@ -184,10 +187,13 @@ def told(function: FunctionType, spoken: str, module: str = "", method: bool = F
             found = misfit(bound, args[method and bool(args) :], kwargs, name, error)
             if found is not None:
                 raise found from None
+            if error is not (found := spoken_words(error, function, args, kwargs, name)):
+                raise found  # noqa: B904 (its cause is set)
             raise
 
     if module:
-        calling.__module__, calling.__qualname__ = module, calling.__name__
+        calling.__module__ = module
+        calling.__name__ = calling.__qualname__ = spoken.rpartition(".")[2]  # concat is cat by another name
     return calling
 
 
@@ -196,12 +202,15 @@ def ours(function: Any) -> bool:
     return type(function) is FunctionType and function.__code__.co_filename != __file__
 
 
+# Small and often called: what they call itself says what is wrong with an argument.
+QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_".split()
+
+
 def tell_methods(cls: type) -> type:
-    """Put `told` around the methods that have an argument which may be left out: those without are left as quick as they are."""
+    """Put `told` around the methods that have arguments; operators and a few others are left as quick as they are."""
     for name, function in list(vars(cls).items()):
-        if ours(function) and name[:1] != "_":
-            parameters = list(inspect.signature(function).parameters.values())[1:]
-            if any(p.default is not p.empty for p in parameters):
+        if ours(function) and name[:1] != "_" and name not in QUICK:
+            if len(inspect.signature(function).parameters) > 1:
                 setattr(cls, name, told(function, f"Tensor.{name}", method=True))
     return cls
 
@@ -213,7 +222,7 @@ def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     face = not any(getattr(it, "__module__", "") == own for it in mine.values())  # of names that stand elsewhere
     for name, it in mine.items():
-        if ours(it) and it.__name__ == name and (face or it.__module__ == own):
+        if ours(it) and (it.__name__ == name or mine.get(it.__name__) is it) and (face or it.__module__ == own):
             names[name] = told(it, f"{start}.{name}", own)
         elif isinstance(it, type):
             for kind in it.__mro__:

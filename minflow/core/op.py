@@ -11,13 +11,17 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from .errors import CallError, DTypeError, InternalError, MinflowError, MinflowWarning, OutOfRangeError, TraceError
+from .errors import (
+    CallError, DivisionError, DTypeError, InternalError, MinflowError, MinflowWarning, OutOfMemoryError, OutOfRangeError, ShapeError,
+    TraceError,
+)  # fmt: skip
 from .ir import NUMBERS, Where, where_text
 from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
 
@@ -256,10 +260,47 @@ def apply(op: Op, *inputs, **attrs):
         raise outside(op, inputs) from None
     except MinflowError:
         raise
-    except Exception:
+    except RAW as error:
         check_numbers(inputs)
         op.unknown(attrs)
-        raise
+        if of_learner(error):
+            raise
+        names = op.inputs if not op.variadic else [f"{op.inputs[0][1:]}[{k}]" for k in range(len(inputs))]
+        raise raw_error(op.name, error, {**dict(zip(names, inputs)), **attrs}) from error
+
+
+RAW = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+RAW_KINDS = (
+    (MemoryError, OutOfMemoryError), (ZeroDivisionError, DivisionError), ((OverflowError, LookupError), OutOfRangeError),
+    (ValueError, ShapeError), (Exception, DTypeError),
+)  # fmt: skip
+
+
+def of_learner(error: BaseException) -> bool:
+    """Was it raised by the learner's own code, which we only called? It goes its way as it is."""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not OURS[file] and not LIBRARY(file):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+# a file of numpy, scipy or Python itself, in a folder that may also hold the packages of learners
+PYTHON = re.escape(os.path.dirname(os.__file__))
+LIBRARY = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{PYTHON}.(?!site-packages)").match
+
+
+def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: str = "") -> MinflowError:
+    """The four-part error for one that Python or numpy raised."""
+    kind = next(ours for raw, ours in RAW_KINDS if isinstance(error, raw))
+    if kind is OutOfMemoryError:
+        hint = "smaller sizes, or a smaller dtype; expand() repeats without memory"
+    said = " ".join(str(error).split()) or type(error).__name__
+    found = kind(f"{name}: {said}", values={k: describe(x) for k, x in values.items()}, where=here(), hint=hint)
+    found.raw = error
+    return found
 
 
 def check_numbers(inputs: Sequence) -> None:
@@ -344,6 +385,8 @@ def infer(op: Op, inputs: Sequence, attrs: Mapping):
 
 
 def consult(op: Op, specs: tuple, attrs: Mapping):
+    if len(specs) == 1 and not isinstance(specs[0], Spec):
+        raise DTypeError(f"{op.name}: of {specs[0].__name__}, where a tensor is wanted", hint="flow.tensor(...) around a number")
     if op.elementwise:
         dtype = promote(*specs)
         if op.elementwise == "float" and not dtype.floating:

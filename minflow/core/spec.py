@@ -75,9 +75,9 @@ def as_dtype(x) -> DType:
         return _BY_PYTHON[x]
     try:
         return _BY_NUMPY[np.dtype(x)]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         raise DTypeError(
-            f"minflow has no dtype {getattr(x, 'name', x)!s}",
+            f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",
             hint=f"one of {', '.join(DType.table)}: for example array.astype('float32')",
         ) from None
 

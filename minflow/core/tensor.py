@@ -15,7 +15,7 @@ from . import functions as F
 from .display import Display
 from .errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
 from .ir import LEAF, Source, Value
-from .methods import BY_UFUNC, Methods
+from .methods import BY_UFUNC, Methods, comparable
 from .near import tell_methods
 from .op import DEFAULT, EPOCH, MODE, apply, check_numbers, describe, fail, here
 from .ops import shape as s
@@ -201,6 +201,8 @@ class Tensor(Methods, Display):
         return iter(F.unbind(self))
 
     def __contains__(self, element) -> bool:
+        if not comparable(element):
+            fail(DTypeError, f"in: {type(element).__name__} in a tensor", "a number or a tensor on the left", element=element, tensor=self)
         return bool((self == element).any())
 
     def __hash__(self) -> int:
@@ -441,6 +443,7 @@ class Tensor(Methods, Display):
         return printing.TYPE_NAMES[self.dtype.name] if dtype is None else self.to(as_dtype(printing.BY_TYPE_NAME.get(dtype, dtype)))
 
     def type_as(self, other: Tensor) -> Tensor:
+        F.shape_of("type_as", other)  # a tensor
         return self.to(other.dtype)
 
     def cpu(self) -> Tensor:

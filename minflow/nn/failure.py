@@ -206,11 +206,14 @@ def learner(found: Failure, frame: FrameType, number: int) -> None:
         if frame.f_code.co_name != "<module>" else []  # fmt: skip
 
 
+WRAPPERS = ("wrapped", "written", "method", "explained", "either", "scoped", "wider")  # what decorators put around functions
+
+
 def public(code: CodeType) -> bool:
     """A function of ours that a learner calls by its name."""
     place = code.co_filename.replace("\\", "/")
     functions = any(part in place for part in PLACES)
-    return functions and not code.co_name.startswith(("_", "<")) and code.co_name not in ("wrapped", "written", "method")
+    return functions and not code.co_name.startswith(("_", "<")) and code.co_name not in WRAPPERS
 
 
 def arguments(frame: FrameType) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Read next: `linear.py`, what mostly comes after Flatten.
 from __future__ import annotations
 
 from ..core.tensor import Tensor
+from .functional.arguments import check_tensor
 from .module import Module
 
 
@@ -17,6 +18,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input: Tensor) -> Tensor:
+        check_tensor("Flatten", input)
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -31,6 +33,7 @@ class Unflatten(Module):
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
+        check_tensor("Unflatten", input)
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

@@ -28,6 +28,16 @@ ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable",
 IDLE = 10  # steps in a row without any gradient, at which that is told
 
 
+def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
+    """The learning rate as it stands in the group now, where anybody may have written it."""
+    rate = group.get("lr")
+    try:
+        return float(rate)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        name = type(optimizer).__name__
+        fail(OptimError, f"{name}: the learning rate of a group is {rate!r}, where a number is wanted", 'group["lr"] = 0.1', lr=rate)
+
+
 class Optimizer:
     """Base class of all optimizers.
 
@@ -103,7 +113,7 @@ class Optimizer:
                     continue
                 fed = True
                 op, attrs = self.rule(group)
-                names, lr = self.names(group), mode.scalar(lambda group=group: float(group["lr"]))
+                names, lr = self.names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
                     if g.mixed:
                         self.warn_mixed(p)
@@ -127,7 +137,7 @@ class Optimizer:
 
     def learning_rates(self) -> tuple[float, ...]:
         """The learning rate of each group."""
-        return tuple([float(group["lr"]) for group in self.param_groups])
+        return tuple([rate_of(self, group) for group in self.param_groups])
 
     def warn_mixed(self, p: Tensor) -> None:
         warn(

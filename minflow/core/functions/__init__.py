@@ -172,6 +172,7 @@ from .shape import repeat_interleave as repeat_interleave
 from .shape import reshape as reshape
 from .shape import roll as roll
 from .shape import select as select
+from .shape import shape_of as shape_of
 from .shape import split as split
 from .shape import squeeze as squeeze
 from .shape import stack as stack

@@ -9,12 +9,13 @@ import math
 from collections.abc import Sequence
 
 from ..errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import apply, fail
+from ..op import RAW, apply, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.rules import join
 from ..rebind import is_contiguous, phantom
 from ..spec import promote
+from ..explaining import no_tensor, spoken
 from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, sizes, tensor_of, to
 
 ALL = (None, None, None)  # a slice as getitem's attr
@@ -60,9 +61,12 @@ def given(shape: tuple):
 
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
-    if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
-        shape = shape[0]
-    return in_shape(input, work_out(shape, input.spec.size, "reshape", input))
+    try:
+        if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
+            shape = shape[0]
+        return in_shape(input, work_out(shape, input.spec.size, "reshape", input))
+    except RAW as error:
+        raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (its cause is set)
 
 
 def in_shape(input, shape: tuple[int, ...]):
@@ -94,7 +98,10 @@ def viewable(input, shape: tuple[int, ...]) -> bool:
 
 def view(input, *shape):
     """The same elements in another shape, always a view. Raises ShapeError where the strides would need a copy."""
-    shape = work_out(given(shape), input.spec.size, "view", input)
+    try:
+        shape = work_out(given(shape), input.spec.size, "view", input)
+    except RAW as error:
+        raise spoken(error, view, (input, *shape), {})  # noqa: B904 (its cause is set)
     if not viewable(input, shape):
         fail(
             ShapeError,
@@ -149,18 +156,24 @@ def unsqueeze(input, dim: int):
 
 def permute(input, *dims):
     """The axes in another order."""
-    ndim = input.spec.ndim
-    return s.permute(input, dims=tuple([axis_of(d, ndim, input) for d in sizes(dims)]))
+    try:
+        ndim = input.spec.ndim
+        return s.permute(input, dims=tuple([axis_of(d, ndim, input) for d in sizes(dims)]))
+    except RAW as error:
+        raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (its cause is set)
 
 
 def transpose(input, dim0: int, dim1: int):
     """Two axes swapped."""
-    ndim = input.spec.ndim
-    a, b = axis_of(dim0, ndim, input), axis_of(dim1, ndim, input)
-    order = list(range(ndim))
-    if ndim:
-        order[a], order[b] = b, a
-    return s.permute(input, dims=tuple(order))
+    try:
+        ndim = input.spec.ndim
+        a, b = axis_of(dim0, ndim, input), axis_of(dim1, ndim, input)
+        order = list(range(ndim))
+        if ndim:
+            order[a], order[b] = b, a
+        return s.permute(input, dims=tuple(order))
+    except RAW as error:
+        raise spoken(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (its cause is set)
 
 
 swapaxes = swapdims = transpose
@@ -207,8 +220,15 @@ def expand(input, *shape):
     return s.expand(input, shape=shape)
 
 
+def shape_of(name: str, other) -> tuple[int, ...]:
+    """The shape of a tensor that another one shall have."""
+    if not is_tensor(other):
+        raise no_tensor(name, "other", other)
+    return other.spec.shape
+
+
 def expand_as(input, other):
-    return s.expand(input, shape=other.spec.shape)
+    return s.expand(input, shape=shape_of("expand_as", other))
 
 
 def broadcast_to(input, shape):

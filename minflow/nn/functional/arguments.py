@@ -9,40 +9,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...core.errors import DTypeError, ModuleError, ShapeError
+from ...core.errors import DTypeError, ShapeError
+from ...core.explaining import Text as Text
+from ...core.explaining import no_tensor
 from ...core.op import MODE, fail, warn
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
 
 
-class Text(str):
-    """A value of an error that is told as it is, without quotes."""
-
-    __repr__ = str.__str__
-
-
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:
     """Refuse what is no tensor, and say what was meant."""
-    if isinstance(input, Tensor):
-        return
-    kind = type(input).__name__
-    if hasattr(input, "named_parameters"):
-        fail(
-            ModuleError,
-            f"{name}: the {argument} is a {kind} module, not a tensor",
-            f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)",
-        )
-    if input is None:
-        fail(
-            DTypeError,
-            f"{name}: the {argument} is None, not a tensor",
-            "return at the end of the forward that it comes from",
-        )
-    made = "flow.from_numpy(...)" if hasattr(input, "__array__") else "flow.tensor(...)"
-    array = kind == "ndarray"
-    what = f"{kind} of {input.dtype}, shape {list(input.shape)}" if array else kind
-    value = Text(f"{kind} {input.dtype}{list(input.shape)}") if array else input
-    fail(DTypeError, f"{name}: the {argument} is no tensor but {what}", f"{made} around it", **{argument: value})
+    if not isinstance(input, Tensor):
+        raise no_tensor(name, argument, input)
 
 
 def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:

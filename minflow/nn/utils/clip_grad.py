@@ -12,7 +12,7 @@ from ...core.grad_modes import no_grad
 from ...core.errors import NonFiniteError
 from ...core.op import fail
 from ...core.creation import tensor
-from ...core.functions import stack
+from ...core.functions import norm, stack
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 
@@ -38,7 +38,7 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
         elif order == 2.0:
             total = stack([(t * t).sum() for t in tensors]).sum().sqrt()
         else:
-            total = stack([(t.abs() ** order).sum() for t in tensors]).sum() ** (1.0 / order)
+            total = norm(stack([norm(t, order) for t in tensors]), order)
         total = total.to(float16) if half else total
     if error_if_nonfinite and not math.isfinite(float(total)):
         fail(

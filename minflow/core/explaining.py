@@ -1,0 +1,138 @@
+"""Raw errors of Python and numpy, said in four parts: which argument was wrong, what is wanted there, how the call goes.
+
+A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a raw
+error, `near.told` catches it, and only then are the arguments held against the signature: the annotations, and for those
+without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is told, with all values.
+Read next: `near.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError, MinflowError, ModuleError
+from .op import describe, here, of_learner, raw_error
+from .spec import DType
+
+UNSAID = {  # what a parameter without annotation takes; one without a default that is not here takes a tensor
+    **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),
+    **dict.fromkeys(("shape", "size", "sizes", "times"), "int | Sequence[int]"),
+    **dict.fromkeys(("alpha", "beta", "min_value", "max_value"), "float"),
+    **dict.fromkeys(("other", "value", "weight", "fill_value", "exponent", "min", "max", "mean", "std", "a", "b", "end"), "Tensor | float"),
+    **dict.fromkeys(("start", "step", "low", "high"), "float"),
+    "dtype": "DType | None",
+    "p": "float | str | None",
+    "split_size_or_sections": "int | Sequence[int]",
+    "generator": "Generator | None",
+    "data": "Any",
+    "device": "Any",
+}  # fmt: skip
+
+
+def is_whole(x: Any) -> bool:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool) or whole_tensor(x)
+
+
+def whole_tensor(x: Any) -> bool:
+    return hasattr(x, "spec") and x.spec.shape == () and x.spec.dtype.rank == 1
+
+
+IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # a part of an annotation -> (does x fit it?, in words)
+    "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
+    "int": (is_whole, "a whole number"),
+    "float": (lambda x: isinstance(x, int | float | np.number) or hasattr(x, "spec") and x.spec.shape == (), "a number"),
+    "bool": (lambda x: isinstance(x, bool | np.bool_ | int), "True or False"),
+    "str": (lambda x: isinstance(x, str), "a text"),
+    "None": (lambda x: x is None, "None"),
+    "DType": (lambda x: isinstance(x, DType | type | np.dtype | str), "a dtype such as flow.float32"),
+    "Generator": (lambda x: type(x).__name__ == "Generator", "a flow.Generator"),
+    "Sequence[int]": (lambda x: all_of(x, is_whole), "several whole numbers"),
+    "Sequence": (lambda x: isinstance(x, Sequence) and not isinstance(x, str), "a list or tuple"),
+}
+ALIASES = {"Size2": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]", "list[int]": "Sequence[int]"}
+
+
+def all_of(x: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(x, Sequence) and not isinstance(x, str) and all(map(fits, x))
+
+
+def spoken(error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any], name: str = "") -> BaseException:
+    """What a call raises in the place of a raw error; one that has its four parts, or is the learner's own, is given back.
+
+    name: how a learner writes the function.
+    """
+    raw = error.raw if isinstance(error, MinflowError) else error
+    if raw is None or of_learner(raw) or any(inspect.isroutine(x) for x in (*args, *options.values())):
+        return error  # the last: a function of the learner's may have been called in a wrong way
+    found = in_words(name or function.__name__, function, args, options, raw)
+    found.__cause__ = raw
+    return found
+
+
+def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException) -> MinflowError:
+    """The four-part error for a raw one of this call."""
+    signature = inspect.signature(function)
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
+    call = name + str(signature.replace(parameters=plain, return_annotation=signature.empty))
+    try:
+        bound = signature.bind(*args, **options)
+    except TypeError as wrong:
+        return DTypeError(f"{name}: {wrong}", where=here(), hint=call)
+    for key, value in bound.arguments.items():
+        wanted = wanted_of(signature.parameters[key])
+        if wanted and not any(IS[part][0](value) for part in wanted):
+            return wrong_kind(name, key, value, " or ".join(IS[part][1] for part in wanted), call)
+    return raw_error(name, error, bound.arguments, call)
+
+
+def wanted_of(parameter: inspect.Parameter) -> list[str]:
+    """The parts of what a parameter takes, each a key of `IS`; none where that is not known."""
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return []
+    text = parameter.annotation if isinstance(parameter.annotation, str) else ""
+    if parameter.annotation is parameter.empty:
+        text = UNSAID.get(parameter.name, "Tensor" if parameter.default is parameter.empty else "")
+    for alias, meaning in ALIASES.items():
+        text = text.replace(alias, meaning)
+    parts = [part.strip() for part in re.split(r"\|(?![^\[]*\])", text) if part.strip()]
+    if parameter.default is None and parts:
+        parts.append("None")
+    return list(dict.fromkeys(parts)) if all(part in IS for part in parts) else []
+
+
+class Text(str):
+    """A value of an error that is told as it is, without quotes."""
+
+    __repr__ = str.__str__
+
+
+def wrong_kind(name: str, argument: str, value: Any, wanted: str, call: str) -> MinflowError:
+    """The error for an argument of the wrong kind."""
+    if wanted.startswith("a tensor"):
+        return no_tensor(name, argument, value, wanted)
+    kind = "None" if value is None else type(value).__name__
+    what = f"{name}: {argument} is {kind}, where {wanted} is wanted"
+    return DTypeError(what, values={argument: describe(value)}, where=here(), hint=call)
+
+
+def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") -> MinflowError:
+    """The error for what is no tensor, and what was probably meant."""
+    kind, which = type(value).__name__, f"the {argument}"
+    if hasattr(value, "named_parameters"):
+        return ModuleError(f"{name}: {which} is a {kind} module, not a tensor", where=here(),
+                           hint=f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)")  # fmt: skip
+    if value is None:
+        return DTypeError(f"{name}: {which} is None, not {wanted}", where=here(),
+                          hint="return at the end of the forward that it comes from")  # fmt: skip
+    array = isinstance(value, np.ndarray)
+    what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
+    shown = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
+    image = hasattr(value, "getbands")  # of PIL
+    made = "transforms.ToTensor()" if image else "flow.from_numpy(...)" if hasattr(value, "__array__") else "flow.tensor(...)"
+    hint = f"{made} of it, or as a transform of the dataset" if image else f"{made} around it"
+    return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: shown}, where=here(), hint=hint)

@@ -69,3 +69,13 @@ def test_what_an_in_place_method_cannot_hold_is_refused(call, words):
 def test_lerp_of_integers_is_refused():
     with pytest.raises(DTypeError, match="lerp.*uint8"):
         flow.lerp(flow.tensor([1, 2], dtype=flow.uint8), flow.tensor([1.0, 2.0]), 0.5)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, flow.ones(2), [flow.float32], "float33", complex])
+def test_what_is_no_dtype_is_refused(wrong):
+    for call in (
+        lambda: flow.iinfo(wrong),
+        lambda: flow.ones(2).new_tensor(1).to(dtype=wrong) if wrong is not None else flow.iinfo(wrong),
+    ):
+        with pytest.raises(DTypeError):
+            call()

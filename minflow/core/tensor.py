@@ -13,7 +13,7 @@ import numpy as np
 from . import autograd, printing
 from . import functions as F
 from .display import Display
-from .errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
+from .errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods, comparable
 from .near import tell_methods
@@ -344,7 +344,10 @@ class Tensor(Methods, Display):
         return float(self.one("float"))
 
     def __int__(self) -> int:
-        return int(self.one("int"))
+        number = self.one("int")
+        if number != number or number in (float("inf"), float("-inf")):
+            fail(NonFiniteError, f"int() of {number}, which is no whole number", ".item()", tensor=self)
+        return int(number)
 
     def __index__(self) -> int:
         if self.spec.dtype.rank > 1 and self.array is not None:

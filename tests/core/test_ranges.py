@@ -79,3 +79,21 @@ def test_what_is_no_dtype_is_refused(wrong):
     ):
         with pytest.raises(DTypeError):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: flow.tril(x, 2.5), "diagonal must be an integer, not float"),
+        (lambda x: flow.round(x, decimals=0.5), "decimals must be an integer, not float"),
+        (lambda x: flow.max(x, 0, other=x), "max: .*larger"),
+        (lambda x: x.min(x, keepdim=True), "min: .*smaller"),
+        (lambda x: x.index_fill(0, flow.tensor([[0, 1]]), 1.0), "index has 2 axes"),
+        (lambda x: F.pad(x, {}), "not dict"),
+        (lambda x: int(x[0, 0] / 0), "inf"),
+        (lambda x: int(flow.tensor(float("nan"))), "nan"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused(call, words):
+    with pytest.raises(MinflowError, match=words):
+        call(flow.ones(2, 2))

@@ -11,7 +11,7 @@ from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..spec import DType, bool_, iinfo, int64, promote
-from .arguments import fitting, is_tensor, operand, tensor_of, to
+from .arguments import fitting, integer, is_tensor, operand, tensor_of, to
 
 
 def scaled(input, other, alpha):
@@ -72,7 +72,7 @@ def pow(input, exponent):
 
 def round(input, *, decimals: int = 0):
     """The nearest whole number (halves to the even one), or the nearest number with so many decimals."""
-    if not decimals or not input.spec.dtype.floating:
+    if not integer(decimals, "decimals") or not input.spec.dtype.floating:
         return e.round(input)
     return e.div(e.round(e.mul(input, 10.0**decimals)), 10.0**decimals)
 

@@ -67,6 +67,8 @@ def index_copy(input, dim: int, index, source):
 def index_fill(input, dim: int, index, value):
     """input with the slices along `dim` that a vector of integers names filled with a number."""
     value = fitting("index_fill", value, input.spec.dtype, input=input, value=value)
+    if is_tensor(index) and index.spec.ndim > 1:
+        fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()", index=index)
     return i.index_put(input, index, value, axis=axis_of(dim, input.spec.ndim, input), by="index_fill")
 
 
@@ -139,12 +141,12 @@ def one_hot(input, num_classes: int = -1):
 
 def tril(input, diagonal: int = 0):
     """The lower triangle of the last two axes: 0 above the given diagonal."""
-    return i.tril(input, diagonal=diagonal)
+    return i.tril(input, diagonal=integer(diagonal, "diagonal"))
 
 
 def triu(input, diagonal: int = 0):
     """The upper triangle of the last two axes: 0 below the given diagonal."""
-    return i.triu(input, diagonal=diagonal)
+    return i.triu(input, diagonal=integer(diagonal, "diagonal"))
 
 
 def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):

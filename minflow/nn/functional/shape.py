@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.errors import ShapeError
+from ...core.errors import DTypeError, ShapeError
 from ...core.op import fail
 from ...core.creation import full
 from ...core.functions import cat
@@ -19,6 +19,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Negative numbers cut off. Raises ShapeError if pad is longer than twice the number of axes, or of odd length.
     """
     check_tensor("pad", input)
+    if not isinstance(pad, list | tuple):
+        fail(DTypeError, f"pad: pad is a tuple of ints, not {type(pad).__name__}", "(1, 1) for one zero left and right", pad=pad)
     widths, ndim = [int(n) for n in pad], input.spec.ndim
     if mode != "constant":
         fail(ShapeError, f"pad: mode is {mode!r}", 'mode="constant" is the one that is there', input=input)

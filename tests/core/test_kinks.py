@@ -157,3 +157,4 @@ def test_dtypes_and_closeness_at_the_edge():
     x, y = flow.tensor([1.0, INF, INF, 5.0]), flow.tensor([9.0, -INF, INF, NAN])
     assert flow.isclose(x, y, INF).tolist() == [True, False, True, False]
     assert flow.isclose(flow.tensor([True]), flow.tensor([False]), 0, 1.0).tolist() == [True]
+    assert flow.tensor(True).max(0)[0].dtype is flow.tensor(True).min(-1)[0].dtype is flow.bool

@@ -14,7 +14,7 @@ from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops.index import gather
 from ..ops.rules import reduced
-from ..ops.shape import detach, reshape
+from ..ops.shape import clone, detach, reshape
 from ..spec import default_dtype
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
@@ -122,7 +122,7 @@ def chosen(input, dim, keepdim: bool, arg):
     """(values, indices) along dim, where `arg` finds the indices; the gradient goes to the one that is chosen."""
     if not input.spec.ndim:
         axis_of(dim, 0, input)
-        return e.add(input, 0), arg(input, axis=None, keepdims=False)
+        return clone(input), arg(input, axis=None, keepdims=False)
     axis = axis_of(dim, input.spec.ndim, input)
     indices = arg(input, axis=axis, keepdims=True)
     values = gather(input, indices, dim=axis)

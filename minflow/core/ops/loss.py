@@ -74,4 +74,4 @@ logit_entropy = define(
 def _(xp, x, target, out=None):
     with xp.errstate(all="ignore"):
         tail = xp.log1p(xp.exp(-xp.abs(x)))
-        return settle(xp, target * (xp.maximum(-x, 0) + tail) + (1 - target) * (xp.maximum(x, 0) + tail), out)
+        return settle(xp, target * xp.maximum(-x, 0) + (1 - target) * xp.maximum(x, 0) + tail, out)

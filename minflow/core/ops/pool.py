@@ -250,9 +250,9 @@ def _(xp, x, output_size, out=None):
     out = xp.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
     if output_size == (1, 1):
         return xp.mean(x, (2, 3), keepdims=True, out=out)
-    rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]), x.dtype)
+    rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]))  # float64: nothing is rounded between the two
     for i, (start, stop) in enumerate(windows(x.shape[2], output_size[0])):
-        xp.mean(x[:, :, start:stop], 2, out=rows[:, :, i])
+        xp.mean(x[:, :, start:stop], 2, dtype="float64", out=rows[:, :, i])
     for i, (start, stop) in enumerate(windows(x.shape[3], output_size[1])):
         xp.mean(rows[..., start:stop], 3, out=out[..., i])
     return out

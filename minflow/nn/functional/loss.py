@@ -205,6 +205,8 @@ def cross_entropy(
     """
     check_classes("cross_entropy", input, weight, reduction)
     check_tensor("cross_entropy", target, "target")
+    if isinstance(label_smoothing, Tensor):
+        label_smoothing = label_smoothing.item()
     if not 0 <= label_smoothing <= 1:
         fail(
             OutOfRangeError,

@@ -25,6 +25,7 @@ UNSAID = {  # what a parameter without annotation takes; one without a default t
     **dict.fromkeys(("alpha", "beta", "min_value", "max_value"), "float"),
     **dict.fromkeys(("other", "value", "weight", "fill_value", "exponent", "min", "max", "mean", "std", "a", "b", "end"), "Tensor | float"),
     **dict.fromkeys(("start", "step", "low", "high"), "float"),
+    **dict.fromkeys(("keepdim", "keepdims", "largest", "sorted", "descending", "stable", "unbiased", "requires_grad"), "bool"),
     "dtype": "DType | None",
     "p": "float | str | None",
     "split_size_or_sections": "int | Sequence[int]",

@@ -179,7 +179,7 @@ def told(function: FunctionType, spoken: str, module: str = "", method: bool = F
     def calling(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except RAW as error:
+        except (*RAW, MinflowError) as error:
             bound = function.__get__(args[0]) if method and args else function
             kind = type(args[0]) if method and args else None
             name = spoken if kind is None or kind.__module__.startswith("minflow.") else "{}"
@@ -189,6 +189,8 @@ def told(function: FunctionType, spoken: str, module: str = "", method: bool = F
                 raise found from None
             if error is not (found := spoken_words(error, function, args, kwargs, name)):
                 raise found  # noqa: B904 (its cause is set)
+            if isinstance(error, MinflowError):  # what knows of dtypes and devices knows no lines
+                error.where = error.where or here()
             raise
 
     if module:

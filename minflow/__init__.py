@@ -34,6 +34,7 @@ from .core.functions import (
     true_divide, trunc, unbind, unflatten, unsqueeze, var, var_mean, vstack, where,
 )
 from .core.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .core.notices import notices
 from .core.printing import set_printoptions
 from .core.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .core.spec import (

@@ -16,9 +16,9 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "explaining", "near", "backend.*", "random",
-        "examples", "ops.*", "backend.fast.*", "rebind", "grad_modes", "autograd", "function", "gradcheck", "printing", "functions.*",
-        "methods", "tensor", "creation", "eager", "trace"]
+CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "explaining", "near", "notices", "backend.*",
+        "random", "examples", "ops.*", "backend.fast.*", "rebind", "grad_modes", "autograd", "function", "gradcheck", "printing",
+        "functions.*", "methods", "tensor", "creation", "eager", "trace"]
 # Arrows that point down, inside functions: `x.new_zeros(2)` is a creation function that starts from a tensor.
 LATE = {("tensor", "creation"), ("methods", "creation")}
 # Room -> what it may import besides itself.
@@ -59,6 +59,8 @@ CAPS = {
     "core.ops": None,           # may grow: an op is one block that is read alone (test_ops_are_short)
     "core.functions": 2500,     # public functions, a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1000,       # the list of methods: one line each
+    "core.near": 160,           # what is told of names and arguments that are not there; runs only then
+    "core.notices": 150,        # likely mistakes that run, and where a NaN began; searched only then
     "core.backend.fast": 2500,  # tuned kernels beside the reference ones, which say what they compute
     "core.examples": None,      # data that ops are tested with
     "compiler": 0,

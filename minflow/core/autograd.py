@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
+from weakref import ref
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from . import events
 from .errors import GradError, NonFiniteError, ShapeError
 from .grad_modes import no_grad
 from .ir import Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
-from .op import EPOCH, MODE, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
+from .notices import Seen, look_at_losses
+from .op import EPOCH, MODE, NOTICES, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
 from .rebind import carry, in_place
@@ -219,6 +221,8 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     wanted = [mode.first(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, as_tuple(tensors))
+    if NOTICES.on and mode.trace is None and mode.told is None:
+        look_at_losses(outputs)
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
     EPOCH.backwards += 1
     taken: set[int] = {id(seed) for seed in seeds}
@@ -232,6 +236,8 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
 
 def store(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to a leaf's .grad. No two leaves share an array as .grad, and none is a view."""
+    if leaf.label and not leaf.owned:
+        Seen.strays.append(ref(leaf))
     if leaf.gradient is not None:
         old = leaf.gradient  # a step has used it already, and it was not zeroed by hand: optim warns if it is used again
         old.mixed = old.spent and (old.array is None or bool(old.array.any()))

@@ -487,18 +487,32 @@ def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> No
 WARNED: set = set()
 
 
+class Notices:
+    """on: are likely mistakes told? See `notices.py`."""
+
+    on = os.environ.get("MINFLOW_NOTICES", "1") != "0"
+
+
+NOTICES = Notices()
+
+
 def warn(what: str, hint: str = "", /, **values) -> None:
     """One warning for each line of the learner's: the same four parts as an error."""
-    where = caller(2)
-    key = what.partition(":")[0], where
-    if key in WARNED:
+    if NOTICES.on:
+        tell(what, hint, values, caller(2), here())
+
+
+def tell(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
+    """A warning at a line of the learner's, once for each line and kind."""
+    key = kind or what.partition(":")[0], where
+    if key in WARNED or not NOTICES.on:
         return
     if len(WARNED) > 10_000:
         WARNED.clear()
     WARNED.add(key)
-    text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=here(), hint=hint)
+    text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
     code, instruction = where or (None, 0)
-    line = next((n for start, end, n in code.co_lines() if start <= instruction < end), 1) if code else 1
+    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), code.co_firstlineno) if code else 1
     warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)
 
 

@@ -83,6 +83,7 @@ class Tensor(Methods, Display):
     cell = None
     gradient: Tensor | None = None
     needs = False
+    owned = False  # as a parameter: an optimizer holds it
     label = ""  # the attribute name that a Module knows it by
     retains = None  # the hook of `retain_grad`
     spent = False  # as a gradient: an optimizer step has used it

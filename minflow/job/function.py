@@ -22,7 +22,8 @@ from ..compiler.executor import INSIDE, LOCK, collector_waiting, run
 from ..compiler.passes import PASSES
 from ..core.display import Display
 from ..core.errors import JobError
-from ..core.op import here, warn
+from ..core.notices import look_at_results
+from ..core.op import NOTICES, here, warn
 from ..core.spec import spec_of
 from ..nn.graph.compiled import CompiledPart
 from ..nn.graph.reports import part_record
@@ -66,6 +67,9 @@ class CompiledJob:
         """The random numbers of a step are numbered where it is submitted, on the caller's thread."""
         return [(generator, generator.draw(count)) for generator, count in self.draws]
 
+    def rates_of(self, done: int) -> Callable[[], list[float]]:
+        return lambda: [] if self.rate is None else [self.rate(done)]
+
     def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
         """One step, on the worker: what the call gives, and what is watched."""
         with LOCK:
@@ -75,6 +79,9 @@ class CompiledJob:
                 cell.version += 1
             if self.training:
                 steps = self.session.steps
+                if NOTICES.on:
+                    done = steps.get(self.job.name, 0)
+                    look_at_results(f"job {self.job.name}", results, 1, done + 1, self.rates_of(done), (self.job.function.__code__, 0))
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
         given = self.job.signature.given_out(
             self.value, iter([[results[i] for i in column] for column in self.positions])

@@ -10,10 +10,12 @@ import difflib
 import inspect
 from collections.abc import Mapping
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 from ..core.errors import MinflowError, ModuleError, TraceError
 from ..core.near import did_you_mean, misfit, near
-from ..core.op import fail, here, warn
+from ..core.op import EPOCH, MODE, NOTICES, fail, here, warn
+from ..core.tensor import Tensor
 
 FORWARD_LIKE = (
     "Forward",
@@ -87,6 +89,49 @@ def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None
         found = misfit(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
         if found is not None:
             raise found from None
+
+
+LAST: WeakKeyDictionary = WeakKeyDictionary()  # model -> its last call under no_grad: ((how many backward(), the line), what it was given)
+ACTING = ("Dropout", "BatchNorm")  # what does another thing in training
+
+
+def check_eval(model: Any, args: tuple) -> None:
+    """A model that is in training mode was called under no_grad, as when its evaluation forgot eval().
+
+    Told at the second such call in a row from one line, with other numbers and no backward in between. So not where a generator
+    makes the examples of a step, nor where one example is given again and again to see what dropout does to it.
+    """
+    if not NOTICES.on or not EPOCH.backwards or not model._modules or not args or not isinstance(args[0], Tensor):
+        return
+    if not any(p.owned for p in model.parameters()):
+        return  # nobody trains it
+    array = args[0].array
+    if array is None or not array.size or not isinstance(LAST.get(model, ()), tuple):
+        return
+    numbers = array.reshape(-1)[:: max(1, array.size // 64)].tobytes()
+    now = (EPOCH.backwards, MODE.get().entered), numbers
+    before, LAST[model] = LAST.get(model), now
+    if before is None or before[0] != now[0]:
+        return
+    if before[1] == numbers:
+        LAST[model] = "again"  # on purpose
+        return
+    acting = [f"{n} ({type(m).__name__})" for n, m in model.named_modules() if m.training and type(m).__name__.startswith(ACTING)
+              and m.__dict__.get("p", 1) and m.__dict__.get("track_running_stats", True)]  # fmt: skip
+    LAST[model] = "looked at"
+    if acting:
+        what = "dropout drops numbers" if "Dropout" in acting[0] else "batch norm uses the numbers of the batch, and learns from them"
+        warn(
+            f"{type(model).__name__} is called under no_grad in training mode: {what}",
+            "model.eval() before an evaluation, and model.train() after it",
+            **{"acting": Text(", ".join(acting[:3]) + ", ..." * (len(acting) > 3))},
+        )
+
+
+class Text(str):
+    """A value that is told as it is, without quotes."""
+
+    __repr__ = str.__str__
 
 
 def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError:

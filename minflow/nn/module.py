@@ -62,6 +62,8 @@ class Module(Display):
             scope = watch.scope_of(self, mode.scope)
         token = MODE.set(mode.but(scope=scope, entered=caller()))
         try:
+            if not mode.grad and own["training"] and not mode.scope and watch is None:
+                mistakes.check_eval(self, args)
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
             return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)

@@ -7,25 +7,30 @@ Read next: `sgd.py`, `adam.py`; `lr_scheduler.py` changes `group["lr"]`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy import vdot
 
 from ..core import events
 from ..core.grad_modes import enable_grad, no_grad
 from ..core.errors import OptimError, clean
-from ..core.op import EPOCH, MODE, Op, fail, using, warn
+from ..core.notices import Seen, look_at_gradients
+from ..core.op import EPOCH, MODE, NOTICES, Op, fail, using, warn
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
 from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_kinds, check_range, groups_of, members
+from .strays import check_strays
 
 ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of PyTorch, or of its older versions, lack
 ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "initial_lr",
              "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)  # fmt: skip
 IDLE = 10  # steps in a row without any gradient, at which that is told
+LARGE = 65_536  # numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
 
 
 def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
@@ -56,9 +61,11 @@ class Optimizer:
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.strays: dict[frozenset, list[int]] = {}  # sets of parameters that no optimizer holds -> steps after they had gradients
         self.steps = 0  # how many steps were taken since this object was made
         for group in groups_of(params, type(self).__name__):
             self.add_param_group(group)
+        Seen.optimizers.add(self)
 
     # ---- what a subclass says ------------------------------------------------------------------------------------
 
@@ -105,7 +112,7 @@ class Optimizer:
         mode = MODE.get().but(grad=False)
         if mode.told is not None:
             mode.hold_optimizer(self)
-        fed = False
+        fed, total, looked = False, 0.0, NOTICES.on and mode.trace is None
         with using(mode):
             for group in self.param_groups:
                 with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]
@@ -118,6 +125,8 @@ class Optimizer:
                     if g.mixed:
                         self.warn_mixed(p)
                     g.spent = True
+                    if looked and (g.spec.size <= LARGE or not self.steps & 3):
+                        total += float(vdot(g.array, g.array))
                     state = self.state_of(p, names) if names else {}
                     held = [state[name] for name in names]
                     mode.update(op, [p, *held], [p, g, *held, lr], attrs)
@@ -126,6 +135,10 @@ class Optimizer:
             if self.idle == IDLE:
                 self.check_idle()
             self.backwards = EPOCH.backwards
+            if not math.isfinite(total):
+                look_at_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
+            if Seen.strays:
+                check_strays(self)
             self.stepped()
         return loss
 
@@ -256,6 +269,8 @@ class Optimizer:
         group["params"] = params
         self.check_group(group)
         self.param_groups.append(group)
+        for p in params:
+            p.owned = True
         EPOCH.now += 1
 
     # ---- saving and loading --------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from ...compiler.plan import Plan
 from ...core import events
 from ...core.interrupts import uninterrupted
 from ...core.ir import Node
-from ...core.op import MODE
+from ...core.notices import look_at_results
+from ...core.op import MODE, NOTICES
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
 from .build import Build, Part
@@ -124,6 +125,9 @@ class Compiled:
             heard = GraphRan in events.LISTENERS and mode.told is None
             lr = graph.optimizers[0][0].learning_rates() if heard and self.trains else ()  # before a schedule goes on
             if self.trains:
+                if NOTICES.on and mode.told is None:
+                    look_at_results(graph.name, results, self.steps, graph._steps + 1,
+                                    lambda: [rate for optimizer, _ in graph.optimizers for rate in optimizer.learning_rates()])  # fmt: skip
                 graph.stepped(self)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start

@@ -11,7 +11,6 @@ import random
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
@@ -19,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.errors import MinflowError, MinflowWarning
 from ...core.ir import Where, where_text
 from ...core.op import OURS
+from ...core.op import tell as tell_at
 from ...core.tensor import Tensor
 from .outside import Read, changes_inside, content, learners, shown
 
@@ -194,8 +193,5 @@ def tell(graph: Any, notice: Notice) -> None:
     if key in graph._told:
         return
     graph._told.add(key)
-    code, instruction = notice.where or (None, 0)
-    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), code.co_firstlineno) if code else 1
-    text = MinflowError(f"{graph.name}: {notice.text}", where=f"at {where_text(notice.where)}" if notice.where else "",
-                        hint=HINTS[notice.kind])  # fmt: skip
-    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line)
+    place = f"at {where_text(notice.where)}" if notice.where else ""
+    tell_at(f"{graph.name}: {notice.text}", HINTS[notice.kind], {}, notice.where, place, f"{graph.name} {key}")

@@ -1,0 +1,199 @@
+"""Mistakes that run all the same and are told once, as a MinflowWarning: numbers that are none, tapes that grow, forgotten parameters.
+
+What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
+gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or MINFLOW_NOTICES=0
+turns every MinflowWarning off. Read next: `op.warn`, which tells them; `../nn/mistakes.py` for those of modules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+from weakref import WeakSet, ref
+
+import numpy as np
+
+from .ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
+from .op import EPOCH, NOTICES, caller, here, tell, warn
+
+HELD = 64  # losses in a row whose tapes are all held, at which that is told
+SEARCHES = 20  # of a tape, in one process
+GRADIENT = "gradient"
+FROM_ZERO = {**dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
+             **dict.fromkeys(("div", "reciprocal"), "a divisor that is not 0"),
+             "sqrt": "x.clamp(min=0) before the root", "rsqrt": "x.clamp(min=1e-6) before the root",
+             "exp": "x.clamp(max=80) before exp; flow.logsumexp or F.softmax, which do not overflow"}  # fmt: skip
+
+
+class Told(str):
+    """A value of a notice that is told as it is, without quotes."""
+
+    __repr__ = str.__str__
+
+
+class Seen:
+    """bad: the line of the last loss, if it was not finite, or GRADIENT.  roots: the nodes of the last losses.
+    strays: parameters that the last backward gave a gradient and no optimizer holds.  optimizers: all there are."""
+
+    bad: Any = None
+    searches = 0
+    roots: deque = deque(maxlen=HELD)
+    strays: list = []
+    optimizers: WeakSet = WeakSet()
+
+
+def notices(on: bool = True) -> bool:
+    """Tell likely mistakes by warnings from now on, or no longer; gives what held before. `flow.notices(False)` is silent."""
+    before, NOTICES.on = NOTICES.on, bool(on)
+    Seen.bad, Seen.searches = None, 0
+    Seen.roots.clear()
+    return before
+
+
+# ---- the loss --------------------------------------------------------------------------------------------------------
+
+
+def look_at_losses(losses: list) -> None:
+    """Before each eager backward: is the loss a number, and do the tapes of those before it go away?"""
+    array, Seen.strays = losses[0].array, []
+    if array.size == 1:
+        if math.isfinite(array.item()):
+            Seen.bad = None
+        elif Seen.bad not in (GRADIENT, where := caller(3)):
+            Seen.bad = where
+            scaled = array.dtype == "float16" and np.isinf(array.item())  # who scales losses looks for that himself
+            if Seen.searches < SEARCHES and not scaled:
+                Seen.searches += 1
+                tell_loss(losses[0])
+    Seen.roots.append(ref(losses[0].value.node))
+    if not EPOCH.backwards % HELD and len(Seen.roots) == HELD:
+        alive = {id(node) for root in Seen.roots if (node := root()) is not None}
+        if len(alive) == HELD:
+            warn(
+                f"backward: the last {HELD} losses are all kept, each with the operations that it was computed by",
+                "total += loss.item(), or losses.append(loss.detach()): a tensor that is kept keeps its tape, which grows at every step",
+                loss=losses[0],
+            )
+
+
+def tell_loss(loss: Any) -> None:
+    number = loss.array.item()
+    values, hint = origin_of(loss)
+    rates = rates_of(loss)
+    if rates:
+        values["learning rate"] = Told(rates)
+    warn(f"backward: the loss is {number}, the first that is no finite number", hint, **{"loss": loss, **values})
+
+
+def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
+    """The values that say where it began, and what to try: the first operation that gives what is not finite, of what is."""
+    again = "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a gradient that is NaN"
+    try:
+        found = first_of(loss.value)
+    except Exception:  # a notice must not be an error
+        return {}, again
+    if found is None:
+        return {}, again
+    node, kind, arrays = found
+    if isinstance(node, Source):
+        tensor = node.tensor()
+        name = getattr(tensor, "label", "") or "a leaf"
+        return {"began in": Told(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, \
+            "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for them in data"  # fmt: skip
+    place = Told(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
+    if kind == "data":
+        return {"began in": place, "its input": Told(bad(arrays[0]))}, "look at the data: flow.isfinite(x).all()"
+    values = {"began in": place}
+    for i, x in enumerate(a for a in arrays if isinstance(a, np.ndarray) and a.size):
+        values[f"input {i}"] = Told(f"{x.dtype}{list(x.shape)} from {float(x.min()):.4g} to {float(x.max()):.4g}")
+    return values, FROM_ZERO.get(node.op.name, again)
+
+
+def bad(array: np.ndarray) -> str:
+    return f"has {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} inf of {array.size} numbers"
+
+
+def finite(array: Any) -> bool:
+    return not isinstance(array, np.ndarray) or array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def first_of(root: Value) -> tuple[Node, str, list] | None:
+    """(node, "data" or "op", arrays) where it began: what the tape has kept is looked at, and the rest computed again."""
+    known: dict[Value, np.ndarray] = {}
+    for node in toposort([root.node]):
+        if isinstance(node, Source):
+            tensor = node.tensor()
+            if tensor is not None and tensor.array is not None:
+                known[Value(node, 0, node.out_specs[0])] = tensor.array
+                if not finite(tensor.array):
+                    return node, "leaf", [tensor.array]
+            continue
+        if node.saved.__class__ is Freed or node.op.joint is not None:
+            continue
+        kept = {slot: s[0] for slot, s in zip(node.op.saves[node.needs], node.saved or ()) if s and s[1].version == s[2]}
+        args = [x if x.__class__ in NUMBERS else kept.get(i, known.get(x) if x.__class__ is Value else None)
+                for i, x in enumerate(node.inputs)]  # fmt: skip
+        for x, array in zip(node.inputs, args):
+            if x.__class__ is not Value and array is not None and not finite(array):
+                return node, "data", [array]
+        outs: list = [kept.get(~k) for k in range(len(node.out_specs))]
+        if any(out is None for out in outs) and all(a is not None for a in args):
+            with np.errstate(all="ignore"):
+                given = node.op.kernel(*args, **node.attrs)
+            outs = list(given) if node.op.many else [given]
+        for value, out in zip(outputs_of(node), outs):
+            if out is not None:
+                known[value] = np.asarray(out)
+                if not finite(known[value]):
+                    return node, "op", args
+    return root.node, "op", []
+
+
+def rates_of(loss: Any) -> str:
+    """The learning rates of the optimizers whose parameters the loss depends on: "SGD 0.1"."""
+    leaves = {id(node.tensor()) for node in toposort([loss.value.node]) if isinstance(node, Source)}
+    return ", ".join(
+        f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o.learning_rates())}"
+        for o in list(Seen.optimizers)
+        if any(id(p) in leaves for p in o.parameters())
+    )
+
+
+def look_at_results(
+    what: str, arrays: list, most: int, step: int, rates: Callable[[], Iterable[float]], where: Where | None = None
+) -> None:
+    """After a step of a compiled graph or job: is each number that it gives a number? most: how many stand for one loss.
+
+    rates: gives the learning rates of that step.  where: the line that it is told at, if not the caller's.
+    """
+    for array in arrays:
+        if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
+            tell(f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
+                 "a smaller learning rate; the same batch through the eager model, where the operation is named",
+                 {"step": step, "learning rate": Told(", ".join(f"{rate:g}" for rate in rates()))},
+                 where or caller(3), f"at {where_text(where)}" if where else here())  # fmt: skip
+            return
+
+
+# ---- gradients -------------------------------------------------------------------------------------------------------
+
+
+def look_at_gradients(optimizer: Any, pairs: list) -> None:
+    """The sum of all squares was not finite, as it also is where finite ones overflow: which gradient, if any, is not."""
+    if Seen.bad is not None:
+        return  # it was told, or the loss was
+    for p, g in pairs:
+        if not finite(g.array):
+            Seen.bad = GRADIENT
+            warn(
+                f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
+                "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "
+                "sqrt and x**0.5 have no slope at 0",
+                **{"parameter": p, "its gradient": Told(bad(g.array)),
+                   "learning rate": Told(", ".join(f"{rate:g}" for rate in optimizer.learning_rates()))},
+            )  # fmt: skip
+            return
+
+

@@ -1,0 +1,49 @@
+"""Parameters of a model that get gradients and are in no optimizer: of a layer put in after it was made, or left out.
+
+Looked at only after a backward that gave such a parameter a gradient. Read next: `optimizer.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from ..core.notices import Seen, Told
+from ..core.op import MODE, warn
+from ..nn.module import Module
+
+STEPS = 2  # steps in a row with the same strays, before that is told
+
+
+def check_strays(optimizer: Any) -> None:
+    """Tell, once for each set of them, of the strays of a model of which this optimizer holds another part.
+
+    A model of which it holds nothing is another's, or none's: that of a style transfer, which trains an image.
+    """
+    strays = {id(p): p for r in Seen.strays if (p := r()) is not None and p.requires_grad}
+    seen = optimizer.strays.setdefault(frozenset(strays), [0])
+    seen[0] += 1
+    if seen[0] != STEPS and not MODE.get().trace:
+        return
+    mine = {id(p) for p in optimizer.parameters()}
+    best: tuple[int, Module | None, list[str]] = 0, None, []
+    for module in [x for x in gc.get_objects() if issubclass(type(x), Module)]:
+        if "_modules" not in module.__dict__:
+            continue
+        named = list(module.named_tensors("_parameters", "", True, True))
+        names = [name for name, p in named if id(p) in strays]
+        if len(names) > best[0] and any(id(p) in mine for _, p in named):
+            best = len(names), module, names
+    count, module, names = best
+    if module is None:
+        return
+    held = {id(p) for p in module.parameters()}
+    idle = [p for p in optimizer.parameters() if id(p) not in held and p.requires_grad and p.grad is None]
+    name = type(optimizer).__name__
+    replaced = f"; {len(idle)} that it holds are no longer in the model" if idle else ""
+    warn(
+        f"{name}.step: {count} parameters of {type(module).__name__} get gradients and are in no optimizer, so they never train{replaced}",
+        f"make the optimizer after the last change of the model: flow.optim.{name}(model.parameters(), ...); "
+        "requires_grad_(False) on what is not to be trained",
+        **{"left out": Told(", ".join(names[:4]) + (", ..." if count > 4 else "")), "the first": next(iter(strays.values()))},
+    )

@@ -57,6 +57,7 @@ def custom_op(
                 raise GradError(f"custom op {name}: its gradient rule does not fit its signature: {error}", where=here(),
                                 hint='vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)') from error  # fmt: skip
             raise
+        op.custom = True
         CUSTOM.add(name)
         EPOCH.now += 1
         kernel(op, checked(op, function))

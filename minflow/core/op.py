@@ -37,7 +37,10 @@ class Op:
     is_view: the result looks into input 0.  alias_safe: the result may overwrite an input of its own.
     checks: a view whose kernel looks at the numbers and may refuse them.
     variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
+    custom: of a learner's own: its kernel may raise.
     """
+
+    custom = False
 
     def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order, scalar, sbp,
                  examples, doc, checks=False):  # fmt: skip

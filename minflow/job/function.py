@@ -183,6 +183,8 @@ class Job(Display):
             for column in by_device
         ]
         with LOCK, collector_waiting():  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
+            if key in self.plans:  # another thread has compiled it
+                return self.plans[key]
             build, plan = copy_context().run(self.built, inputs)
             self.session.jobs.setdefault(self.name, self)  # the session may have been cleared since it was defined
             for name in build.replaced:

@@ -1,8 +1,9 @@
 """Memory: an order of the nodes in which less has to be kept at a time. Read next: `../plan.py`, which places it.
 
 An update runs as soon as all that it reads is there and nobody reads the old numbers any more, so that a gradient can go
-when it has been used; what needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient
-of a large weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
+when it has been used; but no kernel of forward or of a custom op comes behind one: what it refuses must not leave half a
+step. What needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient of a large
+weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
 Cheap values are computed again in backward instead of being kept: `masks.py`, `recompute.py`.
 """
 
@@ -49,12 +50,20 @@ def ordered(graph: Graph, waiting: frozenset[Node]) -> Graph:
     writes: dict[Node, list[Node]] = {}  # node -> the states that it gives new numbers to
     for state, value in graph.updates.items():
         writes.setdefault(value.node, []).append(state)
+    behind: set[Node] = set()  # what reads a gradient
+    refusing = 0
+    for i, node in enumerate(graph.nodes):
+        if node.phase != "forward" or any([x.node in behind for x in node.inputs if x.__class__ is Value]):
+            behind.add(node)
+        if node.origin != OPTIMIZER and (node not in behind or node.op.custom):
+            refusing = i
     key: dict[Node, tuple] = {}  # (position, after or before what stands there, its own old position)
     for i, node in enumerate(graph.nodes):
         values = [x.node for x in node.inputs if x.__class__ is Value]
         if node.origin == OPTIMIZER:
             before = [key[x] for x in values if x in key]
             last = [j for state in writes.get(node, ()) for j in readers.get(state, ()) if j < i]
+            last += [refusing] if node in writes else []
             spots = [*before, *[key.get(graph.nodes[j], (j, 0, j)) for j in last]]
             key[node] = (*max(spots)[:2], i) if spots else (i, 0, i)
         elif not values and node in readers:

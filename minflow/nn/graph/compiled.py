@@ -164,8 +164,8 @@ class Compiled:
         """A copy of a value that stayed readable after the last run; None if there is no such name."""
         for part in self.parts:
             if name in part.kept:
-                array = part.plan.array_of(part.graph.outputs[part.kept[name]])
-                array = np.array(array, order="C")
+                with LOCK:  # another thread may run it
+                    array = np.array(part.plan.array_of(part.graph.outputs[part.kept[name]]), order="C")
                 return Tensor(array, spec_of(array))
         return None
 

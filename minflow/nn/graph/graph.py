@@ -253,7 +253,7 @@ class Graph(Looking, Reports, Display):
     def compile_for(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         """Trace and compile for these inputs, one graph at a time; nothing of the graph changes if that fails."""
         with LOCK, collector_waiting():
-            return self.compile_now(key, args, kwargs)
+            return self.__dict__["_plans"].get(key) or self.compile_now(key, args, kwargs)  # another thread may have made it
 
     def compile_now(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         own = self.__dict__

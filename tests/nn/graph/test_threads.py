@@ -1,0 +1,157 @@
+"""A graph that several threads call at once, and a kernel that raises in the middle of a step: the numbers stay right."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.executor import LOCK, held
+from minflow.library import custom_op
+
+LONG = 30
+
+
+def together(count, action):
+    """Run `action(number)` in so many threads, which start at once. What each gives."""
+    start, found, errors = threading.Barrier(count), [None] * count, []
+
+    def body(number):
+        start.wait(LONG)
+        try:
+            found[number] = action(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+    return found
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+class Train(nn.Graph):
+    def __init__(self, model, optimizer, kernel=lambda x: x):
+        super().__init__()
+        self.model, self.kernel = model, kernel
+        self.add_optimizer(optimizer)
+
+    def build(self, x):
+        loss = self.kernel(self.model(x)).sum()
+        loss.backward()
+        return loss
+
+
+def linear():
+    flow.manual_seed(0)
+    return nn.Linear(5, 3)
+
+
+def rows(number):
+    return flow.tensor(np.random.default_rng(number).standard_normal((number % 3 + 1, 5)).astype("f"))
+
+
+@pytest.mark.parametrize("size", [1, 3000], ids=["copied inputs", "inputs where they are"])
+def test_a_graph_called_by_several_threads_from_its_first_call_on(size):
+    """Three kinds of inputs, each compiled once."""
+    model = linear()
+    wanted = [model(rows(number).repeat(size, 1)).numpy(force=True).tobytes() for number in range(6)]
+    graph = Predict(model)
+    found = together(6, lambda number: [graph(rows(number).repeat(size, 1)).numpy().tobytes() for _ in range(20)])
+    assert [set(outcomes) for outcomes in found] == [{outcome} for outcome in wanted]
+    assert len(graph._history) == 3
+
+
+def test_a_training_graph_called_by_several_threads_takes_every_step():
+    """The gradient of a sum is the same at each step, so the order of the steps changes nothing."""
+    model, one = linear(), flow.ones(1, 5)
+    before = model.bias.numpy(force=True).copy()
+    graph = Train(model, flow.optim.SGD(model.parameters(), lr=0.125))
+    together(4, lambda number: [graph(one) for _ in range(25)])
+    assert np.allclose(model.bias.numpy(force=True), before - 12.5, atol=1e-4)
+    assert graph._steps == 100 and len(graph._history) == 1
+
+
+def test_a_job_called_by_several_threads_is_compiled_once():
+    import minflow.typing as tp
+
+    built = []
+
+    @flow.global_function(type="train")
+    def train_job(x: tp.Numpy.Placeholder((4,))) -> tp.Numpy:
+        built.append(1)
+        a = flow.get_variable("threads-a", (4,), initializer=flow.zeros_initializer())
+        loss = a * x
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [4.0]), momentum=0).minimize(loss)
+        return loss
+
+    ones = np.ones(4, "f")
+    found = together(4, lambda number: [float(train_job(ones)[0]) for _ in range(10)])
+    assert sorted(sum(found, [])) == [-float(i) for i in reversed(range(40))] and len(built) == 1
+    flow.clear_default_session()
+
+
+class Refused(Exception):
+    pass
+
+
+def refusing():
+    """A custom op that refuses a negative first number, in its kernel."""
+
+    @custom_op("test_refusing(x)", vjp=lambda g: g)
+    def op(xp, x):
+        if x.flat[0] < 0:
+            raise Refused(f"{x.flat[0]} is negative")
+        return x + 0
+
+    return op
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("steps", [1, 2], ids=["whole batch", "accumulated"])
+def test_a_kernel_that_raises_leaves_the_graph_as_it_was(steps, threads):
+    """The lock is free, the parameters stand at the last step, and the next steps are those of a graph without the error."""
+
+    def trained(calls, threads=1):
+        model, op = linear(), refusing()
+        with flow.no_grad():
+            model.weight.copy_(flow.ones(3, 5)), model.bias.copy_(flow.zeros(3))
+        graph = Train(model, flow.optim.SGD(model.parameters(), lr=1 / 64, momentum=0.5), op)
+        if steps > 1:
+            graph.config.set_gradient_accumulation_steps(steps)
+        losses = []
+        for x in calls:
+            if x.numpy()[-1, 0] >= 0:
+                losses.append(graph(x).numpy().tobytes())
+                continue
+            before = [p.numpy(force=True).tobytes() for p in model.parameters()]
+
+            def fails(number):
+                with pytest.raises(Refused, match="is negative") as caught:
+                    graph(x)  # noqa: B023
+                assert "test_refusing" in "".join(caught.value.__notes__) and "test_threads.py" in "".join(caught.value.__notes__)
+                assert not held()
+
+            together(threads, fails) if threads > 1 else fails(0)
+            assert LOCK.acquire(timeout=LONG)
+            LOCK.release()
+            assert [p.numpy(force=True).tobytes() for p in model.parameters()] == before
+        return losses, [p.numpy(force=True).tobytes() for p in model.parameters()]
+
+    good = [flow.full((2, 5), value) for value in (1.0, 2.0, 0.5, 1.5)]
+    bad = flow.cat([flow.ones(1, 5), flow.full((1, 5), -9.0)]) if steps > 1 else flow.full((2, 5), -9.0)
+    assert trained([good[0], bad, good[1], bad, bad, good[2], good[3]], threads) == trained(good)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ TYPE_NAMES = {
 }  # fmt: skip
 BY_TYPE_NAME = {text: name for name, text in TYPE_NAMES.items()}
 
+MOST = 5_000  # numbers that are shown of a tensor above the threshold, at most
 OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -65,38 +67,44 @@ def formatter(array: np.ndarray):
 
 def numbers(array: np.ndarray, indent: int) -> str:
     """The numbers in nested brackets, those in the middle left out if there are more than the threshold."""
-    form, width = formatter(shown_part(array))
-    return nested(array, indent, form, width, array.size > OPTIONS["threshold"])
+    edges = edges_of(array)
+    form, width = formatter(array[np.ix_(*[kept(n, edges) for n in array.shape])] if edges else array)
+    return nested(array, indent, form, width, edges)
 
 
-def nested(array: np.ndarray, indent: int, form, width: int, short: bool) -> str:
+def edges_of(array: np.ndarray) -> tuple[int, int] | None:
+    """How many to show at the start and at the end of a long axis; None shows all. Fewer where many axes make many numbers."""
+    if array.size <= OPTIONS["threshold"]:
+        return None
+    edge = OPTIONS["edgeitems"]
+    for edges in (edge, edge), *[(n, n) for n in range(min(edge - 1, 3), 0, -1)], (1, 0):
+        if math.prod([len(kept(n, edges)) for n in array.shape]) <= MOST:
+            break
+    return edges
+
+
+def kept(n: int, edges: tuple[int, int]) -> list[int]:
+    """Which of the n along an axis are shown."""
+    head, tail = edges
+    return [*range(head), *range(n - tail, n)] if n > max(head + tail, 1) else [*range(n)]
+
+
+def nested(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, int] | None) -> str:
     if not array.ndim:
         return form(array.item())
-    edge = OPTIONS["edgeitems"]
-    short_here = short and len(array) > 2 * edge
+    places = kept(len(array), edges) if edges else range(len(array))
+    gap = edges[0] if edges and len(places) < len(array) else None
     if array.ndim == 1:
         a_line = max(1, (OPTIONS["linewidth"] - indent) // (width + 2))
-        if short_here:
-            head, tail = array[:edge].tolist(), array[len(array) - edge :].tolist()
-            parts = [*map(form, head), " ...", *map(form, tail)]
-        else:
-            parts = [*map(form, array.tolist())]
+        parts = [form(array[i].item()) for i in places] if edges else [*map(form, array.tolist())]
+        if gap is not None:
+            parts.insert(gap, " ...")
         lines = [", ".join(parts[i : i + a_line]) for i in range(0, len(parts), a_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    kept = [*array[:edge], None, *array[len(array) - edge :]] if short_here else array
-    rows = ["..." if row is None else nested(row, indent + 1, form, width, short) for row in kept]
+    rows = [nested(array[i], indent + 1, form, width, edges) for i in places]
+    if gap is not None:
+        rows.insert(gap, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
-
-
-def shown_part(array: np.ndarray) -> np.ndarray:
-    """The numbers that will be printed: all, or those at the edges."""
-    edge = OPTIONS["edgeitems"]
-    if array.size <= OPTIONS["threshold"]:
-        return array
-    for axis, n in enumerate(array.shape):
-        if n > 2 * edge:
-            array = np.take(array, [*range(edge), *range(n - edge, n)], axis)
-    return array
 
 
 def text(tensor) -> str:

@@ -196,7 +196,7 @@ def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, .
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))
     scope = common_scope([n.scope for n in members])
-    states = len(members) - len(ops)
+    states = sum(n.hidden or n.kind not in ("op", "folded") for n in members)
     phases = {n.phase for n in members}
     phase = phases.pop() if len(phases) == 1 else ""
     label = f"{module_name([level.lstrip('./') for level in levels(scope)])} {phase}".strip() or rest

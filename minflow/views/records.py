@@ -14,6 +14,7 @@ from typing import Any
 from ..core.ir import Freed, Graph, Node, Source, Value, where_text
 from ..core.spec import DType
 
+MOST = 5_000  # nodes of a tape that get a record each; those before them become one box
 SHOWN = 8  # elements, up to which a tensor's numbers are written out
 # What an attribute of an op is where nobody asked for anything: not told.
 DEFAULTS: dict[str, Any] = {
@@ -43,7 +44,7 @@ class NodeRecord:
     label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
     needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
     phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
-    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.
+    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.  hidden: leaves in it in all.
     mark: "failed" or "differs" for the one node that a picture is about, "equal" for what was checked before it, "only"
     for what the other side does not have, "ghost" for what only the other side has. notes: lines of a marked node: got, expected, try.
     """
@@ -62,6 +63,7 @@ class NodeRecord:
     grad: str = ""
     phase: str = ""
     held: int = 0
+    hidden: int = 0
     mark: str = ""
     notes: tuple[str, ...] = ()
 
@@ -183,15 +185,16 @@ def tape_record(
         return TapeRecord((), "", 0, title, "no gradient is wanted by anything it was computed from, so nothing is recorded")
     value: Value = tensor.value
     order = walk([value.node])
-    ids = {node: f"n{i}" for i, node in enumerate(order)}
+    freed = next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values else None
+    nodes, order, inside, places = early_box(order)
+    ids = {**inside, **{node: f"n{i}" for i, node in enumerate(order)}}
     users = first_users(order)
     named = named_results(tensors) if values and tensors else {}
-    nodes = []
     for node in order:
         if isinstance(node, Source):
             record = leaf_record(node, ids[node], users.get(node), names, values)
         else:
-            record = op_record(node, ids)
+            record = op_record(node, ids, places)
         if values and node is value.node:
             record = with_numbers(record, tensor, not isinstance(node, Source))
         elif node in named:
@@ -199,9 +202,25 @@ def tape_record(
             record = with_numbers(record, held, True)
             record = replace(record, value=f"{name} = {record.value}")
         nodes.append(record)
-    freed = next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values else None
     note = f"backward ran at {where_text(freed)}; h.retain_grad() before it keeps the gradient of a computed h too" if freed else ""
     return TapeRecord(tuple(nodes), ids[value.node], value.index, title, note)
+
+
+def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Node, str], dict[Value, int]]:
+    """The one box for the early nodes of a long tape, the other nodes, the box's id for those in it, and which of its
+    outputs each value of them is that is read outside. Leaves that are read outside stay out of it."""
+    late = order[-MOST:]
+    read = {x: None for node in late for x in node.inputs if x.__class__ is Value}
+    early = [node for node in order[:-MOST] if not (isinstance(node, Source) and Value(node, 0, node.out_specs[0]) in read)]
+    if not early:
+        return [], order, {}, {}
+    inside = dict.fromkeys(early, "f0")
+    places = {x: i for i, x in enumerate([x for x in read if x.node in inside])}
+    leaves = sum(isinstance(node, Source) for node in early)
+    ops = len(early) - leaves
+    attrs = f"{ops} operations" + f", {leaves} parameter{'s' * (leaves != 1)}" * bool(leaves)
+    box = NodeRecord("f0", "folded", "earlier operations", tuple([str(x.spec) for x in places]), attrs=attrs, count=ops, hidden=leaves)
+    return [box], [node for node in order if node not in inside], inside, places
 
 
 def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
@@ -245,14 +264,16 @@ def first_users(order: Iterable[Node]) -> dict[Node, Node]:
     return found
 
 
-def op_record(node: Node, ids: Mapping[Node, str]) -> NodeRecord:
+def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None) -> NodeRecord:
+    """places: the number of an output that is counted anew, in a box."""
+    places = places or {}
     return NodeRecord(
         id=ids[node],
         kind="op",
         label=str(node.op),
         outs=tuple(map(str, node.out_specs)),
         inputs=tuple(
-            Input(input_name(node, i), ids[x.node], x.index, str(x.spec))
+            Input(input_name(node, i), ids[x.node], places.get(x, x.index), str(x.spec))
             if x.__class__ is Value
             else Input(input_name(node, i), text=str(x))
             for i, x in enumerate(node.inputs)

@@ -31,7 +31,7 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
     """The tape as a tree: the tensor on top, what it was computed from below it, a shared node told once."""
     whole, record = record, fold(record, limit)
     ops = sum(n.count for n in record.nodes if n.kind in ("op", "folded"))
-    leaves = sum(n.kind == "leaf" for n in whole.nodes)
+    leaves = sum(n.hidden or n.kind == "leaf" for n in whole.nodes)
     head = clean(record.title) + (f": {count(ops, 'operation')}, {count(leaves, 'leaf', 'leaves')}" if record.nodes else "")
     rows = [(head, "")]
     by_id = {n.id: n for n in record.nodes}

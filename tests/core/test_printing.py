@@ -1,5 +1,10 @@
 """How tensors print, by text: the form of PyTorch with our names."""
 
+import tracemalloc
+
+import numpy as np
+import pytest
+
 import minflow as flow
 
 
@@ -33,3 +38,23 @@ def test_size():
     size = flow.ones(2, 3).shape
     assert repr(size) == "minflow.Size([2, 3])" and size == (2, 3) and size.numel() == 6
     assert isinstance(size[:1], flow.Size) and isinstance((1,) + size, flow.Size) and size + (1,) == (2, 3, 1)
+
+
+@pytest.mark.parametrize("shape", [(10**9,), (3000, 3000), (7,) * 8, (2,) * 28, (6,) * 9, (1, 10**6, 1, 1)])
+def test_a_repr_looks_at_few_numbers(shape):
+    x = flow.ones(1).expand(shape)
+    tracemalloc.start()
+    try:
+        text = repr(x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "..." in text and len(text) < 200_000 and peak < 1_000_000
+
+
+def test_what_is_left_out_is_what_pytorch_leaves_out():
+    torch = pytest.importorskip("torch")
+    for shape in ((1001,), (40, 40), (7, 7, 7, 7), (5, 300), (2, 3, 500), (2000, 1), (1, 1, 1001)):
+        x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+        ours = repr(flow.tensor(x)).replace(",\n       dtype=minflow.float32", "").replace(", dtype=minflow.float32", "")
+        assert ours == repr(torch.tensor(x)), shape

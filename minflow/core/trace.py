@@ -199,8 +199,8 @@ class Trace(Mode):
         """A tensor apart takes the numbers that were written to its storage since; its gradients pass as if nothing was."""
         storage = twin.alias.base
         if storage.value is not twin.alias.bound:
-            self.rebind(twin, self.numbers_of(storage), False)
             twin.alias = twin.alias._replace(bound=storage.value)
+            self.rebind(twin, self.numbers_of(storage), False)
 
     def numbers_of(self, tensor: Tensor) -> Tensor:
         """The same Value, outside the tape."""

@@ -523,7 +523,9 @@ class Methods:
         return write(self, F.masked_fill(self, mask, value))
 
     def copy_(self, other, non_blocking=False):
-        return write(self, other)
+        mode = MODE.get()
+        recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
+        return write(self, apply(s.clone, other) if recorded else other)  # two tensors of one Value would share their hooks
 
     def fill_(self, value):
         repeated = repeated_axes(self)

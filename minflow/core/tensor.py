@@ -85,6 +85,7 @@ class Tensor(Methods, Display):
     needs = False
     owned = False  # as a parameter: an optimizer holds it
     label = ""  # the attribute name that a Module knows it by
+    leaf_views = False  # while tracing: a view of it was made a leaf
     retains = None  # the hook of `retain_grad`
     spent = False  # as a gradient: an optimizer step has used it
     result_of = ""  # the name of the nn.Graph that gave it
@@ -228,6 +229,8 @@ class Tensor(Methods, Display):
         if self.array is None and (mode := MODE.get()).trace is not None:  # while a graph is built: its Value stays
             self.needs = bool(requires_grad)
             mode.leaves[self.value] = self
+            if self.alias is not None and self.alias.path:
+                self.alias.base.leaf_views = True
         elif bool(requires_grad) is not self.needs:
             EPOCH.now += 1
             self.needs = bool(requires_grad)

@@ -211,6 +211,9 @@ class Trace(Mode):
         if tensor.needs and not fresh.needs and self.leaves.get(tensor.value) is tensor:
             self.rebind(tensor, fresh, False)
         else:
+            if tensor.needs and not fresh.needs and tensor.alias.base.leaf_views:
+                fail(TraceError, "a view of a leaf that is itself a view is used after its storage was written: its gradient would be lost",
+                     "x[0].clone().requires_grad_() has a storage of its own", view=tensor)  # fmt: skip
             before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
             if tensor.retains is not None:
                 carry(tensor, before)

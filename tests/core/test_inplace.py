@@ -308,3 +308,85 @@ def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
                     mode.state(array)
                 break
             mode.state(array)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_copy_is_a_tensor_of_its_own(traced):
+    p = param(1, 2)
+
+    def program():
+        a, b = flow.zeros(2), p * 1.0
+        a.copy_(p)  # not p itself: it may be written, and hooks on it are its own
+        a.mul_(2.0)
+        c = flow.zeros(2)
+        c.copy_(b)
+        c.register_hook(lambda g: g * 10.0)
+        (found,) = flow.autograd.grad((a + b + c).sum(), [p])
+        return [found]
+
+    (found,) = Compiled(program)() if traced else program()
+    assert found.tolist() == [13, 13]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_retain_grad_is_about_what_a_tensor_is_now(traced):
+    p = param(1, 2)
+
+    def program():
+        y = p * 1.0
+        y.retain_grad()
+        y.retain_grad()
+        y.mul_(3.0)
+        y.register_hook(lambda g: g * 2.0)
+        (y * 5.0).sum().backward()
+        return [y.grad, p.grad]
+
+    y, leaf = Compiled(program)() if traced else program()
+    assert y.tolist() == [10, 10] and leaf.tolist() == [30, 30]
+
+
+def rnn(p, a):
+    h = a.detach()
+    for _ in range(3):
+        h = h.detach()
+        h += p
+    return h.sum() + a.sum()
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+def test_what_detach_gives_has_a_history_of_its_own(leaf):
+    p, a = param(1, 1), flow.tensor([1.0, 1.0], requires_grad=leaf)
+    before = a.tolist()
+    rnn(p, a).backward()
+    assert p.grad.tolist() == [1, 1] and (not leaf or a.grad.tolist() == [1, 1])
+    p, a = param(1, 1), flow.tensor(before, requires_grad=leaf)
+
+    def program():
+        rnn(p, a).backward()
+        return [p.grad, *([a.grad] if leaf else [])]
+
+    assert all(g.tolist() == [1, 1] for g in Compiled(program)()) and a.tolist() == [4, 4]
+
+
+SELF_SAVING = """clamp_min_ clamp_max_ abs_ square_ sin_ cos_ tanh_ sigmoid_ exp_ log_ log1p_ log2_ sqrt_ rsqrt_ reciprocal_ tan_
+                 erf_ expm1_ relu_ neg_""".split()
+
+
+@pytest.mark.parametrize("name", [*SELF_SAVING, "pow_", "clamp_", "mul_", "div_", "fmod_", "remainder_", "lerp_"])
+def test_in_place_forms_have_the_gradient_of_the_others(name):
+    args = {"pow_": (3,), "clamp_": (0.6, 1.2), "clamp_min_": (0.7,), "clamp_max_": (0.7,)}.get(name)
+
+    def run(method, p, q):
+        y = p * 1.0
+        rest = args or ((q,) if name in ("mul_", "div_", "fmod_", "remainder_") else (q, q * 0.3) if name == "lerp_" else ())
+        result = getattr(y, method)(*rest)
+        first = flow.autograd.grad(((y if method[-1] == "_" else result) ** 2).sum(), [p], create_graph=True)[0]
+        return [first, *[g for g in flow.autograd.grad((first * first).sum(), [p, q], allow_unused=True) if g is not None]]
+
+    make = lambda: (param(0.5, 0.9, 1.4), param(0.8, 0.7, 0.6))  # noqa: E731
+    wanted = run(name[:-1], *make())
+    for a, b in zip(run(name, *make()), wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
+    p, q = make()
+    for a, b in zip(Compiled(lambda: run(name, p, q))(), wanted, strict=True):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-5)

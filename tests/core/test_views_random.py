@@ -12,8 +12,7 @@ from programs import Compiled
 from view_programs import LEAVES, Program
 
 import minflow as flow
-from minflow.core.errors import GradError
-from minflow.core.ops.shape import unrecorded
+from minflow.core.errors import GradError, TraceError
 
 
 def start(program, tensor):
@@ -53,10 +52,14 @@ def three_ways(seed, **options):
         alive, grads = answers(program, flow, tensors, flow.tensor)
         return [*alive, *grads]
 
-    compiled = Compiled(build)
-    results = compiled()
+    try:
+        results = Compiled(build)()
+    except TraceError as refusal:  # rare: 2 of 1,000
+        assert "a view of a leaf that is itself a view" in str(refusal), refusal
+        return program, took
     compare(program, results[:count], results[count:])
-    if took and not any(node.op is unrecorded for node in compiled.graph.nodes):  # its gradients are added up in another order
+    outside = any(not grad or name in ("detach", "data", "leaf") for name, grad, _, _ in program.steps)
+    if took and not outside:  # where the storage was written outside the tape, gradients are added up in another order
         assert all(np.array_equal(a.numpy(), b) for a, b in zip([*alive, *grads], results)), program.steps
     return program, took
 

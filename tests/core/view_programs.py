@@ -143,8 +143,8 @@ class Program:
     def run(self, name, grad, t, other):
         """One step of the model: the arguments that it drew, or None where it does not fit."""
         if name in VIEWS:
-            found = self.look(name, grad, t, other)
-            if found is None or len(self.alive) > 22:
+            found = self.look(name, grad, t, other) if len(self.alive) <= 22 else None
+            if found is None:
                 return None
             args, results = found
             self.alive += results

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Trace(Mode):
         self.leaves: dict[Value, Tensor] = {}
         self.firsts: dict[Value, Value] = {}
         self.draws: dict = {}
+        self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
         self.kept: list = []  # concrete tensors whose identity is a key here
         self.made: dict[int, np.ndarray] = {}  # by id, arrays of tensors made of numbers during the trace: constants, not states
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap

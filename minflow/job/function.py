@@ -23,9 +23,11 @@ from ..compiler.passes import PASSES
 from ..core.display import Display
 from ..core.errors import JobError
 from ..core.notices import look_at_results
-from ..core.op import NOTICES, here, warn
+from ..core.op import EPOCH, NOTICES, here, warn
 from ..core.spec import spec_of
 from ..nn.graph.compiled import CompiledPart
+from ..nn.graph.key import Fingerprint
+from ..nn.graph.outside import moved
 from ..nn.graph.reports import part_record
 from ..views.records import GraphRecord, recorder
 from ..views.text import clean
@@ -61,6 +63,7 @@ class CompiledJob:
         self.draws = [(generator, entry[0]) for generator, entry in build.trace.draws.items()]
         self.uses = frozenset((*build.used, *build.named))
         schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
+        self.fingerprint = Fingerprint(())
         self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
 
     def submitted(self) -> list[tuple[Any, np.ndarray]]:
@@ -102,6 +105,9 @@ class Job(Display):
         self.name = function.__name__
         self.signature = Signature(function, self.name)
         self.plans: OrderedDict[Any, CompiledJob] = OrderedDict()
+        self.modules: dict[int, Any] = {}  # nn.Modules that its function calls, by id
+        self.fingerprint, self.epoch = Fingerprint(()), -1
+        self.volatile: set[tuple[str, str]] = set()  # attributes of those that the function sets itself
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
@@ -166,16 +172,26 @@ class Job(Display):
         return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self)
 
     def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
-        key = tuple(
+        shapes = tuple(
             [
                 tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
                 for column in by_device
             ]
         )
+        if self.modules and (self.epoch != EPOCH.now or moved(self.fingerprint.contents)):
+            self.look()
+        key = id(self.fingerprint), shapes
         plan = self.plans.get(key)
         if plan is None:
             plan = self.compile_for(key, by_device)
         return plan
+
+    def look(self) -> None:
+        """How the modules stand that the function calls: eval() or another value of an attribute is another plan."""
+        epoch, found = EPOCH.now, Fingerprint([(str(i), module) for i, module in enumerate(self.modules.values())], self.volatile)
+        known = [self.fingerprint, *[plan.fingerprint for plan in self.plans.values()]]
+        self.fingerprint = next((f for f in known if f.key == found.key), found)
+        self.epoch = epoch
 
     def compile_for(self, key: Any, by_device: list[list[Any]]) -> CompiledJob:
         inputs = [
@@ -190,7 +206,15 @@ class Job(Display):
             for name in build.replaced:
                 for job in self.session.every_job():
                     job.plans = OrderedDict((k, p) for k, p in job.plans.items() if name not in p.uses)
-            self.plans[key] = plan
+            before, known = self.fingerprint, len(self.modules)
+            self.modules.update(build.trace.modules)
+            self.look()  # after the build, which may have met modules, or have set attributes of theirs
+            if len(self.modules) == known and self.fingerprint is not before:
+                entries = self.fingerprint.entries.items()
+                self.volatile |= {place for place, value in entries if before.entries.get(place) != value}
+                self.look()
+            plan.fingerprint = self.fingerprint
+            self.plans[id(self.fingerprint), *key[1:]] = plan
             if len(self.plans) > PLANS:
                 self.plans.popitem(last=False)
         if self.session.loading is not None:  # a checkpoint was loaded: tell what of it was not used

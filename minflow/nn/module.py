@@ -57,6 +57,8 @@ class Module(Display):
         mode, name, hooks = MODE.get(), own["_name"], own["_hooks"]
         watch = mode.watch
         if watch is None:
+            if mode.trace is not None:
+                mode.trace.modules[id(self)] = self
             scope = f"{mode.scope}.{name or type(self).__name__}" if mode.scope else name or type(self).__name__
         else:
             scope = watch.scope_of(self, mode.scope)

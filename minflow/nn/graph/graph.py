@@ -238,7 +238,7 @@ class Graph(Looking, Reports, Display):
         The epoch that was looked at is noted last, so that an interrupt anywhere only means that the next call looks again.
         """
         own, epoch = self.__dict__, EPOCH.now
-        fingerprint = Fingerprint(self)
+        fingerprint = Fingerprint.of_graph(self)
         if own["_fingerprint"] is None or own["_fingerprint"].key != fingerprint.key:
             known = next((c.fingerprint for c in own["_plans"].values() if c.fingerprint.key == fingerprint.key), None)
             own["_fingerprint"] = known or fingerprint

@@ -6,6 +6,7 @@ Read next: `outside.py`, `compiled.py`.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 from ...core.tensor import Tensor
@@ -21,26 +22,32 @@ class Fingerprint:
     opaque: (name, field) -> what it is, of values whose state can change without a new key.
     """
 
-    def __init__(self, graph: Any):
+    def __init__(self, modules: Iterable[tuple[str, Any]], skipped: Container[tuple[str, str]] = ()):
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
         self.shown: dict[tuple[str, str], str] = {}
         self.contents: list[tuple[Any, Any]] = []
         self.opaque: dict[tuple[str, str], str] = {}
-        self.skipped = graph._volatile  # attributes that build sets itself, such as a counter: they would never stay the same
-        for path, module in graph.all_modules():
+        self.skipped = skipped  # attributes that build sets itself, such as a counter: they would never stay the same
+        for path, module in modules:
             self.module(path, module)
+        self.key = tuple(self.entries.items())
+
+    @classmethod
+    def of_graph(cls, graph: Any) -> Fingerprint:
+        found = cls(graph.all_modules(), graph._volatile)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
-                self.value("self", name, value)
+                found.value("self", name, value)
         for name, value in graph.config.fingerprint().items():
-            self.value("config", name, value)
+            found.value("config", name, value)
         for i, (optimizer, _) in enumerate(graph.optimizers):
-            self.optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
-        self.entries["graph", "passes"] = tuple(map(id, graph.passes))
-        self.entries["graph", "kept values"] = tuple(sorted(graph.kept))
-        self.alive.append(list(graph.passes))
-        self.key = tuple(self.entries.items())
+            found.optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
+        found.entries["graph", "passes"] = tuple(map(id, graph.passes))
+        found.entries["graph", "kept values"] = tuple(sorted(graph.kept))
+        found.alive.append(list(graph.passes))
+        found.key = tuple(found.entries.items())
+        return found
 
     def module(self, path: str, module: Any) -> None:
         own = module.__dict__

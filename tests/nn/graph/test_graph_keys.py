@@ -416,7 +416,7 @@ def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_
     for _ in range(4):
         graph(*data())
     layers = [kind() for kind in (nn.ReLU, nn.Dropout, nn.Flatten, nn.CrossEntropyLoss)] + [nn.Conv2d(1, 2, 3), nn.LayerNorm((2, 3))]
-    assert counts == [] and all(key.Fingerprint(Predict(layer)).contents == [] for layer in layers)
+    assert counts == [] and all(key.Fingerprint.of_graph(Predict(layer)).contents == [] for layer in layers)
 
 
 def test_a_container_that_build_writes_is_told_of_and_one_that_remembers_is_not(told):

@@ -129,6 +129,8 @@ ARGUMENTS = {
     "rtol": (lambda: flow.allclose(ROWS(), ROWS(), rtol=-1.0), OutOfRangeError, "rtol is -1.0"),
     "atol": (lambda: flow.isclose(ROWS(), ROWS(), atol=N), OutOfRangeError, "atol is nan"),
     "eps": (lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=-1.0), OutOfRangeError, "eps is -1.0"),
+    "eps 0": (lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=0.0), OutOfRangeError, "eps is 0.0"),
+    "eps in eval": (lambda: nn.BatchNorm1d(4, eps=-1.0).eval()(ROWS()), OutOfRangeError, "eps is -1.0"),
     "padding_idx": (lambda: nn.functional.embedding(flow.tensor([0]), ROWS(), padding_idx=3), OutOfRangeError, "padding_idx is 3"),
     "conv 0": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 0, 0)), ShapeError, r"kernel_size is \(0, 0\)"),
     "conv none": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(0, 1, 2, 2)), ShapeError, "0 filters in 1 groups"),

@@ -36,7 +36,7 @@ def batch_norm(
     x = input.spec
     if x.ndim < 2:
         fail(ShapeError, f"batch_norm: the input has {x.ndim} axes, wanted (N, C, ...)", "x.unsqueeze(0)", input=input)
-    if training and not eps > 0:
+    if not eps >= 0 or (training and not eps):
         what = f"batch_norm: eps is {eps!r}, where a number above 0 is wanted"
         fail(OutOfRangeError, what, "eps=1e-5: it keeps the root from dividing by 0", input=input)
     if not training and (running_mean is None or running_var is None):

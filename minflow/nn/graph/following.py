@@ -83,7 +83,7 @@ class Following(Eager):
             self.last[:] = [results]
             step = len(self.told) - 1
             for k, t in enumerate(many):
-                self.made[id(t)] = Made(t, [(step, k)], self.told[step].arrays[k], version_of(t), True)
+                self.made[id(t)] = Made(t, [(step, k)], self.told[step].arrays[k], version_of(t), not op.is_view)
             if self.origin is not None:  # of backward: what nobody reads is a gradient
                 self.ends |= {(step, k) for k in range(len(many))}
         return results

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import functions as F
-from .errors import TraceError
+from .errors import ShapeError, TraceError
 from .near import tell_methods
 from .op import EPOCH, MODE, NUMBERS, apply, fail, using
 from .ops import compare as c
@@ -528,6 +528,8 @@ class Methods:
         return write(self, apply(s.clone, other) if recorded else other)  # two tensors of one Value would share their hooks
 
     def fill_(self, value):
+        if getattr(value, "shape", ()):
+            fail(ShapeError, f"fill_: one number is wanted, not {tuple(value.shape)}", "copy_(...), or value.item()", value=value)
         repeated = repeated_axes(self)
         if not repeated:
             return write(self, value)

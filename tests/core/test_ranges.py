@@ -97,3 +97,13 @@ def test_what_is_no_dtype_is_refused(wrong):
 def test_arguments_of_a_wrong_kind_are_refused(call, words):
     with pytest.raises(MinflowError, match=words):
         call(flow.ones(2, 2))
+
+
+def test_statistics_of_batch_norm_are_both_given():
+    x, v = flow.ones(3, 2), flow.ones(2)
+    with pytest.raises(MinflowError, match=r"running_var .*None"):
+        F.batch_norm(x, v, None, training=True)
+    with pytest.raises(OutOfRangeError, match="eps is -1.0"):
+        F.batch_norm(x, v, v, eps=-1.0)
+    with pytest.raises(MinflowError, match=r"fill_.*\(2,\)"):
+        x.fill_(v)

@@ -1106,7 +1106,7 @@ JOBS = "OneFlow's job functions: PyTorch has no such name"
 UNCALLED = {
     **dict.fromkeys(
         (
-            "Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator set_default_dtype "
+            "Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator notices set_default_dtype "
             "get_default_dtype set_printoptions is_grad_enabled"
         ).split(),
         STATE,

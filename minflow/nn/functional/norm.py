@@ -46,6 +46,9 @@ def batch_norm(
             "training=True",
             input=input,
         )
+    if (running_mean is None) != (running_var is None):
+        what = "batch_norm: one of running_mean and running_var is given, and not the other"
+        fail(ShapeError, what, "both, or neither", running_mean=running_mean, running_var=running_var)
     if x.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
         wide = [t if t is None else t.to(float32) for t in (input, weight, bias)]
         return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(float16)

@@ -33,10 +33,11 @@ def left_behind():
     threads = [t for t in threading.enumerate() if t.name.startswith("minflow-loader")]
     for thread in threads:
         thread.join(LONG)
-    processes = multiprocessing.active_children()
-    for process in processes:
+    for process in multiprocessing.active_children():
         process.join(LONG)
-    return [t for t in threads if t.is_alive()], [p for p in processes if p.is_alive()], descriptors()
+        del process  # it holds descriptors
+    gc.collect()
+    return [t for t in threads if t.is_alive()], multiprocessing.active_children(), descriptors()
 
 
 class Numbers(Dataset):

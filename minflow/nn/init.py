@@ -71,6 +71,8 @@ def uniform(tensor: Tensor, low: float, high: float, generator) -> Tensor:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
     """Numbers drawn evenly from [a, b)."""
+    if not a <= b:
+        fail(ShapeError, f"uniform_: numbers in [{a}, {b}) cannot be drawn", "the lower one first", tensor=tensor)
     return filled(tensor, uniform(tensor, a, b, generator))
 
 

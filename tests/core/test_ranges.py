@@ -107,3 +107,8 @@ def test_statistics_of_batch_norm_are_both_given():
         F.batch_norm(x, v, v, eps=-1.0)
     with pytest.raises(MinflowError, match=r"fill_.*\(2,\)"):
         x.fill_(v)
+
+
+def test_init_uniform_wants_the_lower_number_first():
+    with pytest.raises(MinflowError, match=r"\[3, 1.0\)"):
+        flow.nn.init.uniform_(flow.ones(2), 3)

@@ -80,3 +80,10 @@ def test_kinks_are_met():
     for word in ("inf", "nan", "-0.0", "L.zeros(0", "float16", "int8", "bool", ".mT", "::2"):
         assert word in text["exp"], word
     assert call_of("exp", "oracle 1 0", valid=True, grad=True, profile="kinks", dtype="float32")[-1] == "r = L.exp(x0)"
+
+
+@pytest.mark.slow
+def test_no_line_of_what_is_open_is_stale():
+    """What is mended is taken out of open.txt, so that it stays mended."""
+    open_still = {(name, f.kind) for name, cases in CASES.items() for case in cases if (f := difference(name, case)) is not None}
+    assert OPEN - open_still == set()

@@ -112,3 +112,9 @@ def test_statistics_of_batch_norm_are_both_given():
 def test_init_uniform_wants_the_lower_number_first():
     with pytest.raises(MinflowError, match=r"\[3, 1.0\)"):
         flow.nn.init.uniform_(flow.ones(2), 3)
+
+
+def test_isclose_of_small_integers_does_not_wrap():
+    a, b = flow.tensor([-1, 3], dtype=flow.int8), flow.tensor([127, 3], dtype=flow.int8)
+    assert flow.isclose(a, b).tolist() == [False, True] and not flow.allclose(a, b)
+    assert flow.isclose(flow.tensor([True, False]), flow.tensor([True, True])).tolist() == [True, False]

@@ -10,7 +10,7 @@ from ..op import NUMBERS, fail
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
-from ..spec import DType, bool_, iinfo, int64, promote
+from ..spec import DType, bool_, float64, iinfo, promote
 from .arguments import fitting, integer, is_tensor, operand, tensor_of, to
 
 
@@ -154,8 +154,8 @@ def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
     if equal_nan:
         equal = c.logical_or(equal, c.logical_and(c.isnan(input), c.isnan(other)))
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
-    if dtype is bool_:
-        input, other = to(tensor_of(input), int64), to(other, int64)
+    if not dtype.floating:  # a difference of int8 would wrap
+        input, other = to(tensor_of(input), float64), to(other, float64)
     distance = e.abs(e.sub(input, other))
     bound = e.add(e.mul(e.abs(other), rtol), atol)
     return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(distance)))

@@ -102,3 +102,13 @@ def golden(request):
         assert text == file.read_text(encoding="utf-8"), f"differs from {file.name}; --update-golden rewrites it"
 
     return check
+
+
+@pytest.fixture
+def no_notices():
+    """For tests that put NaN and infinity in on purpose."""
+    import minflow
+
+    before = minflow.notices(False)
+    yield
+    minflow.notices(before)

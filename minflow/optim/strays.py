@@ -21,6 +21,8 @@ def check_strays(optimizer: Any) -> None:
     A model of which it holds nothing is another's, or none's: that of a style transfer, which trains an image.
     """
     strays = {id(p): p for r in Seen.strays if (p := r()) is not None and p.requires_grad}
+    if not strays:
+        return
     seen = optimizer.strays.setdefault(frozenset(strays), [0])
     seen[0] += 1
     if seen[0] != STEPS and not MODE.get().trace:

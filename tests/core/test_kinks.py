@@ -20,6 +20,7 @@ from programs import planned
 
 INF, NAN, LN2 = math.inf, math.nan, math.log(2)
 TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
+pytestmark = pytest.mark.usefixtures("no_notices")
 
 ROWS = {
     "max of NaN": (lambda x: x.max(), [1.0, NAN, 2.0, NAN], NAN, [0.0, 0.5, 0.0, 0.5]),

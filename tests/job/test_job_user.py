@@ -217,7 +217,8 @@ def generator(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
     yield x
 
 
-@pytest.mark.parametrize("function", [3, None, dict, len, functools.partial(max, 3), asynchronous, generator], ids=lambda f: getattr(f, "__name__", str(f)))
+@pytest.mark.parametrize("function", [3, None, dict, len, functools.partial(max, 3), asynchronous, generator],
+                         ids=lambda function: getattr(function, "__name__", str(function)))
 def test_only_a_function_becomes_a_job(function):
     with pytest.raises(JobError, match="made of a Python function|is a generator or async") as caught:
         flow.global_function()(function)

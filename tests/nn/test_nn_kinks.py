@@ -15,6 +15,7 @@ from minflow import nn
 F = nn.functional
 INF, NAN, LN2 = math.inf, math.nan, math.log(2)
 TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
+pytestmark = pytest.mark.usefixtures("no_notices")
 
 
 def against(target, loss):

@@ -27,6 +27,7 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
     "use_bias": "bias", "vocab_size": "num_embeddings", "num_channels": "num_features", "shape": "size", "batchsize": "batch_size",
     "workers": "num_workers", "params": "parameters", "parameters": "params",
 }.items()}  # fmt: skip
+LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
 
 
@@ -36,7 +37,9 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     Letters' case and underscores count for nothing, a number at the end is never a slip.
     """
     asked = plain(name)
-    found = []
+    found: list = []
+    if len(name) > LONGEST:  # nobody types that, and the distance of long texts takes long
+        return found
     for other in known:
         it = plain(other)
         if other[:1] == "_" or other == name:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.errors import MinflowError, ModuleError, TraceError
-from ..core.near import did_you_mean, misfit, near
+from ..core.near import LONGEST, did_you_mean, misfit, near
 from ..core.op import EPOCH, MODE, NOTICES, fail, here, warn
 from ..core.tensor import Tensor
 
@@ -146,7 +146,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
             hint=f"super().__init__() as the first line of {kind}.__init__",
         )
     known = [n for n in dir(module) if n[:1] != "_"]
-    hint = did_you_mean(near(name, known) or difflib.get_close_matches(name, known, 3, 0.7))
+    hint = did_you_mean(near(name, known) or difflib.get_close_matches(name[:LONGEST], known, 3, 0.7))
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""

@@ -222,7 +222,9 @@ class Module(Display):
                 f"{type(self).__name__}: {name!r} cannot be the name of a {kind}",
                 'a text without dots, such as "scale"',
             )
-        if hasattr(self, name) and name not in self.__dict__[registry]:
+        own = self.__dict__
+        held = name in own or any(name in own[r] for r in ("_parameters", "_buffers", "_modules"))
+        if (held or hasattr(type(self), name)) and name not in own[registry]:  # not hasattr(self, name): it looks for near names
             fail(
                 ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}"
             )

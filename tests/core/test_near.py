@@ -158,3 +158,19 @@ def test_a_tensors_attributes_are_told_where_the_error_is_shown():
         X.reshap(3, 2)
     assert of_object(caught.value) == "did you mean reshape?" and of_object(ValueError()) == ""
     assert not hasattr(X, "reshap") and not hasattr(flow.Tensor, "__getattr__"), "every x.array would be slower"
+
+
+def test_names_without_end_are_not_compared(monkeypatch):
+    """The distance of two texts takes their lengths multiplied: a name of a file, of 20,000 letters, took minutes."""
+    from minflow.core import near
+
+    longest = []
+    monkeypatch.setattr(near, "distance", lambda a, b, real=near.distance: longest.append(len(a)) or real(a, b))
+    model = flow.nn.Sequential()
+    model.add_module("a" * 20_000, flow.nn.ReLU())
+    assert not longest  # nothing was missing
+    with pytest.raises(AttributeError, match="it holds a{100}"):
+        getattr(model, "a" * 19_999)
+    with pytest.raises(AttributeError, match="did you mean weight?"):
+        flow.nn.Linear(2, 2).wieght  # noqa: B018
+    assert max(longest) <= near.LONGEST

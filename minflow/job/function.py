@@ -24,10 +24,11 @@ from ..core.display import Display
 from ..core.errors import JobError
 from ..core.notices import look_at_results
 from ..core.op import EPOCH, NOTICES, here, warn
-from ..core.spec import spec_of
+from ..core.spec import default_dtype, spec_of
 from ..nn.graph.compiled import CompiledPart
 from ..nn.graph.key import Fingerprint
-from ..nn.graph.outside import moved
+from ..nn.graph.notices import tell_reads
+from ..nn.graph.outside import Variables, moved, reads_of
 from ..nn.graph.reports import part_record
 from ..views.records import GraphRecord, recorder
 from ..views.text import clean
@@ -108,6 +109,8 @@ class Job(Display):
         self.modules: dict[int, Any] = {}  # nn.Modules that its function calls, by id
         self.fingerprint, self.epoch = Fingerprint(()), -1
         self.volatile: set[tuple[str, str]] = set()  # attributes of those that the function sets itself
+        self.variables: Variables = {}  # that its function reads, and that are followed
+        self.told: set[str] = set()  # what it reads and no plan follows
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
@@ -178,17 +181,18 @@ class Job(Display):
                 for column in by_device
             ]
         )
-        if self.modules and (self.epoch != EPOCH.now or moved(self.fingerprint.contents)):
+        if (self.modules or self.variables) and (self.epoch != EPOCH.now or moved(self.fingerprint.contents)):
             self.look()
-        key = id(self.fingerprint), shapes
+        key = id(self.fingerprint), shapes, default_dtype()
         plan = self.plans.get(key)
         if plan is None:
             plan = self.compile_for(key, by_device)
         return plan
 
     def look(self) -> None:
-        """How the modules stand that the function calls: eval() or another value of an attribute is another plan."""
-        epoch, found = EPOCH.now, Fingerprint([(str(i), module) for i, module in enumerate(self.modules.values())], self.volatile)
+        """How the modules stand that the function calls, and which tensors its variables name: what is new is another plan."""
+        epoch, modules = EPOCH.now, [(str(i), module) for i, module in enumerate(self.modules.values())]
+        found = Fingerprint(modules, self.volatile, self.variables)
         known = [self.fingerprint, *[plan.fingerprint for plan in self.plans.values()]]
         self.fingerprint = next((f for f in known if f.key == found.key), found)
         self.epoch = epoch
@@ -208,6 +212,9 @@ class Job(Display):
                     job.plans = OrderedDict((k, p) for k, p in job.plans.items() if name not in p.uses)
             before, known = self.fingerprint, len(self.modules)
             self.modules.update(build.trace.modules)
+            handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
+            reads = reads_of((self.function, None), build.trace.modules.values(), handlers, around=True)
+            self.variables = {**self.variables, **reads.variables}
             self.look()  # after the build, which may have met modules, or have set attributes of theirs
             if len(self.modules) == known and self.fingerprint is not before:
                 entries = self.fingerprint.entries.items()
@@ -217,6 +224,9 @@ class Job(Display):
             self.plans[id(self.fingerprint), *key[1:]] = plan
             if len(self.plans) > PLANS:
                 self.plans.popitem(last=False)
+        modules = list(self.modules.values())  # by number in the fingerprint, by class to a reader
+        held = {(type(modules[int(number)]).__name__, name): what for (number, name), what in self.fingerprint.opaque.items()}
+        tell_reads(self.name, reads.and_attributes(held), self.told, self.function.__code__)
         if self.session.loading is not None:  # a checkpoint was loaded: tell what of it was not used
             self.session.loading.settle(self)
         return plan

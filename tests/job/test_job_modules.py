@@ -59,3 +59,74 @@ def test_train_and_eval_have_a_plan_each_in_a_job():
     plans = dict(job.plans)
     model.train(), job(X), model.eval(), job(X)
     assert dict(job.plans) == plans  # nothing is compiled again
+
+
+# ---- what stands around a job function -------------------------------------------------------------------------------
+
+
+rate, scale, K = [2.0], flow.tensor(2.0), [3.0]
+seen = []
+
+
+def keep(values: tp.Numpy):
+    seen.append(values)
+
+
+def test_what_a_job_cannot_follow_is_told_of_once():
+    limit, log = 4.0, []
+
+    def helper(x):
+        return x * limit
+
+    @flow.global_function(type="predict")
+    def predict(x: tp.ListNumpy.Placeholder((2, 4))) -> tp.ListNumpy:
+        flow.watch(x, keep)
+        flow.watch(x, lambda values: log.append(values))
+        return helper(x) * rate[0] + K[0]
+
+    with pytest.warns(flow.MinflowWarning, match=r"job predict: the function uses .* not again at each call") as records:
+        for n in (2, 2, 1):
+            assert np.array_equal(predict([X[:n]])[0], X[:n] * 8 + 3)
+    assert len(records) == 1 and records[0].filename == __file__ and len(seen) == len(log) == 3
+    text = str(records[0].message)
+    assert "rate ([2.0])" in text and not any(f"{name} (" in text for name in ("limit", "seen", "log", "K", "scale"))
+    limit = 2.0
+    assert np.array_equal(predict([X])[0], X * 4 + 3)  # a variable of a function around is followed
+
+
+def test_a_variable_that_names_another_tensor_is_followed_in_a_job(monkeypatch):
+    @flow.global_function(type="predict")
+    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
+        return x * scale
+
+    assert np.array_equal(predict(X), X * 2)
+    monkeypatch.setitem(globals(), "scale", flow.tensor(5.0))
+    assert np.array_equal(predict(X), X * 5) and np.array_equal(predict(X), X * 5)
+    scale.data = flow.tensor(7.0)
+    assert np.array_equal(predict(X), X * 7)
+    scale.add_(1)
+    assert np.array_equal(predict(X), X * 8) and len(predict.plans) == 3
+
+
+def test_the_default_dtype_is_part_of_the_key_of_a_job():
+    @flow.global_function(type="predict")
+    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
+        return flow.zeros(3)
+
+    assert predict(X).dtype == np.float32
+    flow.set_default_dtype(flow.float64)
+    try:
+        assert predict(X).dtype == np.float64
+    finally:
+        flow.set_default_dtype(flow.float32)
+    assert predict(X).dtype == np.float32 and len(predict.plans) == 2
+
+
+def test_no_notice_where_each_call_sees_what_changes():
+    model = Scaled().eval()
+
+    @flow.global_function(type="predict")
+    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
+        return model(x) * scale + K[0]
+
+    assert predict(X).shape == (2, 4) and predict.told == set()

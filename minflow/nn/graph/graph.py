@@ -93,6 +93,7 @@ class Graph(Looking, Reports, Display):
             _name=f"{name}_{number}", _config=GraphConfig(), _members={}, _optimizers=[], _plans=OrderedDict(), _epoch=-1, _contents=[],
             _fingerprint=None, _last=None, _found=[], _history=[], _level=-1, _debug={}, _passes=Passes(PASSES), _kept=set(),
             _scaler=None, _pending=None, _steps=0, _timed=0, _failure=None, _volatile=set(), _told=set(),
+            _variables={},
         )  # fmt: skip
         RESERVED.update(self.__dict__)
 
@@ -196,7 +197,7 @@ class Graph(Looking, Reports, Display):
 
     def prepare(self, args: tuple, kwargs: dict) -> tuple[Compiled, Any]:
         """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved; and at
-        what containers hold, where the graph or its modules have some."""
+        what containers hold and which tensors variables name, where the graph or its modules have some."""
         own = self.__dict__
         if "_members" not in own:
             mistakes.missing_init(self, "is called")
@@ -287,14 +288,16 @@ class Graph(Looking, Reports, Display):
         own["_volatile"] |= build.volatile
         build.before.clear()  # it holds the graph's last plan, and that one the plan before it
         build.debug.compiled(compiled)
+        modules = [call.module for call in build.top.walk() if call is not build.top]
+        reads = reads_of((type(self).build, type(self)), modules)
+        own["_variables"] = {**own["_variables"], **reads.variables}
         self.look()  # the trace may itself have moved the epoch, or met modules that are no members
         compiled.fingerprint, compiled.inputs_key = own["_fingerprint"], inputs
-        modules = [call.module for call in build.top.walk() if call is not build.top]
-        compiled.reads = reads_of((type(self).build, type(self)), modules, own["_fingerprint"].opaque)
+        compiled.reads = reads.and_attributes(own["_fingerprint"].opaque)
         if last is not None:
             compiled.reason = input_differences(last.inputs_key, inputs) + (own["_pending"] or [])
-            set_by_build = {f"{path}.{name}" for path, name in own["_volatile"]}
-            compiled.reason += [d for d in differences(last.fingerprint, compiled.fingerprint) if d[0] not in set_by_build]
+            said = {f"{path}.{name}" for path, name in own["_volatile"]} | {what for what, _, _ in compiled.reason}
+            compiled.reason += [d for d in differences(last.fingerprint, compiled.fingerprint) if d[0] not in said]
             compiled.reason += mode_differences(last.mode, (MODE.get().grad, default_dtype()))
         compiled.mode = MODE.get().grad, default_dtype()
         own["_pending"], own["_last"], own["_failure"] = None, compiled, None
@@ -302,7 +305,7 @@ class Graph(Looking, Reports, Display):
         own["_plans"][own["_key"], *key[1:]] = compiled
         if len(own["_plans"]) > PLANS:
             own["_plans"].popitem(last=False)
-        for notice in (*build.notices, *notices.of_reads(self, compiled.reads)):
+        for notice in (*build.notices, *notices.of_reads(compiled.reads, own["_told"], "build", type(self).build.__code__)):
             notices.tell(self, notice)
         if events.GraphCompiled in events.LISTENERS:
             events.emit(events.GraphCompiled(self, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from ...core.tensor import Tensor
-from .outside import changes_inside, content, shown
+from .outside import Variables, changes_inside, content, shown
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", "_made")
 
@@ -22,7 +22,7 @@ class Fingerprint:
     opaque: (name, field) -> what it is, of values whose state can change without a new key.
     """
 
-    def __init__(self, modules: Iterable[tuple[str, Any]], skipped: Container[tuple[str, str]] = ()):
+    def __init__(self, modules: Iterable[tuple[str, Any]], skipped: Container[tuple[str, str]] = (), variables: Variables | None = None):
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
         self.shown: dict[tuple[str, str], str] = {}
@@ -31,11 +31,16 @@ class Fingerprint:
         self.skipped = skipped  # attributes that build sets itself, such as a counter: they would never stay the same
         for path, module in modules:
             self.module(path, module)
+        for (space, name), variable in (variables or {}).items():
+            place, tensor = (name, f"variable {space}"), variable.now()
+            self.entries[place] = content(variable, None, self.alive)
+            self.contents.append((variable, self.entries[place]))
+            self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else shown(tensor)
         self.key = tuple(self.entries.items())
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
-        found = cls(graph.all_modules(), graph._volatile)
+        found = cls(graph.all_modules(), graph._volatile, graph._variables)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
                 found.value("self", name, value)
@@ -119,5 +124,6 @@ def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]
         after = new.shown.get(key, "is not there" if key not in new.entries else "another")
         if before == after and key in old.entries and key in new.entries:
             after = f"another {after}"
-        found.append((owner if name in ("tensor", "spec", "module") else f"{owner}.{name.partition(' ')[0]}", before, after))
+        field = name.partition(" ")[0]
+        found.append((owner if field in ("tensor", "spec", "module", "variable") else f"{owner}.{field}", before, after))
     return found

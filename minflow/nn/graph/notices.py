@@ -176,15 +176,15 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
     return start, 0
 
 
-def of_reads(graph: Any, reads: list[Read]) -> list[Notice]:
-    """One notice of all that a plan does not follow and that was not told of before."""
-    new = [read for read in reads if read.name not in graph._told]
-    graph._told.update(read.name for read in new)
+def of_reads(reads: list[Read], told: set, what: str, code: CodeType) -> list[Notice]:
+    """One notice of all that a plan does not follow and that was not told of before. what, code: of the function built."""
+    new = [read for read in reads if read.name not in told]
+    told.update(read.name for read in new)
     if not new:
         return []
     listed = ", ".join(f"{read.name} ({read.what})" for read in new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
-    text = f"build uses {listed} while it is built, and not again at each call: a later change is not seen"
-    return [Notice("reads", text, next((read.where for read in new if read.where), (type(graph).build.__code__, 0)))]
+    text = f"{what} uses {listed} while it is built, and not again at each call: a later change is not seen"
+    return [Notice("reads", text, next((read.where for read in new if read.where), (code, 0)))]
 
 
 def tell(graph: Any, notice: Notice) -> None:
@@ -195,3 +195,10 @@ def tell(graph: Any, notice: Notice) -> None:
     graph._told.add(key)
     place = f"at {where_text(notice.where)}" if notice.where else ""
     tell_at(f"{graph.name}: {notice.text}", HINTS[notice.kind], {}, notice.where, place, f"{graph.name} {key}")
+
+
+def tell_reads(job: str, reads: list[Read], told: set, code: CodeType) -> None:
+    """The notice of what a job function reads and its plan does not follow."""
+    for notice in of_reads(reads, told, "the function", code):
+        hint = "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a name in CAPITALS"
+        tell_at(f"job {job}: {notice.text}", hint, {}, notice.where, f"at {where_text(notice.where)}", f"job {job} {notice}")

@@ -1,8 +1,10 @@
 """What a build reads of Python's state: containers by content, and what a plan cannot follow, so that it is told of.
 
 A list, tuple, dict or set of numbers, texts and tensors is part of the key of a plan by what it holds, and is looked at in
-every call of a graph that has one. NumPy arrays, objects of the learner's, large containers, and globals and variables of a
-function around build are not: a plan keeps what they were. Knows nothing of plans. Read next: `key.py`, `notices.py`.
+every call of a graph that has one; so is which tensor a global, or a variable of a function around build, names. NumPy
+arrays, objects of the learner's, large containers, and other globals and variables of a function around build are not: a plan
+keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows nothing of plans.
+Read next: `key.py`, `notices.py`.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ def content(value: Any, reasons: list[str] | None = None, alive: list | None = N
         return id(value), id(value.array), id(value.spec), value.needs
     elif isinstance(value, np.generic):
         return kind, value.tobytes()
+    elif kind is Variable:
+        return content(value.now(), None, alive)
     elif reasons is not None and (reason := opaque(value)):
         reasons.append(reason)
     if alive is not None:
@@ -80,6 +84,12 @@ def changes_inside(value: Any) -> bool:
 def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
     """Does one of these (container, its content before) hold something else now?"""
     return any([content(value) != before for value, before in contents])
+
+
+def followed(value: Any) -> bool:
+    """Are these numbers and texts, also in containers, all of which `content` sees?"""
+    reasons: list[str] = []
+    return isinstance(value, (*PLAIN, *BOXES, np.generic)) and (content(value, reasons), not reasons)[1]
 
 
 def opaque(value: Any) -> str:
@@ -134,28 +144,53 @@ class Read(NamedTuple):
     where: Where | None
 
 
+class Variable:
+    """A global, or a variable of a function around, that named a tensor when a build read it. space: its dict or its cell."""
+
+    __slots__ = "name", "space"
+
+    def __init__(self, name: str, space: Any):
+        self.name, self.space = name, space
+
+    def now(self) -> Any:
+        """What it names; None if that is nothing."""
+        if isinstance(self.space, dict):
+            return self.space.get(self.name)
+        try:
+            return self.space.cell_contents
+        except ValueError:
+            return None
+
+
+Variables = dict[tuple[int, str], Variable]  # by the id of the space, and the name
+
+
 class Loads(NamedTuple):
-    """The names that a code and those inside of it read: globals with a place, and attributes."""
+    """The names that a code and those inside of it read: globals and variables around with a place, and attributes."""
 
     globals: dict[str, Where]
+    around: dict[str, Where]
     attributes: frozenset[str]
 
 
 @functools.lru_cache(maxsize=4_096)
-def loads(code: CodeType) -> Loads:
+def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
     names: dict[str, Where] = {}
+    around: dict[str, Where] = {}
     attributes: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             names.setdefault(step.argval, (code, step.offset))
+        elif step.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
+            around.setdefault(step.argval, (code, step.offset))
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(step.argval)
     for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            found = loads(inner)
-            names = {**found.globals, **names}
+        if isinstance(inner, CodeType) and inner not in skipped:
+            found = loads(inner, skipped)
+            names, around = {**found.globals, **names}, {**found.around, **around}
             attributes |= found.attributes
-    return Loads(names, frozenset(attributes))
+    return Loads(names, around, frozenset(attributes))
 
 
 def is_constant(name: str) -> bool:
@@ -163,13 +198,17 @@ def is_constant(name: str) -> bool:
     return name.isupper() or name[:2] == "__"
 
 
-def read_by(roots: Iterable[tuple[Any, type | None]]) -> tuple[list[Read], set[str]]:
-    """(globals and variables of functions around that are data, all attribute names) read by functions of the learner's.
+def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool
+            ) -> tuple[list[Read], Variables, set[str]]:
+    """(globals and variables of functions around that are data, those that name tensors, all attribute names) read by
+    functions of the learner's.
 
-    roots: (function, the class whose method it is).  Goes on into functions and methods that these name.
+    roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into those
+    of these codes.  around: are variables of functions around followed by what they hold, as those that name tensors are?
     """
     stack, seen = list(roots), set()
     found: dict[str, Read] = {}
+    variables: Variables = {}
     attributes: set[str] = set()
     while stack:
         function, kind = stack.pop()
@@ -177,20 +216,20 @@ def read_by(roots: Iterable[tuple[Any, type | None]]) -> tuple[list[Read], set[s
             function = function.func
         function = getattr(function, "__func__", function)
         code = getattr(function, "__code__", None)
-        if not isinstance(code, CodeType) or (function, kind) in seen or not learners(code.co_filename):
+        if not isinstance(code, CodeType) or (function, kind) in seen or code in skipped or not learners(code.co_filename):
             continue
         seen.add((function, kind))
-        reads = loads(code)
+        reads = loads(code, skipped)
         attributes |= reads.attributes
         space = function.__globals__
-        values = [(name, space[name], where) for name, where in reads.globals.items() if name in space]
-        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-            try:
-                values.append((name, cell.cell_contents, (code, 0)))
-            except ValueError:  # nothing was assigned to it yet
-                continue
-        for name, value, where in values:
-            if isinstance(value, FunctionType | MethodType | functools.partial):
+        values = [(Variable(name, space), where) for name, where in reads.globals.items() if name in space]
+        values += [(Variable(name, cell), reads.around[name])
+                   for name, cell in zip(code.co_freevars, function.__closure__ or ()) if name in reads.around]  # fmt: skip
+        for variable, where in values:
+            name, value = variable.name, variable.now()
+            if isinstance(value, Tensor) or (around and not isinstance(variable.space, dict) and followed(value)):
+                variables[id(variable.space), name] = variable
+            elif isinstance(value, FunctionType | MethodType | functools.partial):
                 stack.append((value, type(value.__self__) if isinstance(value, MethodType) else None))
             elif not is_constant(name) and (what := data(value)):
                 found.setdefault(name, Read(name, what, where))
@@ -198,14 +237,27 @@ def read_by(roots: Iterable[tuple[Any, type | None]]) -> tuple[list[Read], set[s
             method = inspect.getattr_static(kind, name, None)
             method = method.fget if isinstance(method, property) else method
             stack.append((method, kind))
-    return list(found.values()), attributes
+    return list(found.values()), variables, attributes
 
 
-def reads_of(root: Any, modules: Iterable[Any], opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
-    """What a build read and its plan does not follow. root: (function, class).  modules: that were called.
+class Reads(NamedTuple):
+    """What a build read of Python's state. told: what its plan does not follow.  variables: the names of tensors, which it does.
 
-    opaque_attributes: (owner, name) -> what it is, of the attributes that are no part of the key by their content.
+    attributes: the names of all attributes.
     """
+
+    told: list[Read]
+    variables: Variables
+    attributes: set[str]
+
+    def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
+        """What is told of. opaque_attributes: (owner, name) -> what it is, of those that are no part of the key by content."""
+        mine = [Read(f"{owner}.{name}", what, None) for (owner, name), what in opaque_attributes.items() if name in self.attributes]
+        return [*self.told, *mine]
+
+
+def reads_of(root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False) -> Reads:
+    """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each call."""
     roots, seen = [root], set()
     for module in modules:
         hooks = module.__dict__["_hooks"]
@@ -214,5 +266,4 @@ def reads_of(root: Any, modules: Iterable[Any], opaque_attributes: dict[tuple[st
         if type(module) not in seen:
             seen.add(type(module))
             roots.append((type(module).forward, type(module)))
-    found, attributes = read_by(roots)
-    return [*found, *[Read(f"{owner}.{name}", what, None) for (owner, name), what in opaque_attributes.items() if name in attributes]]
+    return Reads(*read_by(roots, frozenset(function.__code__ for function in later if hasattr(function, "__code__")), around))

@@ -439,6 +439,37 @@ def test_a_container_that_build_writes_is_told_of_and_one_that_remembers_is_not(
     assert len(records) == 1 and len(told) <= 4
 
 
+scale = flow.tensor(2.0)
+
+
+def test_a_variable_that_names_another_tensor_is_followed(told, monkeypatch):
+    around = first = flow.tensor(1.0)
+    looked = []
+    original = graph_file.moved
+    monkeypatch.setattr(graph_file, "moved", lambda contents: looked.append(len(contents)) or original(contents))
+
+    def scaled(x):
+        return [x * scale for _ in range(1)][0]
+
+    class Scaled(nn.Graph):
+        def build(self, x):
+            return scaled(x) + around
+
+    graph, x = Scaled(), flow.ones(2)
+    assert graph(x).tolist() == graph(x).tolist() == [3, 3] and len(told) == 1 and looked == [2]
+    monkeypatch.setitem(globals(), "scale", flow.tensor(5.0))
+    assert graph(x).tolist() == [6, 6] and [what for what, _, _ in told[1].changes] == ["scale"]
+    around = flow.tensor([1.0, 2.0])
+    assert graph(x).tolist() == [6, 7] and readable(told[2]) == [("around", "float32[]", "float32[2]")]
+    around = first
+    assert graph(x).tolist() == [6, 6] and len(told) == 3  # the plan of before is used again
+    around.add_(1)
+    assert graph(x).tolist() == [7, 7] and len(told) == 3
+    around = 4.0
+    with pytest.warns(flow.MinflowWarning, match=r"build uses around \(4\.0\)"):
+        assert graph(x).tolist() == [9, 9] and readable(told[3]) == [("around", "float32[]", "4.0")]
+
+
 class Settings:
     def __init__(self, rate):
         self.rate = rate

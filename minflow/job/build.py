@@ -204,9 +204,18 @@ class JobBuild:
         return MODE.get()
 
     def assign(self, blob: Tensor, new: Tensor) -> None:
-        """New numbers for a variable when the step has run. With several devices the first one's count."""
-        if self.replica == 0:
+        """New numbers for a variable when the step has run. With several devices the first one's count. Any other Blob, such as
+        an argument, is written at once, as eager writes a tensor."""
+        if blob.array is None and not self.is_state(blob):
+            blob.copy_(new)
+        elif self.replica == 0:
             self.assigned.append((blob, new))
+
+    def is_state(self, blob: Tensor) -> bool:
+        """Is it what the trace has for a variable, or looks into that?"""
+        while blob.alias is not None:
+            blob = blob.alias.base
+        return any(blob is symbol for value, symbol in self.trace.leaves.items() if isinstance(value.node, Source))
 
     def slot(self, variable: Variable, suffix: str, value: float = 0.0, shape: Any = None) -> Tensor:
         """What an optimizer keeps for a variable, under the name `<variable>-<suffix>`."""

@@ -356,13 +356,37 @@ def test_assign_takes_effect_when_the_step_runs():
     flow.clear_default_session()
 
 
-def test_assign_to_an_argument_is_refused():
+@pytest.mark.parametrize("trainable", [True, False])
+def test_assign_to_a_variable_is_seen_when_the_step_has_run(trainable):
+    @flow.global_function()
+    def count(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
+        total = flow.get_variable("total", shape=(2,), trainable=trainable)
+        flow.assign(total, total + x)
+        return total + 0
+
+    assert [count(np.float32([1, 2])).tolist() for _ in range(3)] == [[0, 0], [1, 2], [2, 4]]
+    flow.clear_default_session()
+
+
+def test_assign_to_what_a_job_computes_is_done_at_once():
+    def overwrite(x):
+        y = x * 2
+        flow.assign(y, x * 5)
+        return y
+
+    check(overwrite, ROWS * 5, ROWS)
+
+
+def test_assign_to_an_argument_writes_the_jobs_own_copy_and_is_told_of_once():
     def overwrite(x):
         flow.assign(x, x * 2)
         return x
 
-    with pytest.raises((JobError, TraceError), match="x0|argument|input"):
-        in_job(overwrite, ROWS)
+    rows = ROWS.copy()
+    with pytest.warns(flow.MinflowWarning, match=r"input +float32\[3, 3\]  \(input x0\)") as records:
+        np.testing.assert_array_equal(in_job(overwrite, rows), ROWS * 2)
+    assert len(records) == 1
+    np.testing.assert_array_equal(rows, ROWS)
 
 
 # ---- random ------------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def from_dlpack(x) -> Tensor:
 def size_of(given: tuple, size=None) -> tuple[int, ...]:
     """The shape that `zeros(2, 3)`, `zeros((2, 3))` and `zeros(size=(2, 3))` mean."""
     size = given if size is None else (size,)
-    if len(size) == 1 and isinstance(size[0], Sequence):
+    if len(size) == 1 and isinstance(size[0], Sequence) and not isinstance(size[0], bytes | str):
         size = tuple(size[0])
     try:
         shape = tuple([n.__index__() for n in size])
@@ -170,8 +170,9 @@ def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False)
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     dtype = as_dtype(dtype if dtype is not None else type(fill_value))
-    shape = size_of((size,) if isinstance(size, int) else (tuple(size),))
-    return finish(fill(shape=shape, value=fill_value, dtype=dtype), device, requires_grad)
+    if isinstance(size, Tensor) and size.ndim:
+        fail(ShapeError, "full: the size is a tensor, where integers are wanted", "full_like(tensor, ...), or tensor.shape", size=size)
+    return finish(fill(shape=size_of((size,)), value=fill_value, dtype=dtype), device, requires_grad)
 
 
 def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
@@ -214,9 +215,11 @@ def eye(n: int, m: int | None = None, dtype=None, device=None, requires_grad: bo
     return tensor(np.eye(n, m, dtype=as_dtype(dtype or float).np), None, device, requires_grad)
 
 
-def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def arange(start=None, end=None, step=1, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
-    start, end = (0, start) if end is None else (start, end)
+    if start is end is None:
+        fail(OutOfRangeError, "arange() needs its end", "arange(10), or arange(1, 10)", start=start, end=end)
+    start, end = (0, start) if end is None else (0 if start is None else start, end)
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
     if not all(math.isfinite(x) for x in (start, end, step)):
         fail(OutOfRangeError, f"arange from {start} to {end} by {step} has no end", "finite numbers", start=start, end=end, step=step)
@@ -224,6 +227,8 @@ def arange(start=0, end=None, step=1, dtype=None, device=None, requires_grad: bo
         fail(OutOfRangeError, f"arange from {start} to {end} by {step} never arrives", "a step of the other sign", step=step)
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype()
+    if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (start, end)):
+        fail(OutOfRangeError, f"arange from {start} to {end} goes beyond int64", "numbers below 2**63", start=start, end=end)
     if as_dtype(dtype) is int64 and int(step):  # the ends lose their fractions first, as in PyTorch
         start, end, step = int(start), int(end), int(step)
     return tensor(np.arange(start, end, step), dtype, device, requires_grad)
@@ -276,20 +281,23 @@ def randperm(n: int, dtype=None, device=None, generator=None, requires_grad: boo
 
 def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Normal numbers with mean and std given as numbers (then with a size) or tensors."""
-    if isinstance(std, int | float) and std < 0:
+    if isinstance(std, int | float) and not std >= 0:
         fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0", std=std)
     if size is None:
         shape = np.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
         dtype = dtype or next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None)
     else:
-        shape = size_of((size,) if isinstance(size, Sequence) else (size,))
+        if isinstance(mean, Tensor) and mean.ndim or isinstance(std, Tensor) and std.ndim:
+            hint = "normal(mean, std) alone: the tensors tell the size"
+            fail(ShapeError, "normal: a size beside tensors", hint, mean=mean, std=std, size=size)
+        shape = size_of((size,))
     noise = F.normal_of(shape, 0.0, 1.0, as_dtype(dtype or float), generator)
     return finish(noise * std + mean, device, requires_grad)
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tensor:
     """1 with the probability that each number of `input` (or p) says, else 0."""
-    return F.bernoulli(input, generator=generator) if p is None else F.bernoulli_like(input, p, generator=generator)
+    return input.bernoulli(p, generator=generator)
 
 
 def rand_like(input: Tensor, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:

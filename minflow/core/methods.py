@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import functions as F
-from .errors import ShapeError, TraceError
+from .errors import DTypeError, ShapeError, TraceError
 from .near import tell_methods
 from .op import EPOCH, MODE, NUMBERS, apply, fail, using
 from .ops import compare as c
@@ -364,10 +364,10 @@ class Methods:
         return in_place(e.pow, self, other)
 
     def add_(self, other, *, alpha=1):
-        return in_place(e.add, self, other if alpha == 1 else F.mul(other, alpha))
+        return in_place(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
     def sub_(self, other, *, alpha=1):
-        return in_place(e.sub, self, other if alpha == 1 else F.mul(other, alpha))
+        return in_place(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
     def div_(self, other, *, rounding_mode=None):
         return in_place(e.div, self, other) if rounding_mode is None else overwrite(F.div, self, other, rounding_mode=rounding_mode)
@@ -528,8 +528,9 @@ class Methods:
         return write(self, apply(s.clone, other) if recorded else other)  # two tensors of one Value would share their hooks
 
     def fill_(self, value):
-        if getattr(value, "shape", ()):
-            fail(ShapeError, f"fill_: one number is wanted, not {tuple(value.shape)}", "copy_(...), or value.item()", value=value)
+        if getattr(value, "shape", ()) or isinstance(value, list | tuple):
+            what = f"fill_: one number is wanted, not {tuple(getattr(value, 'shape', ())) or value!r}"
+            fail(ShapeError, what, "copy_(...), or value.item()", value=value)
         repeated = repeated_axes(self)
         if not repeated:
             return write(self, value)
@@ -564,16 +565,18 @@ class Methods:
     def bernoulli_(self, p=0.5, *, generator=None):
         return write(self, F.bernoulli_like(self, p, generator=generator))
 
-    def random_(self, low=0, high=None, *, generator=None):
+    def random_(self, low=None, high=None, *, generator=None):
         """Integers in [low, high); `random_(high)` starts at 0, `random_()` goes up to what the dtype can count."""
         if high is None:
-            low, high = 0, low if low else counts(self.spec.dtype)
+            low, high = 0, counts(self.spec.dtype) if low is None else low
         return write(self, F.randint_like(self, low, high, generator=generator))
 
     def exponential_(self, lambd=1.0, *, generator=None):
         return write(self, F.exponential_like(self, lambd, generator=generator))
 
     def bernoulli(self, p=None, *, generator=None):
+        if getattr(p, "shape", ()):
+            fail(ShapeError, "bernoulli: p is a tensor, where a number is wanted", "p.bernoulli() draws with its numbers", x=self, p=p)
         return F.bernoulli(self, generator=generator) if p is None else F.bernoulli_like(self, p, generator=generator)
 
     # ---- reduction ---------------------------------------------------------------------------------------------------
@@ -664,7 +667,12 @@ class Methods:
         return F.reshape(self, *shape)
 
     def view(self, *shape):
-        return self.to(shape[0]) if shape and isinstance(shape[0], DType) else F.view(self, one_or_many(shape))
+        if shape and isinstance(shape[0], DType):
+            if len(shape) > 1 or shape[0] is not self.dtype:
+                fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
+                     f"x.to({shape[0]}) for the numbers in that dtype", x=self)  # fmt: skip
+            shape = self.spec.shape
+        return F.view(self, one_or_many(shape))
 
     def reshape_as(self, other):
         return F.reshape(self, F.shape_of("reshape_as", other))

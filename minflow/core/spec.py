@@ -236,7 +236,7 @@ class finfo:
     """Limits of a floating dtype: eps, min, max, tiny, smallest_normal, resolution, bits."""
 
     def __init__(self, dtype: DType | None = None):
-        self.dtype = as_dtype(dtype or default_dtype())
+        self.dtype = as_dtype(default_dtype() if dtype is None else dtype)
         if not self.dtype.floating:
             raise DTypeError(f"finfo is for floating dtypes, not {self.dtype.name}", hint="flow.iinfo")
         info = np.finfo(self.dtype.np)

@@ -427,6 +427,10 @@ class Tensor(Methods, Display):
     def to(self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False) -> Tensor:
         """To another dtype, device, or those of another tensor. Itself if nothing changes (and not `copy`)."""
         for x in args:
+            if dtype is not None and isinstance(x, Tensor | DType):
+                second = x.dtype if isinstance(x, Tensor) else x
+                what = f"to() takes one dtype, not {as_dtype(dtype).name} and {second.name}"
+                fail(DTypeError, what, "x.to(flow.float64), or x.to(other)", argument=x)
             if isinstance(x, Tensor):
                 dtype, device = x.dtype, x.device
             elif isinstance(x, DType) or isinstance(x, type) or isinstance(x, np.dtype):

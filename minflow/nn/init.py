@@ -194,6 +194,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
 
     from ..core.creation import from_numpy
 
+    if not tensor.spec.floating:
+        fail(DTypeError, f"orthogonal_: the tensor is {tensor.spec.dtype.name}, where floats are wanted", "tensor.float()", tensor=tensor)
     if tensor.spec.ndim < 2:
         fail(
             ShapeError,

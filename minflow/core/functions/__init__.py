@@ -60,6 +60,7 @@ from .arithmetic import clip as clip
 from .arithmetic import divide as divide
 from .arithmetic import multiply as multiply
 from .arithmetic import negative as negative
+from .arithmetic import scaled as scaled
 from .arithmetic import subtract as subtract
 from .arithmetic import true_divide as true_divide
 from .arithmetic import addcdiv as addcdiv

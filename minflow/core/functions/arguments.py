@@ -139,6 +139,6 @@ def is_half(x) -> bool:
 
 def sizes(shape: tuple) -> tuple[int, ...]:
     """The ints of f(2, 3) and of f((2, 3)) alike."""
-    if len(shape) == 1 and isinstance(shape[0], Sequence):
+    if len(shape) == 1 and isinstance(shape[0], Sequence) and not isinstance(shape[0], bytes | str):
         shape = shape[0]
     return tuple([integer(n, "size") for n in shape])

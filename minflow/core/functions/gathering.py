@@ -75,7 +75,7 @@ def index_fill(input, dim: int, index, value):
 def take_along_dim(input, indices, dim: int | None = None):
     """As gather, with the other axes broadcast; without `dim`, positions in the flattened tensor."""
     if dim is None:
-        return i.take(input.reshape(-1), indices.reshape(-1), axis=0, by="take_along_dim")
+        return i.gather(input.reshape(-1), indices.reshape(-1), dim=0, by="take_along_dim without dim")
     axis = axis_of(dim, input.spec.ndim, input)
     shapes = [list(input.spec.shape), list(indices.spec.shape)]
     if len(shapes[0]) != len(shapes[1]):

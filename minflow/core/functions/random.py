@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..errors import OutOfRangeError
+from ..errors import DTypeError, OutOfRangeError
 from ..op import MODE, fail
 from ..ops import random as r
 from ..ops.elementwise import log1p
@@ -39,6 +39,9 @@ def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, gen
 
 def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None):
     """Integers in [low, high)."""
+    for name, number in (("low", low), ("high", high)):
+        if not isinstance(number, int) and not hasattr(number, "__index__"):
+            fail(DTypeError, f"randint: {name} is {number!r}, where an integer is wanted", f"int({name})", low=low, high=high)
     counter, attrs = draw(generator)
     return r.randint(counter, shape=tuple(shape), low=int(low), high=int(high), dtype=dtype, **attrs)
 

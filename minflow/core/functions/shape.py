@@ -427,6 +427,8 @@ def meshgrid(*tensors, indexing: str = "ij"):
     """Vectors of coordinates as grids. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], Sequence):
         tensors = tuple(tensors[0])
+    if not tensors:
+        fail(ShapeError, "meshgrid of nothing", "meshgrid(x, y): one vector for each axis")
     if indexing not in ("ij", "xy"):
         fail(DTypeError, f"meshgrid: indexing is {indexing!r}", '"ij" or "xy"')
     if indexing == "xy" and len(tensors) > 1:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.creation import zeros_like
 from ...core.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.arguments import integer
 from ...core.ir import Value
 from ...core.op import MODE, describe, fail, name_of, warn
 from ...core.ops import elementwise as e
@@ -341,6 +342,7 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
 def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     """Shape, dtype and range of class numbers; each mistake has its own hint. While tracing the range is a node of its own."""
     x, t = input.spec, target.spec
+    integer(ignore_index, "ignore_index")
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
     wanted = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
     if t.shape != wanted:

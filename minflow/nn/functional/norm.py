@@ -6,7 +6,7 @@ Read next: `../../core/ops/norm.py`.
 from __future__ import annotations
 
 from ...core.grad_modes import no_grad
-from ...core.errors import OutOfRangeError, ShapeError
+from ...core.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.op import fail
 from ...core.ops import elementwise as e
 from ...core.ops import norm
@@ -49,6 +49,13 @@ def batch_norm(
     if (running_mean is None) != (running_var is None):
         what = "batch_norm: one of running_mean and running_var is given, and not the other"
         fail(ShapeError, what, "both, or neither", running_mean=running_mean, running_var=running_var)
+    if not isinstance(momentum, int | float | Tensor):
+        what = f"batch_norm: momentum is {momentum!r}, where a number from 0 to 1 is wanted"
+        fail(DTypeError, what, "momentum=0.1", input=input)
+    for name, numbers in dict(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias).items():
+        if numbers is not None and numbers.spec.shape != x.shape[1:2]:
+            what = f"batch_norm: {name} has shape {numbers.spec.shape}, where one number for each of {x.shape[1]} channels is wanted"
+            fail(ShapeError, what, f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels", input=input)
     if x.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
         wide = [t if t is None else t.to(float32) for t in (input, weight, bias)]
         return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(float16)

@@ -137,6 +137,10 @@ class ModuleError(MinflowError, RuntimeError):
     """A Module defined or used in the wrong way."""
 
 
+class NestingError(MinflowError, RecursionError):
+    """Modules that call each other without an end, or deeper than the stack of the thread allows."""
+
+
 class OptimError(MinflowError, ValueError):
     """An optimizer or scheduler set up in the wrong way."""
 

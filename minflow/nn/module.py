@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from ..core.grad_modes import no_grad
@@ -22,10 +23,12 @@ from . import mistakes
 from .hooks import Handle, Hooks
 from .loading import Writes, write
 from .made import Made
+from .nesting import LEVELS, call_deeper, levels_below
 from .parameter import Parameter
 from .state import Incompatible, checked, state_of
 
 PLAIN = (bool, int, float, str, type(None))
+LEVEL: ContextVar = ContextVar("level", default=0)  # of the module whose repr is written
 
 
 class Module(Display):
@@ -62,6 +65,8 @@ class Module(Display):
             scope = f"{mode.scope}.{name or type(self).__name__}" if mode.scope else name or type(self).__name__
         else:
             scope = watch.scope_of(self, mode.scope)
+        if len(scope) > mode.room:
+            return call_deeper(self, scope, args, kwargs)
         token = MODE.set(mode.but(scope=scope, entered=caller()))
         try:
             if not mode.grad and own["training"] and not mode.scope and watch is None:
@@ -235,17 +240,24 @@ class Module(Display):
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """(dotted path, module) of this module and all below it, parents first."""
-        if "_modules" not in self.__dict__:
-            mistakes.missing_init(self, "used")
         memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+        stack: list[tuple[str, Module, bool]] = [(prefix, self, False)]
+        above: set[Module] = set()  # without a memo, what lies inside itself ends here
+        while stack:
+            path, module, left = stack.pop()
+            if left:
+                above.discard(module)
+            elif module not in memo and module not in above:
+                if "_modules" not in module.__dict__:
+                    mistakes.missing_init(module, "used")
+                if remove_duplicate:
+                    memo.add(module)
+                else:
+                    above.add(module)
+                    stack.append((path, module, True))
+                yield path, module
+                children = reversed(module._modules.items())
+                stack += [(f"{path}.{name}" if path else name, child, False) for name, child in children if child is not None]
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -333,9 +345,19 @@ class Module(Display):
 
     def apply(self, fn: Callable[[Module], None]) -> Module:
         """Call `fn` with every submodule, children first, then with this one."""
-        for child in self.children():
-            child.apply(fn)
-        fn(self)
+        stack: list[tuple[Module, bool]] = [(self, False)]
+        above: set[Module] = set()  # a module that lies inside itself is met once
+        while stack:
+            module, inside_done = stack.pop()
+            if inside_done:
+                above.discard(module)
+                fn(module)
+            elif module is not self and type(module).apply is not Module.apply:
+                module.apply(fn)
+            elif module not in above:
+                above.add(module)
+                stack.append((module, True))
+                stack += [(child, False) for child in reversed(list(module.children()))]
         return self
 
     def train(self, mode: bool = True) -> Module:
@@ -440,7 +462,7 @@ class Module(Display):
     ) -> OrderedDict[str, Tensor]:
         """dotted name -> tensor, for every parameter and persistent buffer. The tensors share the module's storage and
         are outside the tape (with keep_vars they are the module's own)."""
-        return state_of(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
+        return state_of(self, OrderedDict() if destination is None else destination, prefix, keep_vars, Module.state_dict)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
         """Copy tensors or numpy arrays into the parameters and buffers of the same names.
@@ -502,10 +524,16 @@ class Module(Display):
         return [(name, repr(module)) for name, module in self.__dict__.get("_modules", {}).items()]
 
     def __repr__(self) -> str:
+        level, title = LEVEL.get(), clean(type(self).__name__)
+        if level >= LEVELS and (below := levels_below(self)):
+            return f"{title}(... {below:,} more level{'s' * (below > 1)} inside)"
         extra = self.extra_repr()
         lines = [clean(line) for line in extra.split("\n")] if extra else []
-        rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
-        title = clean(type(self).__name__)
+        token = LEVEL.set(level + 1)
+        try:
+            rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
+        finally:
+            LEVEL.reset(token)
         if not rows and len(lines) <= 1:
             return f"{title}({''.join(lines)})"
         body = "".join(f"\n  {line}" for line in [*lines, *rows])

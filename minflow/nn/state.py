@@ -36,14 +36,19 @@ class Incompatible(NamedTuple):
         return clean_lines(f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})")
 
 
-def state_of(module: Any, found: dict, prefix: str, keep_vars: bool) -> Any:
-    """Fill `found` with this module's tensors and those of the modules below it."""
-    for name, tensor in {**module._parameters, **module._buffers}.items():
-        if tensor is not None and name not in module._transient:
-            found[prefix + name] = tensor if keep_vars else tensor.detach()
-    for name, child in module._modules.items():
-        if child is not None:
-            child.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+def state_of(module: Any, found: dict, prefix: str, keep_vars: bool, plain: Any) -> Any:
+    """Fill `found` with this module's tensors and those of the modules below it. plain: the state_dict of Module itself."""
+    stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
+    while stack:
+        prefix, part, method = stack.pop()
+        if method is not plain:  # of a class with a state_dict of its own
+            part.state_dict(destination=found, prefix=prefix, keep_vars=keep_vars)
+            continue
+        for name, tensor in {**part._parameters, **part._buffers}.items():
+            if tensor is not None and name not in part._transient:
+                found[prefix + name] = tensor if keep_vars else tensor.detach()
+        children = [(name, child) for name, child in part._modules.items() if child is not None]
+        stack += [(f"{prefix}{name}.", child, type(child).state_dict) for name, child in reversed(children)]
     return found
 
 

@@ -18,6 +18,7 @@ from ..core.tensor import Tensor
 from ..views import html, text
 from ..views.records import ModuleRecord, recorder
 from .module import Module
+from .nesting import LEVELS, levels_below
 
 
 class Seen:
@@ -51,7 +52,7 @@ def tensors_of(module: Module, registry: str) -> list[Tensor]:
 
 @recorder(Module)
 def module_record(
-    module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, **_: Any
+    module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, level: int = 0, **_: Any
 ) -> ModuleRecord:
     """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules told before."""
     met = set() if met is None else met
@@ -62,11 +63,13 @@ def module_record(
     own = [(n, str(t.spec)) for n, t in module._parameters.items() if t is not None]
     own += [(n, str(t.spec)) for n, t in module._buffers.items() if t is not None]
     found = (seen or {}).get(id(module), Seen())
-    children = () if shared else tuple([module_record(child, seen, n, met) for n, child in module._modules.items() if child is not None])
+    deep = levels_below(module) if level == LEVELS else 0
+    inside = [] if shared or deep else [(n, child) for n, child in module._modules.items() if child is not None]
+    children = tuple([module_record(child, seen, n, met, level + 1) for n, child in inside])
     return ModuleRecord(
         name=name,
         kind=type(module).__name__,
-        extra=module.extra_repr(),
+        extra=f"... {deep:,} more level{'s' * (deep > 1)} inside" if deep else module.extra_repr(),
         own=tuple(own),
         params=sum(p.numel() for p in everything.values()),
         trainable=sum(p.numel() for p in everything.values() if p.requires_grad),

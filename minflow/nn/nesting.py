@@ -1,0 +1,84 @@
+"""Modules inside modules, thousands of levels deep: how many, and room for calls inside each other.
+
+Python ends at 1,000 calls inside each other, which is 200 modules. Where a call goes deeper, its limit is raised for as long as
+that call lasts, in steps; the stack of the thread says how far. Knows modules by their attributes. Read next: `module.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from ..core.errors import NestingError, cut
+from ..core.op import MODE, MODULE_CALL, caller, using, where_text
+
+STEP = 250  # characters of a scope, at least two for each module, between two looks at how deep we are
+ROOM = 2_000  # calls inside each other that are free after a look: 16 for each of the modules that fit into a step
+EACH = 3_500  # bytes of the thread's stack for a module inside a module; 1,000 to 2,000 were measured
+LEVELS = 60  # of modules inside each other that texts and pictures show; what is deeper is counted
+
+RAISED: list[int] = []  # the limits that running calls ask for
+BEFORE = [0]  # the limit when there were none
+LOCK = threading.Lock()
+
+
+def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
+    """Call a module with room for the modules inside it. An endless recursion ends here, before the stack does."""
+    depth, modules, frame = 0, 0, sys._getframe(1)
+    while frame is not None:
+        depth += 1
+        modules += frame.f_code in MODULE_CALL
+        frame = frame.f_back
+    most = stack_size() // EACH
+    where = caller(3)
+    if modules > most:
+        raise NestingError(
+            f"{type(module).__name__} is called inside {modules:,} other modules, and the stack of this thread takes {most:,}",
+            values={"scope": cut(scope, 120)}, where=f"called at {where_text(where)}",
+            hint="an end for a module that calls itself; threading.stack_size(64 * 2**20) before the thread starts",
+        )  # fmt: skip
+    limit = 3 * depth + ROOM  # a call through C counts as well
+    change(RAISED.append, limit)
+    try:
+        with using(MODE.get().but(room=len(scope) + STEP, entered=where)):
+            return module(*args, **kwargs)
+    finally:
+        change(RAISED.remove, limit)
+
+
+def change(how: Any, limit: int) -> None:
+    with LOCK:
+        if not RAISED:
+            BEFORE[0] = sys.getrecursionlimit()
+        how(limit)
+        sys.setrecursionlimit(max(BEFORE[0], *RAISED) if RAISED else BEFORE[0])
+
+
+def stack_size() -> int:
+    """Bytes of this thread's stack, as far as they can be known: at most 16 MiB are counted on."""
+    main = threading.current_thread() is threading.main_thread()
+    size = 0 if main else threading.stack_size()
+    if size:
+        threading.stack_size(size)  # asking has set it to the default
+    if not size:
+        try:
+            import resource
+
+            size = resource.getrlimit(resource.RLIMIT_STACK)[0]
+            size = 2**23 if size == resource.RLIM_INFINITY else size
+        except ImportError:  # Windows
+            size = 2**20
+    return min(size, 2**24)
+
+
+def levels_below(module: Any) -> int:
+    """How many levels of modules lie inside a module. Shared ones count where they are met first."""
+    deepest, stack, seen = 0, [(0, module)], set()
+    while stack:
+        level, part = stack.pop()
+        if part is not None and id(part) not in seen:
+            seen.add(id(part))
+            deepest = max(deepest, level)
+            stack += [(level + 1, child) for child in part.__dict__.get("_modules", {}).values()]
+    return deepest

@@ -171,6 +171,7 @@ ARGUMENTS = {
         "ignore_index must be an integer, not str",
     ),
     "orthogonal_": (lambda: nn.init.orthogonal_(ROWS().int()), DTypeError, "the tensor is int32"),
+    "conv bias": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 2, 2), flow.ones(2)), ShapeError, r"shape \(2,\).* 1 filters"),
     "bool dim": (lambda: ROWS().unsqueeze(True), DTypeError, "dim must be an integer, not bool"),
 }
 

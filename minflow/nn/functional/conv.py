@@ -38,6 +38,9 @@ def conv2d(
     x, w = input.spec, weight.spec
     if w.ndim != 4 or x.ndim not in (3, 4) or x.shape[-3] != w.shape[1] * groups or w.shape[0] % groups:
         explain_shapes(input, weight, groups)
+    if bias is not None and bias.spec.shape != w.shape[:1]:
+        what = f"conv2d: the bias has shape {bias.spec.shape}, where one number for each of {w.shape[0]} filters is wanted"
+        fail(ShapeError, what, "weight.shape[0] numbers", input=input, weight=weight, bias=bias)
     strides, dilations = pair("conv2d", "stride", stride, 1), pair("conv2d", "dilation", dilation, 1)
     input, pads = padded(input, padding, strides, dilations, w.shape[2:])
     if x.dtype is not w.dtype:

@@ -289,7 +289,7 @@ class Graph(Looking, Reports, Display):
         build.before.clear()  # it holds the graph's last plan, and that one the plan before it
         build.debug.compiled(compiled)
         modules = [call.module for call in build.top.walk() if call is not build.top]
-        reads = reads_of((type(self).build, type(self)), modules)
+        reads = reads_of((type(self).build, type(self)), modules, holder=self)
         own["_variables"] = {**own["_variables"], **reads.variables}
         self.look()  # the trace may itself have moved the epoch, or met modules that are no members
         compiled.fingerprint, compiled.inputs_key = own["_fingerprint"], inputs

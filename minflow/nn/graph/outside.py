@@ -256,9 +256,14 @@ class Reads(NamedTuple):
         return [*self.told, *mine]
 
 
-def reads_of(root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False) -> Reads:
-    """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each call."""
+def reads_of(root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False, holder: Any = None) -> Reads:
+    """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each call.
+
+    holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
+    """
     roots, seen = [root], set()
+    roots += [(value, None) for owner in (holder, *modules) for value in getattr(owner, "__dict__", {}).values()
+              if isinstance(value, FunctionType | functools.partial)]  # fmt: skip
     for module in modules:
         hooks = module.__dict__["_hooks"]
         for kind in vars(hooks).values() if hooks is not None else ():

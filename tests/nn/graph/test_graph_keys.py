@@ -518,6 +518,31 @@ def test_what_a_plan_cannot_follow_is_told_of_once_and_listed():
     }  # fmt: skip
 
 
+def test_a_function_that_a_module_or_the_graph_has_as_an_attribute_is_read_too():
+    width, depth = 3.0, 4.0
+
+    class Calls(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.function = function
+
+        def forward(self, x):
+            return self.function(x)
+
+    class Reads(nn.Graph):
+        def __init__(self, function):
+            super().__init__()
+            self.model, self.function = Calls(lambda x: x * width), function
+
+        def build(self, x):
+            return self.function(self.model(x))
+
+    graph = Reads(lambda x: x + depth)
+    with pytest.warns(flow.MinflowWarning, match="build uses .* not again at each call"):
+        graph(flow.ones(2))
+    assert {name for name, what in graph.frozen().record.built_in if "as it was when" in what} == {"width", "depth"}
+
+
 K = 2.0
 CLASSES, LAYERS = ["a", "b"], [nn.Linear(2, 2)]
 layers = [LAYERS[0], flow.relu]

@@ -63,6 +63,25 @@ def numpy_takes(x, index) -> bool:
     return True
 
 
+def selected(x, index):
+    """A view of x, and an index of it, that numpy takes as PyTorch takes the index of x: ints take their axes away first.
+
+    numpy counts an int among the arrays, so that in x[0, :, [1, 2]] it puts the new axis first.
+    """
+    used = sum(p.ndim if isinstance(p, np.ndarray) and p.dtype == bool else p is not None and p is not Ellipsis for p in index)
+    first, rest = [], []
+    for part in index:
+        if part is Ellipsis:
+            first += [slice(None)] * (x.ndim - used)
+            rest += [slice(None)] * (x.ndim - used)
+        elif isinstance(part, int) or (isinstance(part, np.ndarray) and not part.ndim):
+            first.append(int(part))
+        else:
+            first += [slice(None)] * (part is not None)
+            rest.append(part)
+    return x[(*first, Ellipsis)], tuple(rest)
+
+
 def ours(index):
     """Arrays as tensors every other time."""
     return tuple([flow.from_numpy(p) if isinstance(p, np.ndarray) and p.size % 2 else p for p in index])
@@ -80,9 +99,10 @@ def test_getitem_is_numpys(data):
         return
     for base in (x, x.T.copy().T):
         t = flow.from_numpy(base.copy()) if base is x else flow.from_numpy(x.T.copy()).permute(*range(x.ndim)[::-1])
+        view, rest = selected(x, index)
         got = t[ours(index)]
-        assert got.shape == x[index].shape
-        np.testing.assert_array_equal(got.numpy(), x[index])
+        assert got.shape == view[rest].shape
+        np.testing.assert_array_equal(got.numpy(), view[rest])
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -93,14 +113,16 @@ def test_setitem_is_numpys(data):
     x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
     if not numpy_takes(x, index):
         return
-    place = x[index].shape
+    want = x.copy()
+    view, rest = selected(want, index)
+    place = view[rest].shape
     kind = data.draw(st.sampled_from(["number", "full", "row"]))
     rng = np.random.default_rng(3)
     value = {"number": 7.5, "full": rng.random(place), "row": rng.random(place[-1:])}[kind]
     if not isinstance(value, float):
         value = value.astype("float32")
-    want, t = x.copy(), flow.from_numpy(x.copy())
-    want[index] = value
+    t = flow.from_numpy(x.copy())
+    view[rest] = value
     t[ours(index)] = flow.from_numpy(np.asarray(value)) if not isinstance(value, float) else value
     np.testing.assert_array_equal(t.numpy(), want)
 
@@ -117,16 +139,21 @@ def test_masks_of_any_number_of_axes():
     np.testing.assert_array_equal(t[0, x[0] > 5].numpy(), x[0, x[0] > 5])
 
 
-def test_ellipsis_that_stands_for_nothing_separates():
-    x = np.arange(24.0).reshape(2, 3, 4)
-    t = flow.from_numpy(x)
-    for index in [
-        (slice(None), [0, 1], Ellipsis, [1, 2]),
-        ([0], Ellipsis, slice(None), [1]),
-        ([0, 1], None, [1, 0]),
-        (0, slice(None), [1, 2]),
-    ]:
-        np.testing.assert_array_equal(t[index].numpy(), x[index])
+SHAPES = {  # of x[index], x being 3 x 4 x 5 x 6; PyTorch's
+    "0, :, [1, 2]": (4, 2, 6), "t(0), :, [0, 1]": (4, 2, 6), "None, 0, :, [0, 1]": (1, 4, 2, 6), ":, [0, 1], :, 0": (3, 2, 5),
+    ":, [0, 1], :, t(0)": (3, 2, 5), ":, [0, 1], 1, [1, 2]": (3, 2), ":, [0, 1], t(1), [1, 2]": (3, 2), ":, True, 0, [0, 1]": (3, 2, 6),
+    ":, [0, 1], ..., [1, 2]": (2, 3, 5), ":, :, [0, 1], ..., [1, 2]": (3, 4, 2), ":, [0, 1], None, [1, 2]": (2, 3, 1, 6),
+    "True, :, [0, 1]": (2, 3, 5, 6), "0, :, [True, False, True, False, True]": (4, 3, 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("index", SHAPES)
+def test_ints_take_their_axes_away_first(index):
+    x = flow.arange(360).reshape(3, 4, 5, 6)
+    got = eval(f"x[{index}]", {"x": x, "t": flow.tensor})
+    assert got.shape == SHAPES[index]
+    exec(f"x[{index}] = got + 1000", {"x": x, "got": got, "t": flow.tensor})
+    assert flow.equal(eval(f"x[{index}]", {"x": x, "t": flow.tensor}), got + 1000) and (x >= 1000).sum() == got.numel()
 
 
 def test_gradient_of_advanced_indexing():

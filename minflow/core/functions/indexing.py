@@ -1,4 +1,4 @@
-"""`x[index]` with lists, arrays and masks, exactly as numpy's: all of it comes down to `take` and `index_put`.
+"""`x[index]` with lists, arrays and masks: all of it comes down to `take` and `index_put`.
 
 The basic parts (slices, None, Ellipsis) are a view; the axes that are indexed by integers are brought side by side and
 merged into one, and the indices into one of positions in it. `Tensor.__getitem__` handles purely basic indices itself.
@@ -22,7 +22,7 @@ ALL = (None, None, None)
 def entries_of(x, index) -> list:
     """The index as a list: slices as tuples, ints, None, and tensors of integers; masks replaced by their positions.
 
-    Ellipsis becomes as many full slices as it stands for; ("gap",) marks one that stands for none: it separates too.
+    Ellipsis becomes as many full slices as it stands for.
     """
     parts = [one_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
     ndim = x.spec.ndim
@@ -38,7 +38,7 @@ def entries_of(x, index) -> list:
             x=x,
         )
     if dots:
-        parts[dots[0] : dots[0] + 1] = [ALL] * (ndim - used) or [("gap",)]
+        parts[dots[0] : dots[0] + 1] = [ALL] * (ndim - used)
     entries: list = []
     axis = 0
     for part in parts:
@@ -47,7 +47,7 @@ def entries_of(x, index) -> list:
             axis += part.spec.ndim
         else:
             entries.append(part)
-            axis += part is not None and part != ("gap",) if not is_tensor(part) else 1
+            axis += part is not None
     return entries
 
 
@@ -105,23 +105,38 @@ def unmasked(x, mask, axis: int) -> list:
     return [s.getitem(positions, index=(ALL, d)) for d in range(mask.spec.ndim)]
 
 
+def new_axis(entry) -> bool:
+    """Is this a mask without axes, which indexes a new axis of size 1?"""
+    return isinstance(entry, tuple) and entry[:1] == ("new",)
+
+
 def advanced_target(x, index):
-    """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y views x, its indexed axes merged."""
-    basic, indices, places, separated, closed = [], [], [], False, False
-    for entry in entries_of(x, index):
-        if isinstance(entry, tuple) and entry == ("gap",):
-            closed = bool(indices)
-            continue
-        if is_tensor(entry) or entry.__class__ is int or (isinstance(entry, tuple) and entry[0] == "new"):
+    """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y views x, its indexed axes merged.
+
+    As in PyTorch, an int, also as a tensor, takes its axis away before the others are looked at; in numpy it counts as an array, so
+    that x[0, :, [1, 2]] has its axes in another order.
+    """
+    entries = entries_of(x, index)
+    arrays = any([is_tensor(entry) and entry.spec.ndim for entry in entries]) or any([new_axis(entry) for entry in entries])
+    basic, indices, places, single, separated, closed, axis = [], [], [], [], False, False, 0
+    for entry in entries:
+        if new_axis(entry) or (is_tensor(entry) and (entry.spec.ndim or not arrays)):
             separated |= closed
-            new = isinstance(entry, tuple)
-            indices.append(entry[1] if new else entry)
-            places.append(len(basic))
-            basic.append(None if new else ALL)
+            indices.append(entry[1] if new_axis(entry) else entry)
+            places.append(axis)
+            basic.append(None if new_axis(entry) else ALL)
+            axis += 1
+        elif is_tensor(entry):
+            single.append((axis, entry))
+            basic.append(ALL)
         else:
-            closed = bool(indices)
             basic.append(entry)
+            if entry.__class__ is not int:
+                closed = bool(indices)
+                axis += 1
     y = x if all(entry == ALL for entry in basic) else s.getitem(x, index=tuple(basic))
+    for axis, entry in single:
+        y = i.take(y, entry, axis=axis)
     shape = y.spec.shape
     axis = 0 if separated else places[0]
     if places != list(range(axis, axis + len(places))):

@@ -203,7 +203,8 @@ class Job(Display):
             for column in by_device
         ]
         with LOCK, collector_waiting():  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
-            if key in self.plans:  # another thread has compiled it
+            key = id(self.fingerprint), *key[1:]  # which another thread's build may have changed
+            if key in self.plans:  # it has compiled it
                 return self.plans[key]
             build, plan = copy_context().run(self.built, inputs)
             self.session.jobs.setdefault(self.name, self)  # the session may have been cleared since it was defined
@@ -218,7 +219,8 @@ class Job(Display):
             self.look()  # after the build, which may have met modules, or have set attributes of theirs
             if len(self.modules) == known and self.fingerprint is not before:
                 entries = self.fingerprint.entries.items()
-                self.volatile |= {place for place, value in entries if before.entries.get(place) != value}
+                first = {(name, f"variable {space}") for space, name in self.variables} - before.entries.keys()
+                self.volatile |= {place for place, value in entries if before.entries.get(place) != value} - first
                 self.look()
             plan.fingerprint = self.fingerprint
             self.plans[id(self.fingerprint), *key[1:]] = plan

@@ -130,3 +130,16 @@ def test_no_notice_where_each_call_sees_what_changes():
         return model(x) * scale + K[0]
 
     assert predict(X).shape == (2, 4) and predict.told == set()
+
+
+def test_a_list_that_the_function_writes_is_no_reason_to_build_again():
+    built = []
+
+    @flow.global_function()
+    def written_job(x: tp.ListNumpy.Placeholder((8, 4))) -> tp.Numpy:
+        built.append(1)
+        return x * 2
+
+    for i in range(8):
+        written_job([np.ones((2 + i % 2, 4), "f")])
+    assert len(built) <= 4  # two shapes; each once more while it is not known who writes

@@ -33,6 +33,8 @@ class Fingerprint:
             self.module(path, module)
         for (space, name), variable in (variables or {}).items():
             place, tensor = (name, f"variable {space}"), variable.now()
+            if place in skipped:
+                continue
             self.entries[place] = content(variable, None, self.alive)
             self.contents.append((variable, self.entries[place]))
             self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else shown(tensor)

@@ -262,6 +262,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     check_numbers(as_tuple(outputs))
     outs = [mode.own(t) for t in as_tuple(outputs)]
     sources = [mode.own(x) for x in as_tuple(inputs)]
+    if not sources:
+        fail(GradError, "grad: inputs is empty, so there is nothing to differentiate by", "autograd.grad(loss, [x])", inputs=inputs)
     for i, x in enumerate(sources):
         if not x.needs:
             fail(GradError, f"grad: input {i} does not require grad", "x.requires_grad_() before computing the output", input=x)

@@ -6,7 +6,6 @@ Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -154,7 +153,7 @@ def from_dlpack(x) -> Tensor:
 def size_of(given: tuple, size=None) -> tuple[int, ...]:
     """The shape that `zeros(2, 3)`, `zeros((2, 3))` and `zeros(size=(2, 3))` mean."""
     size = given if size is None else (size,)
-    if len(size) == 1 and isinstance(size[0], Sequence) and not isinstance(size[0], bytes | str):
+    if len(size) == 1 and F.several(size[0]):
         size = tuple(size[0])
     try:
         shape = tuple([n.__index__() for n in size])
@@ -169,6 +168,8 @@ def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False)
     """A tensor of one number. dtype: that of the number if not given."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
+    elif not isinstance(fill_value, int | float | np.number | np.bool_):
+        fail(DTypeError, f"full: fill_value is {fill_value!r}, where a number is wanted", "full((2, 3), 1.5)", fill_value=fill_value)
     dtype = as_dtype(dtype if dtype is not None else type(fill_value))
     if isinstance(size, Tensor) and size.ndim:
         fail(ShapeError, "full: the size is a tensor, where integers are wanted", "full_like(tensor, ...), or tensor.shape", size=size)

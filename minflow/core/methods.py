@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -872,7 +871,7 @@ def comparable(x: Any) -> bool:
 
 def one_or_many(sizes: tuple) -> tuple:
     """`(2, 3)` for both calls, f(2, 3) and f((2, 3))."""
-    if len(sizes) == 1 and sizes[0].__class__ is not int and isinstance(sizes[0], Sequence):
+    if len(sizes) == 1 and sizes[0].__class__ is not int and F.several(sizes[0]):
         return tuple(sizes[0])
     return sizes
 

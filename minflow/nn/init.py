@@ -219,10 +219,11 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
     if tensor.spec.ndim != 2:
         fail(ShapeError, f"sparse_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
     rows, columns = tensor.spec.shape
+    zeros = math.ceil(sparsity * rows)
     normal_(tensor, 0.0, std, generator)
     with no_grad():
         for column in range(columns):
-            tensor[randperm(rows, generator=generator)[: math.ceil(sparsity * rows)], column] = 0.0
+            tensor[randperm(rows, generator=generator)[:zeros], column] = 0.0
     return tensor
 
 

@@ -5,6 +5,7 @@ Checks everything that a user may hand to an optimizer. Knows nothing of steps. 
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -155,6 +156,17 @@ def check_range(
             f"{owner}(params, {name}=...)",
             **{name: number},
         )
+
+
+def check_flags(kind: type, group: Mapping[str, Any]) -> None:
+    """Refuse what is neither true nor false, an array of several numbers, where the signature of an optimizer has a bool."""
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if isinstance(parameter.default, bool) and name in group:
+            try:
+                bool(group[name])
+            except ValueError:
+                what = f"{kind.__name__}: {name} is a {type(group[name]).__name__}, where True or False is wanted"
+                fail(OptimError, what, f"{name}=True", **{name: group[name]})
 
 
 def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
 from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
-from .groups import Group, as_number, check_kinds, check_range, groups_of, members
+from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
 from .strays import check_strays
 
 ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of PyTorch, or of its older versions, lack
@@ -76,6 +76,7 @@ class Optimizer:
     def check_group(self, group: Mapping[str, Any]) -> None:
         """Refuse a group that cannot be stepped."""
         owner = type(self).__name__
+        check_flags(type(self), group)
         check_kinds(owner, group, self.defaults)
         self.check(group)
         for name in ("initial_lr", "clip_grad_max_norm"):

@@ -12,7 +12,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import DivisionError, DTypeError, JobError, MinflowError, OutOfRangeError, ShapeError
+from minflow.core.errors import DivisionError, DTypeError, GradError, JobError, MinflowError, OptimError, OutOfRangeError, ShapeError
 from minflow.core.ops import checks
 
 N = math.nan
@@ -172,8 +172,32 @@ ARGUMENTS = {
     ),
     "orthogonal_": (lambda: nn.init.orthogonal_(ROWS().int()), DTypeError, "the tensor is int32"),
     "conv bias": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 2, 2), flow.ones(2)), ShapeError, r"shape \(2,\).* 1 filters"),
+    "diagonal": (lambda: flow.einsum("ii->i", flow.ones(3, 1)), ShapeError, "'i' is 3 and 1 in tensor 0"),
+    "subscript": (lambda: flow.einsum("1->", flow.ones(3)), ShapeError, "'1' in '1->' is no letter"),
+    "full of None": (lambda: flow.full((2,), None, dtype=flow.float32), DTypeError, "fill_value is None"),
+    "new_full": (lambda: ROWS().new_full((2,), flow.int64), DTypeError, "fill_value is minflow.int64"),
+    "stack of bytes": (lambda: flow.stack(b"ab"), DTypeError, "stack: a list .* not b'ab'"),
+    "randint below": (lambda: flow.randint(-2, 3, (2,), dtype=flow.uint8), OutOfRangeError, "-2 does not fit into uint8"),
+    "randint above": (lambda: flow.ones(2).half().random_(70000), OutOfRangeError, "69999 does not fit into float16"),
+    "random_ of a tensor": (lambda: ROWS().random_(flow.tensor(9.5)), DTypeError, "high is tensor.9.5"),
+    "no inputs": (lambda: flow.autograd.grad(ROWS().requires_grad_().sum(), []), GradError, "inputs is empty"),
+    "weight": (lambda: nn.functional.binary_cross_entropy(ROWS(), ROWS(), weight=-4), DTypeError, "(?s)weight is no tensor but int.*-4"),
+    "pos_weight": (
+        lambda: nn.functional.binary_cross_entropy_with_logits(ROWS(), ROWS(), pos_weight=[2.0]),
+        DTypeError,
+        "(?s)pos_weight is no tensor but list.*2.0",
+    ),
+    "any of no axis": (lambda: flow.any(ROWS(), (), 5), DTypeError, "keepdim is 5"),
+    "index_add": (lambda: ROWS().index_add(0, flow.tensor(0), flow.ones(4)), ShapeError, r"src has shape \(4,\)"),
+    "index_copy": (lambda: ROWS().index_copy(0, flow.tensor([[0]]), flow.ones(1, 1, 4)), ShapeError, "index has 2 axes"),
+    "sparse_": (lambda: nn.init.sparse_(flow.ones(3, 0), N), ShapeError, "(?s)sparse_: .*NaN.*sparsity +nan"),
+    "maximize": (lambda: adam(maximize=np.ones(2)), OptimError, r"(?s)maximize is a ndarray.*array\(\[1., 1.\]\)"),
     "bool dim": (lambda: ROWS().unsqueeze(True), DTypeError, "dim must be an integer, not bool"),
 }
+
+
+def adam(**options):
+    return flow.optim.Adam([nn.Parameter(flow.ones(2))], **options)
 
 
 def ROWS():
@@ -190,6 +214,22 @@ def test_arguments_are_refused(name):
     with pytest.raises(kind, match=words) as caught:
         program()
     assert isinstance(caught.value, MinflowError) and caught.value.hint and "test_refusals.py" in caught.value.where
+
+
+BYTES = {  # a sequence of ints that nobody means
+    "repeat": lambda b: ROWS().repeat(b), "new_empty": lambda b: ROWS().new_empty(b), "roll": lambda b: ROWS().roll(b, 0),
+    "dims": lambda b: ROWS().roll(1, b), "sum": lambda b: ROWS().sum(b), "reshape": lambda b: ROWS().reshape(b),
+    "permute": lambda b: ROWS().permute(b), "split": lambda b: ROWS().split(b), "movedim": lambda b: ROWS().movedim(b, b),
+    "zeros": lambda b: flow.zeros(b), "tensordot": lambda b: flow.tensordot(ROWS(), ROWS(), b), "flip": lambda b: ROWS().flip(b),
+    "expand": lambda b: ROWS().expand(b), "tile": lambda b: ROWS().tile(b), "stack": lambda b: flow.stack(b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_bytes_are_no_numbers(name):
+    for wrong in (bytes([1, 0]), bytearray([1, 0]), memoryview(bytes([1, 0])), b"", b"\x00"):
+        with pytest.raises(DTypeError, match="bytes|bytearray|memory|b'"):
+            BYTES[name](wrong)
 
 
 ALONG = {  # what goes along an axis, or several

@@ -54,6 +54,7 @@ from ..ops.elementwise import trunc as trunc
 from .arguments import axis_of as axis_of
 from .arguments import need_axes as need_axes
 from .arguments import numpy_names as numpy_names
+from .arguments import several as several
 from .arithmetic import absolute as absolute
 from .arithmetic import add as add
 from .arithmetic import clip as clip

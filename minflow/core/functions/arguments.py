@@ -50,6 +50,11 @@ def integer(x, name: str) -> int:
     fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}", f"{name}=1, or int({name}) of a whole number", **{name: x})
 
 
+def several(x) -> bool:
+    """Does a list, a tuple or a range stand where one number could? Bytes are sequences of ints too, but nobody means that."""
+    return isinstance(x, Sequence) and not isinstance(x, str | bytes | bytearray | memoryview)
+
+
 def axis_of(dim, ndim: int, x=None) -> int:
     """`dim` counted from the front, in [0, ndim); a 0-d tensor counts as having one axis."""
     dim, limit = integer(dim, "dim"), ndim or 1
@@ -76,7 +81,7 @@ def axes_of(dim, x) -> tuple[int, ...] | None:
 
 def each_axis(dim, x) -> list[int]:
     """The axes that a `dim` argument (int or several) names, in its order, each once."""
-    dims = dim if isinstance(dim, Sequence) else (dim,)
+    dims = dim if several(dim) else (dim,)
     axes = [axis_of(d, x.spec.ndim, x) for d in dims]
     if len(set(axes)) < len(axes):
         fail(OutOfRangeError, f"dim {tuple(dims)} names an axis twice", "each axis once", x=x)
@@ -139,6 +144,6 @@ def is_half(x) -> bool:
 
 def sizes(shape: tuple) -> tuple[int, ...]:
     """The ints of f(2, 3) and of f((2, 3)) alike."""
-    if len(shape) == 1 and isinstance(shape[0], Sequence) and not isinstance(shape[0], bytes | str):
+    if len(shape) == 1 and several(shape[0]):
         shape = shape[0]
     return tuple([integer(n, "size") for n in shape])

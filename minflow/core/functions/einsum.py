@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from ..errors import ShapeError
 from ..op import fail
@@ -22,7 +23,11 @@ def einsum(equation: str, *operands):
     terms, result = parse(equation, operands)
     sizes: dict[str, int] = {}
     for k, (term, x) in enumerate(zip(terms, operands)):
+        own = dict(zip(term, x.spec.shape))
         for letter, size in zip(term, x.spec.shape):
+            if own[letter] != size:
+                what = f"einsum: {letter!r} is {size} and {own[letter]} in tensor {k}"
+                fail(ShapeError, what, "a diagonal goes along axes of one size", **{f"tensor {k} ({term})": x})
             if sizes.setdefault(letter, size) != size and size != 1 and sizes[letter] != 1:
                 fail(
                     ShapeError,
@@ -44,6 +49,9 @@ def einsum(equation: str, *operands):
 def parse(equation: str, operands) -> tuple[list[str], str]:
     """Letters for each tensor and for the result; the axes that "..." stands for get Greek ones."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
+    strange = re.sub(r"[a-zA-Z,]|\.\.\.", "", inputs + result)
+    if strange:
+        fail(ShapeError, f"einsum: {strange[0]!r} in {equation!r} is no letter", "letters from a to z and from A to Z, \"...\" and commas")
     terms = inputs.split(",")
     if len(terms) != len(operands):
         fail(

@@ -56,12 +56,23 @@ def index_select(input, dim: int, index):
 def index_add(input, dim: int, index, source, *, alpha=1):
     """input with `alpha * source` added to the slices along `dim` that a vector of integers names."""
     source = to(source if alpha == 1 else source * alpha, input.spec.dtype)
+    index = places("index_add", input, index)
     return i.index_add(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_add")
+
+
+def places(op: str, input, index):
+    """The index as a vector: a single place is a vector of one."""
+    if is_tensor(index) and index.spec.ndim > 1:
+        fail(ShapeError, f"{op}: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()", index=index)
+    return index.reshape(1) if is_tensor(index) and not index.spec.ndim and input.spec.ndim else index
 
 
 def index_copy(input, dim: int, index, source):
     """input with the slices along `dim` that a vector of integers names replaced by those of source."""
-    return i.index_put(input, index, to(source, input.spec.dtype), axis=axis_of(dim, input.spec.ndim, input), by="index_copy")
+    index, source = places("index_copy", input, index), to(source, input.spec.dtype)
+    if index.spec.ndim > source.spec.ndim:  # one number for one place
+        source = source.reshape(1)
+    return i.index_put(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_copy")
 
 
 def index_fill(input, dim: int, index, value):

@@ -11,7 +11,7 @@ from ..ops import elementwise as e
 from ..ops import linalg
 from ..ops import shape as s
 from ..spec import promote
-from .arguments import each_axis, integer, tensor_of, to
+from .arguments import each_axis, integer, several, tensor_of, to
 from .reduction import norm
 
 
@@ -155,7 +155,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 def tensordot(a, b, dims=2):
     """The sum of products over the last `dims` axes of a and the first of b, or over two lists of axes."""
-    if isinstance(dims, Sequence):
+    if several(dims):
         if len(dims) != 2:
             fail(ShapeError, f"tensordot: dims is {dims!r}", "dims=2, or dims=([axes of a], [axes of b])", a=a, b=b)
         axes_a, axes_b = [each_axis(ds, x) for ds, x in zip(dims, (a, b))]

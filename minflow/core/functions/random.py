@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 
-from ..errors import DTypeError, OutOfRangeError
+from ..errors import DTypeError, MinflowError, OutOfRangeError
 from ..op import MODE, fail
 from ..ops import random as r
 from ..ops.elementwise import log1p
 from ..ops.shape import full
 from ..random import Generator, source
 from ..spec import DType, float32
-from .arguments import to
+from .arguments import fitting, to
 
 
 def draw(generator: Generator | None):
@@ -40,10 +41,15 @@ def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, gen
 def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None):
     """Integers in [low, high)."""
     for name, number in (("low", low), ("high", high)):
-        if not isinstance(number, int) and not hasattr(number, "__index__"):
+        try:
+            operator.index(number)
+        except (TypeError, MinflowError):
             fail(DTypeError, f"randint: {name} is {number!r}, where an integer is wanted", f"int({name})", low=low, high=high)
+    low, high = int(low), int(high)
+    for number in (low, high - 1) if low < high else ():
+        fitting("randint", number, dtype, low=low, high=high)
     counter, attrs = draw(generator)
-    return r.randint(counter, shape=tuple(shape), low=int(low), high=int(high), dtype=dtype, **attrs)
+    return r.randint(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 
 
 def randperm_of(n: int, dtype: DType, generator: Generator | None = None):

@@ -83,7 +83,7 @@ def argmin(input, dim=None, keepdim: bool = False):
 def any(input, dim=None, keepdim: bool = False):
     """Is one of them true (not 0)?"""
     if dim == () or dim == []:  # of no axis, where other reductions take all: PyTorch's choice
-        return c.ne(input, 0)
+        return r.any(input, axis=(), keepdims=keepdim)
     return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
@@ -91,7 +91,7 @@ def any(input, dim=None, keepdim: bool = False):
 def all(input, dim=None, keepdim: bool = False):
     """Are all of them true (not 0)?"""
     if dim == () or dim == []:  # of no axis, where other reductions take all: PyTorch's choice
-        return c.ne(input, 0)
+        return r.all(input, axis=(), keepdims=keepdim)
     return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 

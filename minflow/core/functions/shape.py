@@ -16,7 +16,7 @@ from ..ops.rules import join
 from ..rebind import is_contiguous, phantom
 from ..spec import promote
 from ..explaining import no_tensor, spoken
-from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, sizes, tensor_of, to
+from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, several, sizes, tensor_of, to
 
 ALL = (None, None, None)  # a slice as getitem's attr
 
@@ -62,7 +62,7 @@ def given(shape: tuple):
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
     try:
-        if len(shape) == 1 and shape[0].__class__ is not int and isinstance(shape[0], Sequence):
+        if len(shape) == 1 and shape[0].__class__ is not int and several(shape[0]):
             shape = shape[0]
         return in_shape(input, work_out(shape, input.spec.size, "reshape", input))
     except RAW as error:
@@ -191,7 +191,7 @@ def t(input):
 def movedim(input, source, destination):
     """Some axes moved to other places, the others in order."""
     ndim = input.spec.ndim
-    source, destination = [x if isinstance(x, Sequence) else (x,) for x in (source, destination)]
+    source, destination = [x if several(x) else (x,) for x in (source, destination)]
     source, destination = [tuple([axis_of(d, ndim, input) for d in x]) for x in (source, destination)]
     if len(source) != len(destination) or len({*source}) != len(source) or len({*destination}) != len(destination):
         fail(ShapeError, f"movedim: {source} to {destination}", "as many places as axes, each named once", x=input)
@@ -305,6 +305,8 @@ def stack(tensors: Sequence, dim: int = 0):
     """Tensors of one shape along a new axis."""
     if is_tensor(tensors):
         return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
+    if isinstance(tensors, bytes | bytearray | memoryview):
+        fail(DTypeError, f"stack: a list or tuple of tensors is wanted, not {tensors!r}", "flow.stack([a, b])", tensors=tensors)
     tensors = [tensor_of(x) for x in tensors]
     for k, x in enumerate(tensors):
         if x.spec.shape != tensors[0].spec.shape:
@@ -358,7 +360,7 @@ def split(input, split_size_or_sections, dim: int = 0):
     need_axes("split", input)
     axis = axis_of(dim, input.spec.ndim, input)
     size = input.spec.shape[axis]
-    if isinstance(split_size_or_sections, Sequence):
+    if several(split_size_or_sections):
         parts = [integer(n, "size") for n in split_size_or_sections]
         if sum(parts) != size or any(n < 0 for n in parts):
             fail(
@@ -413,7 +415,7 @@ def roll(input, shifts, dims=None):
     if dims is None:
         return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
     need_axes("roll", input)
-    shifts, dims = [tuple(x) if isinstance(x, Sequence) else (x,) for x in (shifts, dims)]
+    shifts, dims = [tuple(x) if several(x) else (x,) for x in (shifts, dims)]
     if len(shifts) != len(dims):
         fail(ShapeError, f"roll: {len(shifts)} shifts for {len(dims)} dims", "one shift for each of the dims", x=input)
     return i.roll(
@@ -425,7 +427,7 @@ def roll(input, shifts, dims=None):
 
 def meshgrid(*tensors, indexing: str = "ij"):
     """Vectors of coordinates as grids. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
-    if len(tensors) == 1 and isinstance(tensors[0], Sequence):
+    if len(tensors) == 1 and several(tensors[0]):
         tensors = tuple(tensors[0])
     if not tensors:
         fail(ShapeError, "meshgrid of nothing", "meshgrid(x, y): one vector for each axis")

@@ -108,6 +108,7 @@ def binary_cross_entropy(
     input: probabilities in [0, 1], float; target: float of the same shape. weight: broadcasts to it.
     """
     check_same("binary_cross_entropy", input, target, reduction)
+    check_weights("binary_cross_entropy", weight=weight)
     return entropy(input, target, weight, reduction)
 
 
@@ -130,6 +131,7 @@ def binary_cross_entropy_with_logits(
     says how much more the target 1 counts than the target 0.
     """
     check_same("binary_cross_entropy_with_logits", input, target, reduction)
+    check_weights("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if made_by(input, "sigmoid"):
         warn(
             "binary_cross_entropy_with_logits: its input comes from sigmoid, which this loss applies itself",
@@ -149,6 +151,12 @@ def logits_entropy(
     else:
         losses = pos_weight * target * e.softplus(-x) + (1 - target) * e.softplus(x)
     return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def check_weights(name: str, **weights: Any) -> None:
+    for argument, weight in weights.items():
+        if weight is not None:
+            check_tensor(name, weight, argument)
 
 
 def check_same(name: str, input: Any, target: Any, reduction: str) -> None:

@@ -192,6 +192,14 @@ ARGUMENTS = {
     "index_copy": (lambda: ROWS().index_copy(0, flow.tensor([[0]]), flow.ones(1, 1, 4)), ShapeError, "index has 2 axes"),
     "sparse_": (lambda: nn.init.sparse_(flow.ones(3, 0), N), ShapeError, "(?s)sparse_: .*NaN.*sparsity +nan"),
     "maximize": (lambda: adam(maximize=np.ones(2)), OptimError, r"(?s)maximize is a ndarray.*array\(\[1., 1.\]\)"),
+    "layer_norm bias": (lambda: nn.functional.layer_norm(ROWS(), (4,), bias=flow.ones(1)), ShapeError, r"bias has shape \[1\], .*\[4\]"),
+    "layer_norm weight": (lambda: nn.functional.layer_norm(ROWS(), (3, 4), ROWS()[0]), ShapeError, r"weight has shape \[4\], .*\[3, 4\]"),
+    "linear bias": (lambda: nn.functional.linear(ROWS(), flow.ones(1, 4), flow.ones(2)), ShapeError, r"bias has shape \[2\], .*\[3, 1\]"),
+    "linear bias axes": (
+        lambda: nn.functional.linear(ROWS(), flow.ones(2, 4), flow.ones(1, 3, 2)),
+        ShapeError,
+        r"bias has shape \[1, 3, 2\], the result \[3, 2\]",
+    ),
     "bool dim": (lambda: ROWS().unsqueeze(True), DTypeError, "dim must be an integer, not bool"),
 }
 

@@ -28,6 +28,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         input, weight = same_dtype("linear", input, weight)
     if bias is not None and weight.spec.dtype is float16:  # the product may be too large, and the sum not
         return linear(*[t.to(float32) for t in (input, weight, bias)]).to(float16)
+    if bias is not None and bias.spec.shape != w.shape[:1]:
+        return with_bias(linear(input, weight), bias)
     if x.ndim == 2:
         out = matmul(input, weight, ta=False, tb=True)
         return out if bias is None else out + bias
@@ -35,6 +37,15 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True
     )  # one large product, forward and backward
     return (flat if bias is None else flat + bias).reshape(*x.shape[:-1], w.shape[0])
+
+
+def with_bias(out: Tensor, bias: Tensor) -> Tensor:
+    """out + bias, where the bias is of another shape than (M,), and does not make the result larger."""
+    have, small = out.spec.shape, bias.spec.shape
+    if len(small) > len(have) or any(n not in (1, m) for n, m in zip(small[::-1], have[::-1])):
+        what = f"linear: the bias has shape {list(small)}, the result {list(have)}"
+        fail(ShapeError, what, "a bias of shape (out_features,)", bias=bias)
+    return out + bias
 
 
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:

@@ -73,7 +73,7 @@ def test_the_norm_of_a_short_run_is_a_curve(kind):
 
 
 @pytest.mark.parametrize("kind", ["graph", "eager"])
-def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind):
+def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind, no_notices):
     """By steps, not by the time of day; the last one is told, and so is the first that is not finite."""
     model, optimizer = model_and_optimizer(lr=1e-3)
     train, bad, x = Train(model, optimizer), 2222, flow.from_numpy(X)

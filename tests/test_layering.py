@@ -4,6 +4,7 @@ All imports are walked with `ast`, those inside functions too.
 """
 
 import ast
+import functools
 import re
 import statistics
 import sys
@@ -72,10 +73,20 @@ def module_of(file):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def text_of(file):
+    return file.read_text(encoding="utf-8")
+
+
+@functools.cache
 def imports(file):
     """(module, line, whether inside a function) for each import; `from a import b` gives a.b if that is a module."""
+    return tuple(walked(file))
+
+
+def walked(file):
     inside = set()
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = ast.parse(text_of(file))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inside.update(id(child) for child in ast.walk(node))
@@ -94,6 +105,7 @@ def imports(file):
                 yield (name if is_module(name) else base), node.lineno, id(node) in inside
 
 
+@functools.cache
 def is_module(name):
     path = TOP.joinpath(*name.split("."))
     return name.startswith("minflow") and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
@@ -132,13 +144,19 @@ def forbidden(me, it):
     return f"{mine} may import only {', '.join(ROOMS[mine]) or 'nothing of minflow'}"
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if module_of(file) != "minflow"], ids=module_of)
-def test_arrows_point_up(file):
-    me = module_of(file)
-    wrong = [f"{file.name}:{line} imports {it}: {why}" for it, line, _ in imports(file)
-             if it.split(".")[0] == "minflow" and (why := forbidden(me, it))]
-    wrong += [f"{file.name}:{line} imports {it}: the arrow points the other way" for it, line, _ in imports(file)
-              if it.split(".")[0] == "minflow_widgets" and me.split(".")[1] not in OUTSIDE]
+def test_arrows_point_up():
+    wrong = []
+    for file in FILES:
+        if (me := module_of(file)) == "minflow":
+            continue
+        for it, line, _ in imports(file):
+            why = None
+            if it.split(".")[0] == "minflow":
+                why = forbidden(me, it)
+            elif it.split(".")[0] == "minflow_widgets" and me.split(".")[1] not in OUTSIDE:
+                why = "the arrow points the other way"
+            if why:
+                wrong.append(f"{file.relative_to(TOP)}:{line} imports {it}: {why}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -153,24 +171,23 @@ def test_arrows_are_judged():
     assert forbidden("minflow.core.ops.conv", f"{FAST}.conv") and forbidden("minflow.nn.conv", f"{FAST}.conv")
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_of)
-def test_only_numpy_at_import(file):
+def test_only_numpy_at_import():
     """Everything else comes at first use, inside the function that needs it."""
-    if module_of(file) == "minflow.headless":           # itself imported by `minflow run` only
-        return
     allowed = sys.stdlib_module_names | {"numpy", "minflow"}
-    wrong = [f"{file.name}:{line} imports {it}" for it, line, inner in imports(file)
-             if not inner and it.split(".")[0] not in allowed]
+    wrong = [f"{file.relative_to(TOP)}:{line} imports {it}"
+             for file in FILES if module_of(file) != "minflow.headless"    # itself imported by `minflow run` only
+             for it, line, inner in imports(file) if not inner and it.split(".")[0] not in allowed]
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("file", FILES + WIDGETS, ids=lambda file: file.relative_to(TOP).as_posix())
-def test_no_star_imports(file):
-    stars = [node.lineno for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+def test_no_star_imports():
+    stars = [f"{file.relative_to(TOP)}:{node.lineno}"
+             for file in FILES + WIDGETS for node in ast.walk(ast.parse(text_of(file)))
              if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
     assert not stars
 
 
+@functools.cache
 def code_lines(text):
     """Numbers of the lines that hold code: no blank lines, no comments, no docstrings."""
     import io
@@ -188,7 +205,7 @@ def code_lines(text):
                 # A docstring on the line of its def: that line is code.
                 start = first.lineno + (first.lineno == getattr(node, "lineno", 0))
                 lines.difference_update(range(start, first.end_lineno + 1))
-    return lines
+    return frozenset(lines)
 
 
 def test_code_lines_are_counted():
@@ -216,12 +233,13 @@ def part_of(name):
     return "mechanism" if longest in MECHANISM else longest
 
 
+@functools.cache
 def lines_of_parts():
     """Part -> {module: lines of code}, without the examples that ops are tested with."""
     parts = {part: {} for part in CAPS}
     for file in FILES:
         if (name := module_of(file)).startswith(("minflow.core", "minflow.compiler")):
-            text = file.read_text(encoding="utf-8")
+            text = text_of(file)
             parts[part_of(name)][name] = len(code_lines(text) - example_lines(text))
     return parts
 
@@ -246,7 +264,7 @@ def block_lines():
     for file in FILES:
         if not module_of(file).startswith("minflow.core.ops."):
             continue
-        text = file.read_text(encoding="utf-8")
+        text = text_of(file)
         code, mine = code_lines(text) - example_lines(text), {}
         for node in ast.parse(text).body:
             decorators = getattr(node, "decorator_list", [])
@@ -272,7 +290,7 @@ def test_ops_are_short():
 def test_readme_tells_the_totals():
     """How much there is to read, in thousands of lines of code, to a twentieth."""
     parts = {part: sum(lines.values()) for part, lines in lines_of_parts().items()}
-    whole = sum(len(code_lines(file.read_text(encoding="utf-8"))) for file in FILES + WIDGETS)
+    whole = sum(len(code_lines(text_of(file))) for file in FILES + WIDGETS)
     said = re.search(r"mechanism, ([\d.]+) thousand lines of code.*?([\d.]+) thousand of ops.*?([\d.]+) thousand in all",
                      (TOP / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert said, "README.md no longer says how much there is to read"

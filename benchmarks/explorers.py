@@ -129,8 +129,8 @@ def cards(rounds: int) -> dict[str, dict[str, float]]:
     import minflow.typing as tp
     import numpy as np
     from minflow import nn
-    from minflow.nn.failure import card_of
-    from minflow.views.card import card_bundle
+    from minflow.diagnosis.failure import card_of
+    from minflow.diagnosis.card import card_bundle
     from minflow.views.show import picture
     from minflow_widgets import watch_timeline
 

@@ -47,7 +47,7 @@ from . import nn, optim
 from . import job as _job
 from .amp import autocast
 from .io import load, save
-from .nn import cards as _cards
+from .diagnosis import ipython as _cards
 from .nn.functional import log_softmax, softmax
 from .nn.summary import summary
 from .views.show import show

@@ -17,8 +17,8 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.nn.failure import card_of
-from minflow.views.card import card_bundle
+from minflow.diagnosis.failure import card_of
+from minflow.diagnosis.card import card_bundle
 from minflow.views.debug_tree import debug_bundle
 from minflow.views.show import picture
 from minflow.views.text import clean

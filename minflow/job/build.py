@@ -23,7 +23,7 @@ from ..core.rebind import write
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
-from ..nn.failure import Recorded, builds
+from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.build import Part
 from . import scope
 from .blob import Blob

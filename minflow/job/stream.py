@@ -35,7 +35,7 @@ from ..core import events
 from ..core.errors import JobError
 from ..core.interrupts import uninterrupted
 from ..core.op import here
-from ..nn.cards import show_card
+from ..diagnosis.ipython import show_card
 from .events import JobStepped
 from .records import Callers, Record, clock
 from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, told

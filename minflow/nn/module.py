@@ -22,7 +22,7 @@ from ..views.text import clean
 from . import mistakes
 from .hooks import Handle, Hooks
 from .loading import Writes, write
-from .made import Made
+from ..diagnosis.creation_site import Made
 from .nesting import LEVELS, call_deeper, levels_below
 from .parameter import Parameter
 from .state import Incompatible, checked, state_of

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from .card import cut
+from .text import cut
 from .html import FAINT, NO_MATH, ROW
 from .text import clean
 

@@ -13,6 +13,8 @@ from .records import GraphRecord, Input, NodeRecord, TapeRecord, module_name
 
 BOXES = 25  # in a picture that is opened
 LINES = 200  # in a text tree
+NEAR = 12  # in a picture that is about one of them
+POOR = 6  # boxes, with which a fold by module tells too little
 FEW = 3  # operations, that a box names
 
 
@@ -236,3 +238,17 @@ def unique(inputs, folded: bool) -> tuple[Input, ...]:
     if not folded:
         return tuple(inputs)
     return tuple({(x.ref, x.index): replace(x, name="") for x in inputs}.values())
+
+
+def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
+    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is about."""
+    folded = fold(graph, limit)
+    if len(folded.nodes) >= POOR or len(graph.nodes) <= limit:
+        return folded
+    keep = limit - 2
+    fine = fold(graph, 20 * limit)
+    if len(fine.nodes) <= keep + 1:  # even single layers are too many: the last operations
+        fine = arranged(graph) if isinstance(graph, GraphRecord) else graph
+    total = len(fine.nodes)
+    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
+    return joined(fine, runs, "all but the last ones")

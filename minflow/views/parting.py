@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from .card import BOXES, CELL, GREEN, INK, NAME, RED, SIGN, low, small
+from .fold import NEAR, near_the_end
+from .table import CELL, GREEN, INK, NAME, RED, SIGN, low
 from .dot import dot_text
 from .html import CARD, NO_MATH, picture_card
 from .records import GraphRecord
@@ -121,7 +122,7 @@ def parting_html(record: Parting) -> str:
     table = f'<table style="border-collapse:collapse;margin:0;background:#ffffff">{"".join(cells)}</table>'
     picture = ""
     if record.graph.nodes:
-        svg = render_svg(dot_text(small(record.graph), BOXES))[0]
+        svg = render_svg(dot_text(near_the_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = low(picture_card(svg, f"{record.title}; {why}", parting_text(record)))
     return f'<div {NO_MATH} style="{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left">{head}{table}{picture}</div>'

@@ -18,6 +18,11 @@ SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": 
 VALUES = 6  # that a box of many operations names; of more only how many
 
 
+def cut(text: str, most: int) -> str:
+    """Without the middle of a long text: both ends say more."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
+
+
 def columns(rows: list[tuple[str, str]]) -> list[str]:
     """Left and right parts, the right ones under each other."""
     width = min(max((len(left) for left, right in rows if right), default=0), COLUMN)

@@ -8,7 +8,7 @@ import pytest
 from test_curves import act
 from test_lab import drive, lab, shots_folder, tools  # noqa: F401
 
-from minflow.views.card import CardRecord, card_bundle
+from minflow.diagnosis.card import CardRecord, card_bundle
 from minflow.views.debug_tree import debug_bundle
 from minflow.views.parting import Parting, PartingRow
 from minflow.views.records import GraphRecord, Input, NodeRecord

@@ -16,7 +16,7 @@ from minflow import nn
 from minflow.core.errors import MinflowError
 from minflow.core.op import WARNED
 from minflow.core.tensor import Tensor
-from minflow.nn.failure import card_of
+from minflow.diagnosis.failure import card_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 12)
 SPACE = {"flow": flow, "nn": nn, "F": F}

@@ -20,9 +20,10 @@ from ...core.errors import GraphError
 from ...core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ...core.op import OURS, ROOT, fail
 from ...views.debug_tree import debug_bundle
-from ...views.notebook import Changing, streams_here
+from ...diagnosis.notebook import Changing, streams_here
 from . import listing
-from .failing import failed, line_of, source_of
+from ...diagnosis.lines import line_of, source_of
+from .failing import failed
 from .names import Names
 
 __all__ = ["Debugger", "failed", "switch"]

@@ -5,22 +5,18 @@ The error itself goes its way, with a note of where it came from. Read next: `bu
 
 from __future__ import annotations
 
-import functools
 import itertools
-import linecache
-import os
 import sys
-import sysconfig
 from types import TracebackType
 from typing import Any, NamedTuple
 
-import numpy as np
 
 from ...core.errors import MinflowError
-from ...core.ir import Where, file_name
+from ...core.ir import file_name
 from ...core.op import OURS
 from ...core.tensor import Tensor
-from ...views.card import cut
+from ...diagnosis.lines import library, source_of
+from ...views.text import cut
 from . import listing
 from .tree import leaves
 
@@ -82,33 +78,6 @@ def failing_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
         code = type(graph).build.__code__
         found = code.co_filename, code.co_firstlineno
     return f"{file_name(found[0])}:{found[1]}", source_of(*found)
-
-
-@functools.cache
-def library(file: str) -> bool:
-    """Is it Python's own or numpy's? A line of theirs says little; packages of models are as the learner's own."""
-    inside = sysconfig.get_path("stdlib") + os.sep
-    packages = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
-    if file.startswith(os.path.dirname(np.__file__) + os.sep) or file.startswith("<frozen "):
-        return True
-    return file.startswith(inside) and not file.startswith(packages) and "site-packages" not in file
-
-
-def source_of(file: str, number: int | None) -> str:
-    """`< return x @ w >`: linecache has the cells of a notebook too."""
-    line = linecache.getline(file, number or 0).strip()
-    return f"< {line} >" if line else ""
-
-
-def line_of(where: Where) -> str:
-    """`net.py:12 in forward < return x @ w >` of a place that a node remembers."""
-    code, number = where[0], line_number(where)
-    return f"{file_name(code.co_filename)}:{number} in {code.co_name} {source_of(code.co_filename, number)}".rstrip()
-
-
-def line_number(where: Where) -> int:
-    code, instruction = where
-    return next((n for first, end, n in code.co_lines() if first <= instruction < end), None) or code.co_firstlineno
 
 
 # ---- the tree --------------------------------------------------------------------------------------------------------

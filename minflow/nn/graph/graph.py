@@ -24,7 +24,7 @@ from ...core.op import EPOCH, MODE, warn
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...views.records import recorder
-from ..failure import Recorded, builds
+from ...diagnosis.failure import Recorded, builds
 from ..module import Module
 from . import debug as debugging
 from . import listing, mistakes, notices, state

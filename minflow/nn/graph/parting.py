@@ -23,7 +23,7 @@ from ...core.tensor import Tensor
 from ...views.parting import Parting, PartingRow
 from ...views.fold import common_scope
 from ...views.records import GraphRecord, Input, NodeRecord, graph_record, walk
-from ..failure import calls_apart
+from ...diagnosis.failure import calls_apart
 from ..module import Module
 from .compare import as_called, distance, first_part, gaps_of, rows_of
 from .following import Step, followed

@@ -428,7 +428,7 @@ def test_an_interrupt_is_no_mistake(capsys):
 def displayed(monkeypatch):
     """The bundles of each display, as a notebook gets them."""
     from minflow.nn.graph import debug
-    from minflow.views import notebook
+    from minflow.diagnosis import notebook
 
     display = pytest.importorskip("IPython.display")
     log = []

@@ -13,7 +13,7 @@ from minflow.core.errors import GraphError
 from minflow.nn.graph import parting
 from minflow.nn.graph.exploring import graph_subject
 from minflow.nn.graph.following import Step as Ran
-from minflow.views.card import BOXES, small
+from minflow.views.fold import NEAR, near_the_end
 from minflow.views.dot import dot_text
 
 
@@ -89,7 +89,7 @@ def test_other_weights_are_named(reference):
 def test_picture_ends_red_where_they_part(reference):
     found = student(reference, middle=False).compare(reference, X)
     marks = [n.mark for n in found.graph.nodes if n.kind == "op"]
-    assert marks[-2:] == ["ghost", "differs"] and set(marks[:-2]) == {"equal"} and len(marks) == found.at + 2 <= BOXES
+    assert marks[-2:] == ["ghost", "differs"] and set(marks[:-2]) == {"equal"} and len(marks) == found.at + 2 <= NEAR
     assert found.graph.nodes[-1].notes == (f"differs by {found.first.difference:.3g}",)
 
 
@@ -137,7 +137,7 @@ def test_operation_stays_in_the_frame_of_what_it_reads_in_a_folded_picture():
 
     right, wrong = (nn.Sequential(*[Block(i != missing) for i in range(8)]) for missing in (-1, 6))
     wrong.load_state_dict(right.state_dict())
-    nodes = small(Predict(wrong).compare(right, X).graph).nodes
+    nodes = near_the_end(Predict(wrong).compare(right, X).graph).nodes
     assert {n.label: n.scope for n in nodes[-3:]} == {"relu": "model.6", "model.6.b.weight": "model.6.b", "matmul": "model.6.b"}
 
 

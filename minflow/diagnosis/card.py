@@ -1,6 +1,6 @@
 """An error as a card: what, got, expected, where, try, and the graph up to the node that failed, that node red.
 
-Pure functions of a record, which `nn/failure.py` reads from a traceback. The same on dark and light themes, and in an
+Pure functions of a record, which `diagnosis/failure.py` reads from a traceback. The same on dark and light themes, and in an
 untrusted notebook: inline styles, `<img>` and `<details>` only. Read next: `notebook.py`, when a card is shown.
 """
 
@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
-from .dot import dot_text
-from .fold import arranged, fold, joined
-from .html import CARD, NO_MATH, picture_card
-from .records import GraphRecord, TapeRecord
-from .svg import render_svg
-from .text import clean, graph_text, tape_text
+from ..views.dot import dot_text
+from ..views.fold import NEAR, near_the_end
+from ..views.html import CARD, NO_MATH, picture_card
+from ..views.records import GraphRecord, TapeRecord
+from ..views.svg import render_svg
+from ..views.table import CELL, GREEN, INK, NAME, RED, SIGN, low
+from ..views.text import clean, cut, graph_text, tape_text
 
-BOXES = 12  # of the picture: it is about one of them
-FEW = 6  # boxes, with which a fold by module tells too little
 LINES = 30  # of the graph as text
 WIDE = 110  # columns of a sentence as text
 LONG = 4000  # characters of a line, at most
@@ -67,11 +66,6 @@ def few(lines: list[str]) -> list[str]:
     return lines if len(lines) <= MANY else [*lines[:MANY], f"... {len(lines) - MANY:,} more"]
 
 
-def cut(text: str, most: int) -> str:
-    """Without the middle of a long text: both ends say more."""
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
-
-
 def card_text(record: CardRecord) -> str:
     """The card for a terminal, a screen reader, and a notebook without pictures."""
     lines = [clean(cut(record.title, TITLE)), *[f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]]
@@ -84,15 +78,10 @@ def card_text(record: CardRecord) -> str:
 
 
 def graph_lines(graph: GraphRecord | TapeRecord) -> str:
-    graph = small(graph, LINES)
+    graph = near_the_end(graph, LINES)
     return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
 
 
-PLAIN = "padding:1px 10px 1px 0;vertical-align:top;text-align:left;background:#ffffff;border:0"
-NAME = f"{PLAIN};color:#57606a;font-weight:600;white-space:nowrap"
-CELL = f"{PLAIN};font-family:monospace;font-size:12.5px;white-space:pre-wrap"
-SIGN = "\u2717"
-RED, GREEN, INK = "#b42318", "#1d7a46", "#24292f"
 COLOURS = {"got": RED, "expected": GREEN}
 
 
@@ -121,30 +110,8 @@ def graph_html(record: CardRecord) -> str:
     if record.graph is None or not record.graph.nodes:
         return ""
     head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
-    svg = render_svg(dot_text(small(record.graph), BOXES))[0]
+    svg = render_svg(dot_text(near_the_end(record.graph), NEAR))[0]
     return head + low(picture_card(svg, alt(record), graph_lines(record.graph)))
-
-
-def small(graph: GraphRecord | TapeRecord, limit: int = BOXES) -> GraphRecord | TapeRecord:
-    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is about."""
-    folded = fold(graph, limit)
-    if len(folded.nodes) >= FEW or len(graph.nodes) <= limit:
-        return folded
-    keep = limit - 2
-    fine = fold(graph, 20 * limit)
-    if len(fine.nodes) <= keep + 1:  # even single layers are too many: the last operations
-        fine = arranged(graph) if isinstance(graph, GraphRecord) else graph
-    total = len(fine.nodes)
-    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
-    return joined(fine, runs, "all but the last ones")
-
-
-def low(card: str) -> str:
-    """The picture inside another card, and no higher than a screen."""
-    return card.replace(CARD, BARE, 1).replace("max-width:100%;height:auto", "max-width:100%;max-height:900px;height:auto", 1)
-
-
-BARE = "background:#ffffff;color:#24292f;max-width:100%"
 
 
 def alt(record: CardRecord) -> str:

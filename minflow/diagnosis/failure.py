@@ -1,7 +1,7 @@
 """What was there when an error was raised, read from its traceback: the failing node, what it got, the graph up to it.
 
 Nothing is kept while a program runs well: the frames of a traceback still hold the op and its inputs, the module and
-the build. Gives the record of `views/card.py`, texts only. Read next: `expected.py`, `cards.py`.
+the build. Gives the record of `diagnosis/card.py`, texts only. Read next: `would_fit.py`, `ipython.py`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from ..core.ir import INPUT, Graph, Node, Source, Value, Where, file_name, where
 from ..core.near import of_object
 from ..core.op import MODULE_CALL, OURS, Op, apply, infer
 from ..core.tensor import Tensor
-from ..views.card import CardRecord
-from ..views.records import GraphRecord, Input, NodeRecord, TapeRecord, attrs_text, first_users, graph_record, leaf_record, op_record, walk
-from .expected import expected_of_layer, expected_of_op
-from .graph.failing import library, line_number
+from .card import CardRecord
+from ..views.records import (
+    GraphRecord, Input, NodeRecord, TapeRecord, attrs_text, first_users, graph_record, leaf_record, op_record, walk,
+)
+from .would_fit import expected_of_layer, expected_of_op
+from .lines import library, line_number
 
 CHAIN = 20  # errors behind an error that are looked at
 SHOWN = 4  # tensors that are told as "got"

@@ -1,6 +1,6 @@
 """In IPython an error of ours shows the learner's own frames: what lies between them is the engine's business.
 
-MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Read next: `cards.py`, which installs this.
+MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Read next: `ipython.py`, which installs this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ..core.errors import MinflowError
 from ..core.near import of_object
 from ..core.op import OURS
-from .graph.failing import library
+from .lines import library
 
 SHELL = ("IPython/core/", "ipykernel/")  # frames of who runs the cell
 

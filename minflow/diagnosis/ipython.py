@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 
-from ..views import notebook
-from ..views.card import card_bundle
-from . import tracebacks
+from . import frames, notebook
+from .card import card_bundle
 from .failure import card_of
 
 
@@ -37,6 +36,6 @@ def error_cards(on: bool = True) -> bool:
 
 def install() -> None:
     """At import: cards are on in a notebook, unless MINFLOW_CARDS=0; IPython leaves our own frames out of tracebacks."""
-    tracebacks.install()
+    frames.install()
     if os.environ.get("MINFLOW_CARDS", "1") != "0":
         error_cards()

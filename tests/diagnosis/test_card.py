@@ -6,10 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minflow.views.card import BOXES, FEW, CardRecord, card_bundle, card_html, card_text, small
+from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
+from minflow.views.fold import NEAR, POOR, near_the_end
 from minflow.views.debug_tree import MOST, debug_bundle, debug_html, plain_text
 from minflow.views.dot import dot_text
-from minflow.views.notebook import Changing
+from minflow.diagnosis.notebook import Changing
 from minflow.views.parting import Parting, PartingRow, parting_html
 from minflow.views.records import GraphRecord, Input, NodeRecord, TapeRecord
 from minflow.views.text import graph_text
@@ -71,8 +72,8 @@ def test_failing_node_is_red_by_sign_shape_and_colour():
 
 @pytest.mark.parametrize("scope", [lambda i: "", lambda i: f"model.{i // 4}", lambda i: "model"])
 def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
-    record = small(chain(300, scope))
-    assert len(record.nodes) <= BOXES and [n.mark for n in record.nodes].count("failed") == 1
+    record = near_the_end(chain(300, scope))
+    assert len(record.nodes) <= NEAR and [n.mark for n in record.nodes].count("failed") == 1
     failing = next(n for n in record.nodes if n.mark == "failed")
     assert failing.kind == "op" and failing.inputs[0].ref in {n.id for n in record.nodes}
     assert sum(n.count for n in record.nodes if n.kind != "input") >= 299
@@ -81,7 +82,7 @@ def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
 def test_tape_ends_at_the_failing_node():
     graph = chain(100)
     tape = TapeRecord(graph.nodes, "f", 0, "the tape up to there")
-    assert small(tape).nodes[-1].mark == "failed" and "matmul fails" in card_text(CardRecord("E", "what", graph=tape))
+    assert near_the_end(tape).nodes[-1].mark == "failed" and "matmul fails" in card_text(CardRecord("E", "what", graph=tape))
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -196,6 +197,6 @@ def test_huge_parts_are_cut():
 
 
 def test_picture_of_a_thousand_layers_keeps_the_last_ones():
-    record = small(chain(1000, lambda i: f"model.{i}"))
-    assert FEW <= len(record.nodes) <= BOXES and record.nodes[-1].mark == "failed"
+    record = near_the_end(chain(1000, lambda i: f"model.{i}"))
+    assert POOR <= len(record.nodes) <= NEAR and record.nodes[-1].mark == "failed"
     assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}

@@ -13,10 +13,10 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core.errors import ShapeError
-from minflow.nn import cards
-from minflow.nn.failure import card_of
-from minflow.views import notebook
-from minflow.views.card import card_bundle, card_text
+from minflow.diagnosis import ipython as cards
+from minflow.diagnosis.failure import card_of
+from minflow.diagnosis import notebook
+from minflow.diagnosis.card import card_bundle, card_text
 
 
 class CNN(nn.Module):
@@ -435,7 +435,7 @@ def test_script_prints_its_traceback_and_nothing_else():
 def test_kernel_shows_the_card_below_the_traceback():
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     sources = ["import minflow as flow", "flow.nn.Linear(4, 5)(flow.ones(2, 3))", "1 / 0",
-               "from minflow.nn.cards import error_cards\nerror_cards(False)\nflow.ones(2, 3) @ flow.ones(4, 5)"]  # fmt: skip
+               "from minflow.diagnosis.ipython import error_cards\nerror_cards(False)\nflow.ones(2, 3) @ flow.ones(4, 5)"]  # fmt: skip
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbclient.NotebookClient(book, timeout=120, allow_errors=True).execute()
     kinds = [[output.output_type for output in cell.outputs] for cell in book.cells]

@@ -1,0 +1,39 @@
+"""Whose line of code is it, and what stands there. Read next: `frames.py`."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sysconfig
+
+import numpy as np
+
+from ..core.ir import Where, file_name
+
+
+@functools.cache
+def library(file: str) -> bool:
+    """Is it Python's own or numpy's? A line of theirs says little; packages of models are as the learner's own."""
+    inside = sysconfig.get_path("stdlib") + os.sep
+    packages = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+    if file.startswith(os.path.dirname(np.__file__) + os.sep) or file.startswith("<frozen "):
+        return True
+    return file.startswith(inside) and not file.startswith(packages) and "site-packages" not in file
+
+
+def source_of(file: str, number: int | None) -> str:
+    """`< return x @ w >`: linecache has the cells of a notebook too."""
+    line = linecache.getline(file, number or 0).strip()
+    return f"< {line} >" if line else ""
+
+
+def line_of(where: Where) -> str:
+    """`net.py:12 in forward < return x @ w >` of a place that a node remembers."""
+    code, number = where[0], line_number(where)
+    return f"{file_name(code.co_filename)}:{number} in {code.co_name} {source_of(code.co_filename, number)}".rstrip()
+
+
+def line_number(where: Where) -> int:
+    code, instruction = where
+    return next((n for first, end, n in code.co_lines() if first <= instruction < end), None) or code.co_firstlineno

@@ -2,7 +2,7 @@
 
 What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
 gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or MINFLOW_NOTICES=0
-turns every MinflowWarning off. Read next: `op.warn`, which tells them; `../nn/mistakes.py` for those of modules.
+turns every MinflowWarning off. Read next: `op.warn`, which tells them; `../nn/messages.py` for those of modules.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def extend(flow: ModuleType) -> None:
     merge(vars(flow))
     flow.nn.__getattr__ = of_nn
     flow.nn.dropout = dropout  # over the file of that name, which holds the Dropout layer
-    flow.nn.loss.Loss.of_blobs = staticmethod(loss_of)
+    flow.nn.modules.loss.Loss.of_blobs = staticmethod(loss_of)
 
 
 def listed() -> list[str]:

@@ -282,7 +282,7 @@ def dropout(
     noise_shape: draw numbers of this shape, which broadcast to x: (N, C, 1, 1) drops whole channels. seed: a generator
     of its own, started from it. Raises OutOfRangeError unless 0 <= rate < 1. Srivastava et al. 2014.
     """
-    check_tensor("nn.dropout", x)
+    check_tensor("nn.modules.dropout", x)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         fail(OutOfRangeError, f"nn.dropout: rate is {rate!r}, the share that is dropped lies in [0, 1)", "rate=0.5", input=x)
     build = current()

@@ -2,7 +2,7 @@
 
 Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), found again by `__getattr__`, as
 PyTorch users expect. Every write that changes something a compiled plan may depend on moves the global epoch.
-Knows nothing of particular layers. Read next: `state.py` (state_dict), `mistakes.py` (what errors say), `linear.py`.
+Knows nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (what errors say), `modules/linear.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.op import EPOCH, MODE, MODULE_CALL, caller, fail
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..views.text import clean
-from . import mistakes
+from . import messages as mistakes
 from .hooks import Handle, Hooks
 from .loading import Writes, write
 from ..diagnosis.creation_site import Made

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.tensor import Tensor
-from . import functional as F
-from .module import Module
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
 
 
 class Loss(Module):

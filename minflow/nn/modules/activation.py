@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.errors import ShapeError
-from ..core.op import fail
-from ..core.tensor import Tensor
-from . import functional as F
-from .module import Module
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
 
 
 class InPlace(Module):

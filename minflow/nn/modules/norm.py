@@ -5,16 +5,16 @@ Read next: `functional/norm.py`.
 
 from __future__ import annotations
 
-from ..core.errors import ShapeError
-from ..core.op import fail
-from ..core.spec import Device, DType, int64
-from ..core.creation import ones, tensor, zeros
-from ..core.tensor import Tensor
-from . import functional as F
-from . import init
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.spec import Device, DType, int64
+from ...core.creation import ones, tensor, zeros
+from ...core.tensor import Tensor
+from .. import functional as F
+from .. import init
 from .linear import check_size
-from .module import Module
-from .parameter import Parameter
+from ..module import Module
+from ..parameter import Parameter
 
 
 class BatchNorm(Module):

@@ -5,17 +5,17 @@ Read next: `functional/embedding.py`.
 
 from __future__ import annotations
 
-from ..core.grad_modes import no_grad
-from ..core.errors import OutOfRangeError, ShapeError
-from ..core.op import fail
-from ..core.spec import Device, DType
-from ..core.creation import empty
-from ..core.tensor import Tensor
-from . import functional as F
-from . import init
+from ...core.grad_modes import no_grad
+from ...core.errors import OutOfRangeError, ShapeError
+from ...core.op import fail
+from ...core.spec import Device, DType
+from ...core.creation import empty
+from ...core.tensor import Tensor
+from .. import functional as F
+from .. import init
 from .linear import check_size
-from .module import Module
-from .parameter import Parameter
+from ..module import Module
+from ..parameter import Parameter
 
 
 class Embedding(Module):

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 
-from ..core.errors import ShapeError
-from ..core.op import fail
-from ..core.spec import Device, DType
-from ..core.creation import empty
-from ..core.tensor import Tensor
-from . import functional as F
-from . import init
-from .functional.arguments import pair
+from ...core.errors import ShapeError
+from ...core.op import fail
+from ...core.spec import Device, DType
+from ...core.creation import empty
+from ...core.tensor import Tensor
+from .. import functional as F
+from .. import init
+from ..functional.arguments import pair
 from .linear import check_size
-from .module import Module
-from .parameter import Parameter
+from ..module import Module
+from ..parameter import Parameter
 
 
 class Conv2d(Module):

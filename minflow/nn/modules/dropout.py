@@ -5,11 +5,11 @@ Read next: `functional/dropout.py`.
 
 from __future__ import annotations
 
-from ..core.errors import OutOfRangeError
-from ..core.op import fail
-from ..core.tensor import Tensor
-from . import functional as F
-from .module import Module
+from ...core.errors import OutOfRangeError
+from ...core.op import fail
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
 
 
 class Dropout(Module):

@@ -5,9 +5,9 @@ Read next: `functional/pooling.py`.
 
 from __future__ import annotations
 
-from ..core.tensor import Tensor
-from . import functional as F
-from .module import Module
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
 
 Size2 = int | tuple[int, int]
 

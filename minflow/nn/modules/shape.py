@@ -5,9 +5,9 @@ Read next: `linear.py`, what mostly comes after Flatten.
 
 from __future__ import annotations
 
-from ..core.tensor import Tensor
-from .functional.arguments import check_tensor
-from .module import Module
+from ...core.tensor import Tensor
+from ..functional.arguments import check_tensor
+from ..module import Module
 
 
 class Flatten(Module):

@@ -9,8 +9,8 @@ from ..core.errors import JobError
 from ..core.interrupts import uninterrupted
 from ..core.op import here
 from ..core.random import default_generator
-from ..nn.graph.compare import put_back
-from ..nn.graph.exploring import Subject
+from ..nn.graph.compare.eager_check import put_back
+from ..nn.graph.explore.subject import Subject
 from .function import Job
 from .stream import STREAM
 

@@ -28,8 +28,8 @@ from ..core.spec import default_dtype, spec_of
 from ..nn.graph.compiled import CompiledPart
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.notices import tell_reads
-from ..nn.graph.outside import Variables, moved, reads_of
-from ..nn.graph.reports import part_record
+from ..nn.graph.python_state import Variables, moved, reads_of
+from ..nn.graph.listing.reports import part_record
 from ..views.records import GraphRecord, recorder
 from ..views.text import clean
 from . import scope

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.errors import JobError
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..nn.graph.mistakes import a
+from ..nn.graph.messages import a
 from .handle import Handle
 from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
 

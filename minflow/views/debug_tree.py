@@ -1,7 +1,7 @@
 """What a graph says while it is built, as a tree to open and close: `graph.debug(1)` to `(3)` in a notebook.
 
 Pure functions of lines, (indent, text), the same lines that a terminal gets: nested `<details>` with inline styles, in
-the colours of the theme, by mouse or keyboard. Read next: `../nn/graph/debug.py`, who says the lines.
+the colours of the theme, by mouse or keyboard. Read next: `../nn/graph/listing/build_log.py`, who says the lines.
 """
 
 from __future__ import annotations

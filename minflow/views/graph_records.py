@@ -1,6 +1,6 @@
 """What there is to see of an nn.Graph, as plain frozen records: tree, passes, lanes, memory, timeline, frozen, why.
 
-`nn/graph/reports.py` makes them from live objects; they hold texts and numbers only. Seconds and bytes are numbers.
+`nn/graph/listing/reports.py` makes them from live objects; they hold texts and numbers only. Seconds and bytes are numbers.
 Read next: `graph_text.py`, their text forms.
 """
 

@@ -1,7 +1,7 @@
 """Records of an nn.Graph as text: for terminals, for screen readers, for golden tests.
 
 About 100 columns, so that a notebook beside its file browser need not wrap them. Pure functions: the same text for
-the same record. Read next: `../nn/graph/reports.py`.
+the same record. Read next: `../nn/graph/listing/reports.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where two implementations part: the first operation that gives other numbers, red; what was equal before it, green.
 
-The record of `graph.compare(reference)` with its text and its picture; pure functions. Read next: `../nn/graph/parting.py`.
+The record of `graph.compare(reference)` with its text and its picture; pure functions. Read next: `../nn/graph/compare/divergence.py`.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import pytest
 
 import minflow as flow
 import minflow.nn as nn
-from minflow.nn.graph.exploration import Exploration
-from minflow.nn.graph.exploring import graph_subject
-from minflow.nn.graph.looking import histogram
-from minflow.nn.graph.summary import summary_of
+from minflow.nn.graph.explore.session import Exploration
+from minflow.nn.graph.explore.subject import graph_subject
+from minflow.nn.graph.explore.details import histogram
+from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer import StepTree
 from minflow.views.explorer_layout import Layout, view_of
 from minflow.views.explorer_svg import svg_of, text_of

@@ -10,9 +10,9 @@ import minflow.nn as nn
 import minflow.typing as tp
 from minflow.compiler.plan import Plan
 from minflow.job.exploring import job_subject
-from minflow.nn.graph import exploring
-from minflow.nn.graph.exploration import Exploration
-from minflow.nn.graph.exploring import graph_subject
+from minflow.nn.graph.explore import subject as exploring
+from minflow.nn.graph.explore.session import Exploration
+from minflow.nn.graph.explore.subject import graph_subject
 from minflow.views.explorer_fit import fitted, fitted_words, wide
 from minflow.views.explorer_layout import view_of
 from minflow.vision.models import lenet

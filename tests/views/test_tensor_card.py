@@ -14,7 +14,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
-from minflow.nn.graph.summary import summary_of
+from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.png import png
 from minflow.views.show import picture
 from minflow.views.sparkline import curve_line, shaded, sparkline, table

@@ -1,6 +1,6 @@
 """`explore(graph)`: a graph, job or model as a picture that opens module by module, with its passes, numbers and instructions.
 
-The widget only carries asks and answers: `minflow.nn.graph.exploration` decides what is shown, `explorer.js` draws it.
+The widget only carries asks and answers: `minflow.nn.graph.explore.session` decides what is shown, `explorer.js` draws it.
 What is displayed, and so saved, is a still picture; `place.js` draws the live one over it. Read next: `explorer.js`.
 """
 
@@ -21,8 +21,8 @@ from minflow.core.errors import GraphError
 from minflow.core.op import OURS, fail, here
 from minflow.job.exploring import job_subject
 from minflow.job.function import Job
-from minflow.nn.graph.exploration import Exploration
-from minflow.nn.graph.exploring import Subject, graph_subject
+from minflow.nn.graph.explore.session import Exploration
+from minflow.nn.graph.explore.subject import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html import NO_MATH, picture_card

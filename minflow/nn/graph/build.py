@@ -24,7 +24,7 @@ from ...core.ops.update import accumulate
 from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ..module import Module
-from . import mistakes, notices
+from . import messages as mistakes, notices
 from .checkpointing import checkpointed
 from .names import op_names
 from .tree import flatten, unflatten

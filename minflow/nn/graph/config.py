@@ -94,7 +94,7 @@ class GraphConfig:
         object.__setattr__(self, name, value)
 
     def unknown(self, name: str) -> AttributeError:
-        from .mistakes import GraphAttributeError
+        from .messages import GraphAttributeError
 
         names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_") and n not in ("change", "fingerprint", "unknown")]]
         near = difflib.get_close_matches(name, names, 1) or difflib.get_close_matches(f"set_{name}", names, 1)
@@ -161,7 +161,7 @@ class GraphModule:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        from .mistakes import GraphAttributeError
+        from .messages import GraphAttributeError
 
         what = f"{name!r} is asked of the handle for a module's settings in a graph, not of the module"
         values, hint = {"handle of": type(self.origin).__name__}, f"the module's own .{name}; or handle.origin.{name}"

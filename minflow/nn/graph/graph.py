@@ -26,15 +26,16 @@ from ...core.tensor import Tensor
 from ...views.records import recorder
 from ...diagnosis.failure import Recorded, builds
 from ..module import Module
-from . import debug as debugging
-from . import listing, mistakes, notices, state
+from .listing import build_log as debugging
+from .listing import text as listing
+from . import messages as mistakes, notices, state
 from .build import Build
 from .compiled import Compiled
 from .config import GraphConfig
-from .inspect import Looking
+from .listing.accessors import Looking
 from .key import Fingerprint, differences
-from .outside import moved, reads_of
-from .reports import Reports, picture_record
+from .python_state import moved, reads_of
+from .listing.reports import Reports, picture_record
 from .tree import flatten, leaves
 
 PLANS = 16  # of one graph; the one that was not used for the longest time makes room

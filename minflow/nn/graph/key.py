@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from ...core.tensor import Tensor
-from .outside import Variables, changes_inside, content, shown
+from .python_state import Variables, changes_inside, content, shown
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", "_made")
 

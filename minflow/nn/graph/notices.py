@@ -22,7 +22,7 @@ from ...core.ir import Where, where_text
 from ...core.op import OURS
 from ...core.op import tell as tell_at
 from ...core.tensor import Tensor
-from .outside import Read, changes_inside, content, learners, shown
+from .python_state import Read, changes_inside, content, learners, shown
 
 PLAIN = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")

@@ -20,7 +20,7 @@ from ...core.op import fail
 from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor
 from ..loading import Refused, Writes, array_of, as_refusal, whole, write
-from . import mistakes
+from . import messages as mistakes
 
 STEP, GENERATOR = "System-Train-TrainStep", "System-Generator"
 OPTIMIZER, SCHEDULER = "System-Optimizer", "System-LRScheduler"

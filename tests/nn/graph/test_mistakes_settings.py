@@ -13,7 +13,7 @@ from graph_models import Predict, TrainGraph, bits
 import minflow as flow
 from minflow.core.errors import CheckpointError, GraphError, StateError
 from minflow.nn.graph.config import NO_EFFECT
-from minflow.nn.graph.mistakes import GraphAttributeError
+from minflow.nn.graph.messages import GraphAttributeError
 
 
 @pytest.fixture

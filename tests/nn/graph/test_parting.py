@@ -10,9 +10,9 @@ from graph_models import Predict, TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.core.errors import GraphError
-from minflow.nn.graph import parting
-from minflow.nn.graph.exploring import graph_subject
-from minflow.nn.graph.following import Step as Ran
+from minflow.nn.graph.compare.eager_check import divergence as parting
+from minflow.nn.graph.explore.subject import graph_subject
+from minflow.nn.graph.compare.eager_check.eager_run import Step as Ran
 from minflow.views.fold import NEAR, near_the_end
 from minflow.views.dot import dot_text
 

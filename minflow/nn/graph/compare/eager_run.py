@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.eager import Eager
-from ...core.ir import Source, where_text
-from ...core.op import MODE, caller, using
-from ...core.tensor import Tensor
+from ....core.eager import Eager
+from ....core.ir import Source, where_text
+from ....core.op import MODE, caller, using
+from ....core.tensor import Tensor
 
 
 @dataclass(eq=False)

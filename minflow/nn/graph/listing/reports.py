@@ -10,21 +10,22 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from ...compiler.arena import least
-from ...compiler.plan import Plan
-from ...core.errors import GraphError
-from ...core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
-from ...core.ir import Graph as IR
-from ...core.op import fail
-from ...core.tensor import Tensor
-from ...views.graph_records import (
-    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline, TreeRow, Why,
+from ....compiler.arena import least
+from ....compiler.plan import Plan
+from ....core.errors import GraphError
+from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
+from ....core.ir import Graph as IR
+from ....core.op import fail
+from ....core.tensor import Tensor
+from ....views.graph_records import (
+    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
+    TreeRow, Why,
 )  # fmt: skip
-from ...views.graph_text import Report
-from ...views.records import GraphRecord, PartsRecord, graph_record
-from ..module import Module
-from .outside import PLAIN
-from .tree import leaves
+from ....views.graph_text import Report
+from ....views.records import GraphRecord, PartsRecord, graph_record
+from ...module import Module
+from ..python_state import PLAIN
+from ..tree import leaves
 
 DOES = {  # pass -> what it is for
     "trace": "the operations as they were written",

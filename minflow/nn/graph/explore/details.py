@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...views.explorer import Item, StepRecord, StepNode, StepTree
-from ...views.explorer_layout import Row, counted, spec_of
-from ...views.explorer_tiles import tiles_picture
-from .exploring import Subject
-from .summary import Summary, number_text, summary_of
+from ....views.explorer import Item, StepRecord, StepNode, StepTree
+from ....views.explorer_layout import Row, counted, spec_of
+from ....views.explorer_tiles import tiles_picture
+from .subject import Subject
+from .array_summary import Summary, number_text, summary_of
 
 WORDS = ("forward", "backward", "update")
 

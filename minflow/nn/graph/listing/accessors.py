@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...core.errors import GraphError, clean
-from ...core.op import EPOCH, fail
-from ...core.tensor import Tensor
-from . import mistakes
-from .compare import Comparison, compare
-from .parting import Parting, Tolerance, compare_with
+from ....core.errors import GraphError, clean
+from ....core.op import EPOCH, fail
+from ....core.tensor import Tensor
+from .. import messages as mistakes
+from ..compare.eager_check import Comparison, compare
+from ..compare.divergence import Parting, Tolerance, compare_with
 
 
 class Gradients(Mapping):

@@ -12,11 +12,11 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from ...core.errors import clean
-from ...core.ir import STATE, Node, Source, Value, outputs_of, where_text
-from ...core.spec import Spec
-from ...core.tensor import Tensor
-from .tree import unflatten
+from ....core.errors import clean
+from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
+from ....core.spec import Spec
+from ....core.tensor import Tensor
+from ..tree import unflatten
 
 STYLES = ("seed", "v1")
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere

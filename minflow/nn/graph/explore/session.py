@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ...views.explorer import Item, StepTree
-from ...views.explorer_layout import Layout, counted, view_of
-from ...views.explorer_svg import key_of, svg_of, text_of
-from ...views.text import clean
-from .exploring import Subject
-from .looking import bytes_text, detail_of, instruction_detail, whole_detail
+from ....views.explorer import Item, StepTree
+from ....views.explorer_layout import Layout, counted, view_of
+from ....views.explorer_svg import key_of, svg_of, text_of
+from ....views.text import clean
+from .subject import Subject
+from .details import bytes_text, detail_of, instruction_detail, whole_detail
 
 FOUND = 12  # search results that are listed
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.executor import LOCK, run
-from ...core.interrupts import uninterrupted
-from ...core.ir import where_text
-from ...core.random import default_generator
-from ...views.text import clean
-from .compiled import part_of
-from .following import Step, followed
-from .tree import Leaf, flatten, unflatten
+from ....compiler.executor import LOCK, run
+from ....core.interrupts import uninterrupted
+from ....core.ir import where_text
+from ....core.random import default_generator
+from ....views.text import clean
+from ..compiled import part_of
+from .eager_run import Step, followed
+from ..tree import Leaf, flatten, unflatten
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...views.explorer_tiles import Tiles, tiles_of
+from ....views.explorer_tiles import Tiles, tiles_of
 
 BINS = 24
 SAMPLE = 1 << 16  # numbers that a histogram looks at

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from ...core.ir import Graph as IR
-from ...core.ir import Node, Value
+from ....core.ir import Graph as IR
+from ....core.ir import Node, Value
 
 
 def differences(before: IR, now: IR) -> tuple[dict[Node, str], list[Node]]:

@@ -16,15 +16,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...core.errors import GraphError
-from ...core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
-from ...core.op import OURS, ROOT, fail
-from ...views.debug_tree import debug_bundle
-from ...diagnosis.notebook import Changing, streams_here
-from . import listing
-from ...diagnosis.lines import line_of, source_of
-from .failing import failed
-from .names import Names
+from ....core.errors import GraphError
+from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
+from ....core.op import OURS, ROOT, fail
+from ....views.debug_tree import debug_bundle
+from ....diagnosis.notebook import Changing, streams_here
+from . import text as listing
+from ....diagnosis.lines import line_of, source_of
+from .partial import failed
+from ..names import Names
 
 __all__ = ["Debugger", "failed", "switch"]
 

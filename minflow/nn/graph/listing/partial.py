@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 
-from ...core.errors import MinflowError
-from ...core.ir import file_name
-from ...core.op import OURS
-from ...core.tensor import Tensor
-from ...diagnosis.lines import library, source_of
-from ...views.text import cut
-from . import listing
-from .tree import leaves
+from ....core.errors import MinflowError
+from ....core.ir import file_name
+from ....core.op import OURS
+from ....core.tensor import Tensor
+from ....diagnosis.lines import library, source_of
+from ....views.text import cut
+from . import text as listing
+from ..tree import leaves
 
 ROWS = 40  # of a tree; beyond, what is inside of modules that went well is left out, the innermost first
 DEEP = 24  # levels that are drawn by indenting

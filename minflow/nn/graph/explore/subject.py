@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.executor import LOCK, run
-from ...compiler.plan import Plan
-from ...core.errors import GraphError
-from ...core.interrupts import uninterrupted
-from ...core.ir import CONSTANT, Node, Source, Value, where_text
-from ...core.ir import Graph as IR
-from ...core.op import fail
-from ...core.random import default_generator
-from ...views.explorer import StepNode, StepRecord, StepState, loss_of
-from ...views.records import attrs_text, short
-from .compare import as_called, put_back, rows_of
-from .compiled import CompiledPart
-from .pass_marks import differences, keys_of
-from .reports import phases_of
-from .summary import Summary, summary_of
+from ....compiler.executor import LOCK, run
+from ....compiler.plan import Plan
+from ....core.errors import GraphError
+from ....core.interrupts import uninterrupted
+from ....core.ir import CONSTANT, Node, Source, Value, where_text
+from ....core.ir import Graph as IR
+from ....core.op import fail
+from ....core.random import default_generator
+from ....views.explorer import StepNode, StepRecord, StepState, loss_of
+from ....views.records import attrs_text, short
+from ..compare.eager_check import as_called, put_back, rows_of
+from ..compiled import CompiledPart
+from ..listing.pass_marks import differences, keys_of
+from ..listing.reports import phases_of
+from .array_summary import Summary, summary_of
 
 LONG, ENOUGH = 1.0, 0.1  # seconds: a step that is not run again for its times; how long others are
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}

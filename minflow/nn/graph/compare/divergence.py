@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.executor import LOCK, run_node
-from ...core.errors import GraphError
-from ...core.ir import Graph as IR
-from ...core.ir import Node, Source, Value, outputs_of, where_text
-from ...core.op import OPS, fail
-from ...core.random import default_generator
-from ...core.tensor import Tensor
-from ...views.parting import Parting, PartingRow
-from ...views.fold import common_scope
-from ...views.records import GraphRecord, Input, NodeRecord, graph_record, walk
-from ...diagnosis.failure import calls_apart
-from ..module import Module
-from .compare import as_called, distance, first_part, gaps_of, rows_of
-from .following import Step, followed
-from .tree import leaves, unflatten
+from ....compiler.executor import LOCK, run_node
+from ....core.errors import GraphError
+from ....core.ir import Graph as IR
+from ....core.ir import Node, Source, Value, outputs_of, where_text
+from ....core.op import OPS, fail
+from ....core.random import default_generator
+from ....core.tensor import Tensor
+from ....views.parting import Parting, PartingRow
+from ....views.fold import common_scope
+from ....views.records import GraphRecord, Input, NodeRecord, graph_record, walk
+from ....diagnosis.failure import calls_apart
+from ...module import Module
+from .eager_check import as_called, distance, first_part, gaps_of, rows_of
+from .eager_run import Step, followed
+from ..tree import leaves, unflatten
 
 NAME = 60  # characters of the reference's name
 GHOSTS = 3  # operations of the reference that are drawn, at most

@@ -13,14 +13,15 @@ import sys as _sys
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from .core import near as _near
+from .core.messages import near as _near
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
-from .core.creation import (
-    arange, as_tensor, bernoulli, empty, empty_like, eye, from_dlpack, from_numpy, full, full_like, is_tensor, linspace, normal,
-    ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm, tensor, zeros, zeros_like,
+from .core.functions.creation import (
+    arange, as_tensor, bernoulli, empty, empty_like, eye, from_dlpack, from_numpy, full, full_like, is_tensor,
+    linspace, normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm, tensor,
+    zeros, zeros_like,
 )
-from .core.errors import MinflowError, MinflowWarning
+from .core.base.errors import MinflowError, MinflowWarning
 from .core.functions import (
     abs, absolute, acos, add, addcdiv, addcmul, addmm, addmv, all, allclose, amax, amin, any, argmax, argmin, argsort, argwhere, asin, atan,
     baddbmm, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, bmm, broadcast_tensors, broadcast_to, cat, ceil, chunk, clamp, clip,
@@ -33,9 +34,9 @@ from .core.functions import (
     sub, subtract, sum, swapaxes, swapdims, t, take, take_along_dim, tan, tanh, tensordot, tile, topk, trace, transpose, tril, triu,
     true_divide, trunc, unbind, unflatten, unsqueeze, var, var_mean, vstack, where,
 )
-from .core.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from .core.notices import notices
-from .core.printing import set_printoptions
+from .core.grad.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .core.messages.notices import notices
+from .core.messages.printing import set_printoptions
 from .core.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .core.spec import (
     Device as device, DType as dtype, bool_ as bool, default_dtype as get_default_dtype, finfo, float16, float32, float64, iinfo, int8,

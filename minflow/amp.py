@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from .core.errors import StateError
-from .core.near import tell as _tell
+from .core.base.errors import StateError
+from .core.messages.near import tell as _tell
 from .core.op import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core.near import tell as _tell
+from .core.messages.near import tell as _tell
 from .core.backend import BACKENDS, is_available as _available
 
 

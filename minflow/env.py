@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core.near import tell as _tell
+from .core.messages.near import tell as _tell
 
 SETTINGS: dict[str, Any] = {}
 

@@ -14,8 +14,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core.near import tell as _tell
-from .core.errors import GradError, ShapeError
+from .core.messages.near import tell as _tell
+from .core.base.errors import GradError, ShapeError
 from .core.op import EPOCH, OPS, Op, define, fail, here, kernel
 from .core.ops.rules import same as same_spec
 from .core.spec import Spec as Spec

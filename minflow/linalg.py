@@ -1,6 +1,6 @@
 """Linear algebra by the names of `flow.linalg`. What they compute stands in `core/functions/linear_algebra.py`."""
 
-from .core.near import tell as _tell
+from .core.messages.near import tell as _tell
 from .core.functions import matmul as matmul
 from .core.functions import matrix_norm as matrix_norm
 from .core.functions import norm as norm

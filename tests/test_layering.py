@@ -17,16 +17,17 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["errors", "events", "interrupts", "placement", "spec", "ir", "display", "op", "explaining", "near", "notices", "backend.*",
-        "random", "examples", "ops.*", "backend.fast.*", "rebind", "grad_modes", "autograd", "function", "gradcheck", "printing",
-        "functions.*", "methods", "tensor", "creation", "eager", "trace"]
+CORE = ["base.errors", "base.events", "base.interrupts", "base.placement", "spec", "ir", "base.display", "op",
+        "messages.wrong_arguments", "messages.near", "messages.notices", "backend.*", "random", "ops.examples", "ops.*", "backend.fast.*",
+        "rebind", "grad.modes", "autograd", "grad.function", "grad.gradcheck", "messages.printing",
+        "functions.*", "methods", "tensor", "functions.creation", "eager", "trace"]
 # Arrows that point down, inside functions: `x.new_zeros(2)` is a creation function that starts from a tensor.
-LATE = {("tensor", "creation"), ("methods", "creation")}
+LATE = {("tensor", "functions.creation"), ("methods", "functions.creation")}
 # Room -> what it may import besides itself.
 ROOMS = {
     "core": [],
     "compiler": ["core"],
-    "views": ["core.errors", "core.events", "core.spec", "core.ir", "core.display"],
+    "views": ["core.base.errors", "core.base.events", "core.spec", "core.ir", "core.base.display"],
     "diagnosis": ["core", "compiler", "views"],
     "nn": ["core", "compiler", "views", "diagnosis"],
     "optim": ["core", "nn"],
@@ -61,10 +62,10 @@ CAPS = {
     "core.ops": None,           # may grow: an op is one block that is read alone (test_ops_are_short)
     "core.functions": 2500,     # public functions, a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1000,       # the list of methods: one line each
-    "core.near": 160,           # what is told of names and arguments that are not there; runs only then
-    "core.notices": 150,        # likely mistakes that run, and where a NaN began; searched only then
+    "core.messages.near": 160,           # what is told of names and arguments that are not there; runs only then
+    "core.messages.notices": 150,        # likely mistakes that run, and where a NaN began; searched only then
     "core.backend.fast": 2500,  # tuned kernels beside the reference ones, which say what they compute
-    "core.examples": None,      # data that ops are tested with
+    "core.ops.examples": None,      # data that ops are tested with
     "compiler": 0,
 }
 

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.errors import GraphError, MinflowError, clean
+from ..core.base.errors import GraphError, MinflowError, clean
 from ..core.ir import Graph, Node, Value, outputs_of, where_text
 from ..core.op import here
 

@@ -13,11 +13,11 @@ from weakref import ref
 
 import numpy as np
 
-from . import events
-from .errors import GradError, NonFiniteError, ShapeError
-from .grad_modes import no_grad
+from .base import events
+from .base.errors import GradError, NonFiniteError, ShapeError
+from .grad.modes import no_grad
 from .ir import Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
-from .notices import Seen, look_at_losses
+from .messages.notices import Seen, look_at_losses
 from .op import EPOCH, MODE, NOTICES, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .errors import GradError
+from .base.errors import GradError
 from .ir import Cell, Node, Value, new_value, where_text
 from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, check_numbers, fail, infer
 from .ops.shape import cast, view_write
@@ -163,7 +163,7 @@ class Eager(Mode):
         """A tensor of an array, a number or nested lists; a tensor is given back."""
         if isinstance(x, Tensor):
             return x
-        from .creation import as_tensor
+        from .functions.creation import as_tensor
 
         return as_tensor(x)
 

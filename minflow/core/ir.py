@@ -15,7 +15,7 @@ from functools import partial
 from types import CodeType
 from typing import Any, NamedTuple
 
-from .errors import GraphError, InternalError
+from .base.errors import GraphError, InternalError
 from .spec import Spec
 
 OPTIMIZER, RECOMPUTE = "optimizer", "recompute"  # where a Node of a graph comes from, if not from the program or a gradient

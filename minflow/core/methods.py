@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from . import functions as F
-from .errors import DTypeError, ShapeError, TraceError
-from .near import tell_methods
+from .base.errors import DTypeError, ShapeError, TraceError
+from .messages.near import tell_methods
 from .op import EPOCH, MODE, NUMBERS, apply, fail, using
 from .ops import compare as c
 from .ops import elementwise as e
@@ -837,7 +837,7 @@ class Methods:
 
 def creation():
     """The module of creation functions, which stands below this one."""
-    from . import creation
+    from .functions import creation
 
     return creation
 

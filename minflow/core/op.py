@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from .errors import (
-    CallError, DivisionError, DTypeError, InternalError, MinflowError, MinflowWarning, OutOfMemoryError, OutOfRangeError, ShapeError,
-    TraceError,
+from .base.errors import (
+    CallError, DivisionError, DTypeError, InternalError, MinflowError, MinflowWarning, OutOfMemoryError,
+    OutOfRangeError, ShapeError, TraceError,
 )  # fmt: skip
 from .ir import NUMBERS, Where, where_text
 from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote

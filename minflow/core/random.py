@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from .errors import StateError
+from .base.errors import StateError
 from .op import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache

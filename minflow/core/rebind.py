@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import DTypeError, GradError, ShapeError
+from .base.errors import DTypeError, GradError, ShapeError
 from .ir import Cell, Value, Where, hooks_of
 from .op import MODE, NUMBERS, Op, caller, check_numbers, explain, fail, infer, outside, using
 from .ops.shape import cast, clone, derive, detach, expand, full

@@ -12,8 +12,8 @@ import sys
 
 import numpy as np
 
-from .errors import DeviceError, DTypeError
-from .placement import Placement, Sbp
+from .base.errors import DeviceError, DTypeError
+from .base.placement import Placement, Sbp
 
 
 class DType:

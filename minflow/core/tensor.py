@@ -10,13 +10,14 @@ import copy
 
 import numpy as np
 
-from . import autograd, printing
+from . import autograd
+from .messages import printing
 from . import functions as F
-from .display import Display
-from .errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
+from .base.display import Display
+from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods, comparable
-from .near import tell_methods
+from .messages.near import tell_methods
 from .op import DEFAULT, EPOCH, MODE, apply, check_numbers, describe, fail, here
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
@@ -512,7 +513,7 @@ class Tensor(Methods, Display):
 
 def made_by_user(first, *rest):
     """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: float32 of a shape, not initialised, or of these numbers."""
-    from .creation import array_of, empty
+    from .functions.creation import array_of, empty
 
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
     if all(isinstance(n, int) for n in sizes):

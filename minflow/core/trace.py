@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import TraceError
+from .base.errors import TraceError
 from .ir import CONSTANT, INPUT, STATE, Graph, Node, Source, Value, outputs_of
 from .op import MODE, NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using, warn
 from .ops.shape import cast, clone, derive, detach, unrecorded, view_write
@@ -152,7 +152,7 @@ class Trace(Mode):
         """A constant: a tensor made of numbers during the trace."""
         if isinstance(x, Tensor):
             return x
-        from .creation import as_tensor
+        from .functions.creation import as_tensor
 
         return as_tensor(x)
 

@@ -4,7 +4,7 @@ Gives plain numpy arrays in batches, as OneFlow's job functions take them; no fi
 Knows no tensors and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
 """
 
-from ..core.near import tell as _tell
+from ..core.messages.near import tell as _tell
 from .cache import cache_dir
 from .digits import digits
 from .mnist import load_mnist

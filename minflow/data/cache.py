@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..core.errors import DataError
+from ..core.base.errors import DataError
 from ..io.files import place
 
 

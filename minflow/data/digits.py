@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.errors import OutOfRangeError
+from ..core.base.errors import OutOfRangeError
 from ..core.op import fail
 from .files import read_npz
 

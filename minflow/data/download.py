@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..core.errors import DataError
+from ..core.base.errors import DataError
 from ..core.op import here
 from ..io.atomic import alive
 from ..io.files import status

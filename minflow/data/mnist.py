@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.errors import DataError, ShapeError
+from ..core.base.errors import DataError, ShapeError
 from ..core.op import fail, here
 from .cache import cache_dir, first_of, folder
 from .download import fetch, sha256_of

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from ..compiler.executor import run
 from ..core.autograd import backprop
-from ..core.errors import MinflowError
+from ..core.base.errors import MinflowError
 from ..core.ir import INPUT, Graph, Node, Source, Value, Where, file_name, where_text
-from ..core.near import of_object
+from ..core.messages.near import of_object
 from ..core.op import MODULE_CALL, OURS, Op, apply, infer
 from ..core.tensor import Tensor
 from .card import CardRecord

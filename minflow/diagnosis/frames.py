@@ -11,8 +11,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from ..core.errors import MinflowError
-from ..core.near import of_object
+from ..core.base.errors import MinflowError
+from ..core.messages.near import of_object
 from ..core.op import OURS
 from .lines import library
 

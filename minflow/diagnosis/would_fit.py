@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..core.errors import MinflowError
+from ..core.base.errors import MinflowError
 from ..core.op import NUMBERS, Op, consult, using
 from ..core.spec import Spec, float32, int64
 from ..core.tensor import Tensor

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..core.errors import CheckpointError
+from ..core.base.errors import CheckpointError
 from ..core.op import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.errors import CheckpointError, need
+from ..core.base.errors import CheckpointError, need
 from ..core.op import here
 from .files import opened
 

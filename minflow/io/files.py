@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from ..core.errors import CheckpointError, FormatError
+from ..core.base.errors import CheckpointError, FormatError
 from ..core.op import here
 
 KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}

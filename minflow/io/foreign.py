@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from ..core.errors import CheckpointError
+from ..core.base.errors import CheckpointError
 from ..core.op import here
 from ..core.spec import DType
 from .container import refuse

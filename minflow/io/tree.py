@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import CheckpointError
+from ..core.base.errors import CheckpointError
 from ..core.op import fail
 from ..core.rebind import cell_of
 from ..core.spec import DType, dtype_named, spec_of

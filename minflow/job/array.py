@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..core import creation
+from ..core.functions import creation
 from ..core import functions as F
-from ..core.errors import DTypeError, OutOfRangeError, ShapeError
+from ..core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..core.functions.arguments import axis_of, integer, tensor_of, to
 from ..core.functions.linear_algebra import met
 from ..core.op import MODE, NUMBERS, fail

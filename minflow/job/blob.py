@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..core.errors import JobError, clean
+from ..core.base.errors import JobError, clean
 from ..core.functions import eq, ge, gt, le, lt, ne
 from ..core.ir import Source
 from ..core.methods import comparable

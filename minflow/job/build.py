@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..core.autograd import grad
-from ..core.creation import full, ones
-from ..core.errors import JobError, MinflowError
+from ..core.functions.creation import full, ones
+from ..core.base.errors import JobError, MinflowError
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.op import caller, here, using
 from ..core.rebind import write

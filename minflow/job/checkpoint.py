@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..compiler.executor import LOCK
-from ..core.errors import MinflowError, clean, clean_lines
-from ..core.interrupts import uninterrupted
+from ..core.base.errors import MinflowError, clean, clean_lines
+from ..core.base.interrupts import uninterrupted
 from ..core.op import warn
 from ..core.random import default_generator
 from ..core.spec import DType, spec_of

@@ -10,7 +10,7 @@ import math
 import operator
 from typing import Any
 
-from ..core.errors import DTypeError, OptimError
+from ..core.base.errors import DTypeError, OptimError
 from ..core.op import fail, here
 from ..core.spec import DType, as_dtype
 

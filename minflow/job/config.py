@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here, warn
 from ..core.spec import DType, float32
 from .checks import dtype_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here
 
 

@@ -1,4 +1,4 @@
-"""What job functions tell whoever listens: see `core/events.py`. Read next: `stream.py`, which tells it."""
+"""What job functions tell whoever listens: see `core/base/events.py`. Read next: `stream.py`, which tells it."""
 
 from __future__ import annotations
 

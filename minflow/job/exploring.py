@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.executor import LOCK, run
-from ..core.errors import JobError
-from ..core.interrupts import uninterrupted
+from ..core.base.errors import JobError
+from ..core.base.interrupts import uninterrupted
 from ..core.op import here
 from ..core.random import default_generator
 from ..nn.graph.compare.eager_check import put_back

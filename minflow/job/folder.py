@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..core.errors import CheckpointError, clean
+from ..core.base.errors import CheckpointError, clean
 from ..core.op import here
 from ..core.spec import DType, as_dtype
 from ..io import atomic

@@ -20,9 +20,9 @@ import numpy as np
 
 from ..compiler.executor import INSIDE, LOCK, collector_waiting, run
 from ..compiler.passes import PASSES
-from ..core.display import Display
-from ..core.errors import JobError
-from ..core.notices import look_at_results
+from ..core.base.display import Display
+from ..core.base.errors import JobError
+from ..core.messages.notices import look_at_results
 from ..core.op import EPOCH, NOTICES, here, warn
 from ..core.spec import default_dtype, spec_of
 from ..nn.graph.compiled import CompiledPart

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import fail
 from ..core.ops.random import bell, unit, words
 from ..core.random import Generator

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.errors import JobError, ShapeError
+from ..core.base.errors import JobError, ShapeError
 from ..core.functions import expand, matmul, reshape, square
 from ..core.functions import mean as average
 from ..core.functions import relu as relu_op
 from ..core.ops.norm import batch_norm
-from ..core.creation import full
+from ..core.functions.creation import full
 from ..core.op import MODE, fail
 from ..core.spec import DType, float16, float32
 from ..core.tensor import Tensor

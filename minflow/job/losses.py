@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import DTypeError, JobError, OutOfRangeError, ShapeError
+from ..core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from ..core.functions import abs as absolute
 from ..core.functions import acos, clamp, cos, exp, gt, log, maximum, one_hot, reshape, square, where
 from ..core.functions import sum as total

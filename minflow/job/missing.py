@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
-from ..core.errors import MissingNameError
-from ..core.near import no_name
+from ..core.base.errors import MissingNameError
+from ..core.messages.near import no_name
 from ..core.op import here
 
 

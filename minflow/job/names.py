@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..core.errors import DTypeError
+from ..core.base.errors import DTypeError
 from ..core.op import MODE, fail
 from ..core.spec import DType
 

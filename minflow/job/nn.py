@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.creation import ones
-from ..core.errors import OutOfRangeError, ShapeError
+from ..core.functions.creation import ones
+from ..core.base.errors import OutOfRangeError, ShapeError
 from ..core.functions import add, clamp, expm1, ge, gt, le, mean, reshape, rsqrt, sigmoid, square, tanh, where
 from ..core.functions.arguments import in_float32
 from ..core.functions.random import dropout as drop

@@ -9,7 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from ..core.errors import DTypeError
+from ..core.base.errors import DTypeError
 from ..core.op import MODE, fail
 
 

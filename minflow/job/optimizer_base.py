@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..core.errors import OptimError
+from ..core.base.errors import OptimError
 from ..core.ir import where_text
 from ..core.op import fail
 from ..core.ops.elementwise import where

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.creation import tensor
-from ..core.errors import OutOfRangeError, ShapeError
+from ..core.functions.creation import tensor
+from ..core.base.errors import OutOfRangeError, ShapeError
 from ..core.functions.arguments import integer
 from ..core.op import fail
 from ..core.ops import index as i

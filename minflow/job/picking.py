@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ..core import functions as F
-from ..core.errors import DTypeError, OutOfRangeError, ShapeError
+from ..core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..core.functions.arguments import axis_of, integer, is_tensor, operand, tensor_of, to
 from ..core.op import NUMBERS, fail
 from ..core.ops import elementwise as e

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import fail
 from ..core.ops.elementwise import sign
 from ..core.tensor import Tensor

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import JobError, MinflowError, clean
+from ..core.base.errors import JobError, MinflowError, clean
 from ..core.op import here
 from ..core.tensor import Tensor
 from .function import Job

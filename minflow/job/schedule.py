@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.errors import OptimError
+from ..core.base.errors import OptimError
 from ..core.op import fail
 from ..core.tensor import Tensor
 from .checks import number, said, whole

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here, warn
 from .missing import teller
 from .session import SESSION

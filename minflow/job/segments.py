@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..core import creation
+from ..core.functions import creation
 from ..core import functions as F
-from ..core.errors import DTypeError, ShapeError
+from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.arguments import axis_of, integer, tensor_of, to
 from ..core.op import fail
 from ..core.ops import elementwise as e

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.executor import LOCK
-from ..core.errors import JobError, clean
+from ..core.base.errors import JobError, clean
 from ..core.op import here
 from ..core.random import Generator, default_generator, derive_key
 from ..core.spec import DType, spec_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..nn.graph.messages import a

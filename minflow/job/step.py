@@ -12,8 +12,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ..core.errors import JobError, MinflowError, clean
-from ..core.interrupts import uninterrupted
+from ..core.base.errors import JobError, MinflowError, clean
+from ..core.base.interrupts import uninterrupted
 from ..core.ir import where_text
 from ..core.op import OURS, here
 from .handle import Handle

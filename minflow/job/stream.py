@@ -31,9 +31,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..compiler.executor import INSIDE, LOCK, held
-from ..core import events
-from ..core.errors import JobError
-from ..core.interrupts import uninterrupted
+from ..core.base import events
+from ..core.base.errors import JobError
+from ..core.base.interrupts import uninterrupted
 from ..core.op import here
 from ..diagnosis.ipython import show_card
 from .events import JobStepped

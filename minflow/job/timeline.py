@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here
 from ..views.html import picture_bundle
 from ..views.timeline import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict

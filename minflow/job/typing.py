@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here
 from ..core.spec import DType, float32
 from .checks import dtype_of

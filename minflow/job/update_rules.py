@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..core.errors import OptimError
+from ..core.base.errors import OptimError
 from ..core.op import fail
 from ..core.ops.compare import gt, logical_and, ne
 from ..core.ops.elementwise import maximum, rsqrt, sqrt, square, where

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import JobError
+from ..core.base.errors import JobError
 from ..core.op import here
 from ..core.tensor import Tensor
 from .build import building

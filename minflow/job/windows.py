@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.creation import from_numpy, full
-from ..core.errors import ShapeError
+from ..core.functions.creation import from_numpy, full
+from ..core.base.errors import ShapeError
 from ..core.functions import cat, permute, reshape, squeeze, unsqueeze
 from ..core.op import fail
 from ..core.ops.conv import conv2d as convolve

@@ -3,7 +3,7 @@
 Read next: `module.py`, then `modules/linear.py`.
 """
 
-from ..core.near import tell as _tell
+from ..core.messages.near import tell as _tell
 from . import functional as functional
 from . import init as init
 from . import utils as utils

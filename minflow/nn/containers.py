@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from ..core.errors import ModuleError, OutOfRangeError
+from ..core.base.errors import ModuleError, OutOfRangeError
 from ..core.op import fail
 from ..core.tensor import Tensor
 from .module import Module

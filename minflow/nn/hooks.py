@@ -1,7 +1,7 @@
 """Hooks: functions that run around a module's forward and backward.
 
 Forward hooks are plain calls. Backward hooks hang on two gates, identities through which all inputs and outputs pass:
-the backward of a gate sees all their gradients at once. Read next: `../core/function.py`.
+the backward of a gate sees all their gradients at once. Read next: `../core/grad/function.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.autograd import Handle as Removable
-from ..core.errors import ModuleError
-from ..core.function import Function
-from ..core.grad_modes import is_grad_enabled
+from ..core.base.errors import ModuleError
+from ..core.grad.function import Function
+from ..core.grad.modes import is_grad_enabled
 from ..core.op import EPOCH, fail
 from ..core.tensor import Tensor
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from ..core.near import tell as _tell
-from ..core.grad_modes import no_grad
-from ..core.errors import DTypeError, ShapeError
+from ..core.messages.near import tell as _tell
+from ..core.grad.modes import no_grad
+from ..core.base.errors import DTypeError, ShapeError
 from ..core.op import fail
-from ..core.creation import eye, normal, rand, zeros
+from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.tensor import Tensor
 
 GAINS = {
@@ -192,7 +192,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     """A matrix (rows, the rest flattened) with orthonormal rows or columns, times gain. Saxe et al. 2013."""
     import numpy as np
 
-    from ..core.creation import from_numpy
+    from ..core.functions.creation import from_numpy
 
     if not tensor.spec.floating:
         fail(DTypeError, f"orthogonal_: the tensor is {tensor.spec.dtype.name}, where floats are wanted", "tensor.float()", tensor=tensor)
@@ -214,7 +214,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
     """N(0, std**2) with a fraction `sparsity` of zeros in each column. tensor: (n, m). Martens 2010, section 5."""
-    from ..core.creation import randperm
+    from ..core.functions.creation import randperm
 
     if tensor.spec.ndim != 2:
         fail(ShapeError, f"sparse_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..compiler.executor import LOCK
-from ..core.errors import MinflowError, StateError
-from ..core.interrupts import uninterrupted
+from ..core.base.errors import MinflowError, StateError
+from ..core.base.interrupts import uninterrupted
 from ..core.op import describe, here
 from ..core.tensor import Tensor
 

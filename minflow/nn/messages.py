@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
-from ..core.errors import MinflowError, ModuleError, TraceError
-from ..core.near import LONGEST, did_you_mean, misfit, near
+from ..core.base.errors import MinflowError, ModuleError, TraceError
+from ..core.messages.near import LONGEST, did_you_mean, misfit, near
 from ..core.op import EPOCH, MODE, NOTICES, fail, here, warn
 from ..core.tensor import Tensor
 

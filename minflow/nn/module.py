@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from ..core.grad_modes import no_grad
-from ..core.display import Display
-from ..core.errors import ModuleError
+from ..core.grad.modes import no_grad
+from ..core.base.display import Display
+from ..core.base.errors import ModuleError
 from ..core.op import EPOCH, MODE, MODULE_CALL, caller, fail
 from ..core.spec import DType
 from ..core.tensor import Tensor

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any
 
-from ..core.errors import NestingError, cut
+from ..core.base.errors import NestingError, cut
 from ..core.op import MODE, MODULE_CALL, caller, using, where_text
 
 STEP = 250  # characters of a scope, at least two for each module, between two looks at how deep we are

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.creation import as_tensor
-from ..core.errors import TraceError
+from ..core.functions.creation import as_tensor
+from ..core.base.errors import TraceError
 from ..core.op import fail
 from ..core.rebind import cell_of
 from ..core.tensor import Tensor

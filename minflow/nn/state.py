@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.grad_modes import no_grad
-from ..core.errors import StateError, clean_lines
+from ..core.grad.modes import no_grad
+from ..core.base.errors import StateError, clean_lines
 from ..core.op import EPOCH, MODE, fail, here
-from ..core.creation import as_tensor
+from ..core.functions.creation import as_tensor
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from .loading import Writes

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.creation import zeros
-from ..core.errors import DTypeError
-from ..core.grad_modes import no_grad
+from ..core.functions.creation import zeros
+from ..core.base.errors import DTypeError
+from ..core.grad.modes import no_grad
 from ..core.op import fail
 from ..core.random import default_generator
 from ..core.tensor import Tensor

@@ -4,7 +4,7 @@ The arithmetic of each optimizer is one op (`core/ops/update.py`); the classes h
 Read next: `optimizer.py`, then `sgd.py`.
 """
 
-from ..core.near import tell as _tell
+from ..core.messages.near import tell as _tell
 from . import lr_scheduler as lr_scheduler
 from .adam import Adam as Adam
 from .adam import AdamW as AdamW

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import OptimError
+from ..core.base.errors import OptimError
 from ..core.op import Op, fail
 from ..core.ops.update import adam, adam_amsgrad
 from .groups import check_range

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import OptimError
+from ..core.base.errors import OptimError
 from ..core.op import EPOCH, fail
 from ..core.tensor import Tensor
 from ..nn.module import Module

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.near import tell as _tell
-from ..core.errors import OptimError
+from ..core.messages.near import tell as _tell
+from ..core.base.errors import OptimError
 from ..core.op import MODE, fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, as_refusal, like, refuse, write
 from .groups import as_number, check_range

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy import vdot
 
-from ..core import events
-from ..core.grad_modes import enable_grad, no_grad
-from ..core.errors import OptimError, clean
-from ..core.notices import Seen, look_at_gradients
+from ..core.base import events
+from ..core.grad.modes import enable_grad, no_grad
+from ..core.base.errors import OptimError, clean
+from ..core.messages.notices import Seen, look_at_gradients
 from ..core.op import EPOCH, MODE, NOTICES, Op, fail, using, warn
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import OptimError
+from ..core.base.errors import OptimError
 from ..core.op import Op, fail
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
 from .groups import as_number, check_range

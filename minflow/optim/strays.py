@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from ..core.notices import Seen, Told
+from ..core.messages.notices import Seen, Told
 from ..core.op import MODE, warn
 from ..nn.module import Module
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import Any
 
-from ..core.display import Display
+from ..core.base.display import Display
 from .graph_records import (
     Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import DTypeError, ShapeError
+from ..core.base.errors import DTypeError, ShapeError
 from .html import CARD, NO_MATH
 from .png import png
 from .sparkline import shaded, short_number

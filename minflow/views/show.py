@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core import display as core_display
-from ..core.errors import DTypeError
+from ..core.base import display as core_display
+from ..core.base.errors import DTypeError
 from .dot import dot_text
 from .fold import BOXES, LINES
 from .graph_html import report_html

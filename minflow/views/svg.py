@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from html import escape
 
-from ..core.errors import MissingDependencyError
+from ..core.base.errors import MissingDependencyError
 from .layout import HALO, layout_svg
 
 TIMEOUT = 10.0  # seconds for `dot`; a graph of 1,000 boxes takes 0.25

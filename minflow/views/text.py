@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.errors import clean as clean
+from ..core.base.errors import clean as clean
 from .fold import LINES, fold
 from .records import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, TapeRecord
 

@@ -10,8 +10,8 @@ import pytest
 from programs import Compiled, both, check, f8, param
 
 import minflow as flow
-from minflow.core import events
-from minflow.core.errors import GradError, NonFiniteError, ShapeError
+from minflow.core.base import events
+from minflow.core.base.errors import GradError, NonFiniteError, ShapeError
 from minflow.core.ir import where_text
 
 

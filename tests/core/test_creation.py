@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError, GradError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import DTypeError, GradError, OutOfRangeError, ShapeError
 
 
 def test_dtypes_of_numbers():

@@ -3,7 +3,7 @@
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError
+from minflow.core.base.errors import DTypeError
 
 
 def test_changing_it_changes_what_was_inferred_before():

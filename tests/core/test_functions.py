@@ -7,7 +7,7 @@ from scipy import special
 from programs import planned
 
 import minflow as flow
-from minflow.core.errors import DTypeError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from minflow.core.trace import trace
 
 X = flow.arange(12.0).reshape(3, 4)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from programs import planned
 
 import minflow as flow
-from minflow.core.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
+from minflow.core.base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from minflow.core.trace import trace
 
 

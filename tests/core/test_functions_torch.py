@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import MinflowError
+from minflow.core.base.errors import MinflowError
 
 torch = pytest.importorskip("torch")
 

@@ -5,7 +5,7 @@ import pytest
 from programs import Compiled, both, check, f8, param
 
 import minflow as flow
-from minflow.core.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
+from minflow.core.base.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
 from minflow.core.trace import Trace
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import minflow as flow
-from minflow.core.errors import GraphError, InternalError
+from minflow.core.base.errors import GraphError, InternalError
 from minflow.core.ir import INPUT, STATE, Graph, Node, Source, Value, check_outputs, toposort, where_text
 from minflow.core.spec import Spec, float32, int64
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.gradcheck import gradcheck
+from minflow.core.grad.gradcheck import gradcheck
 from minflow.core.ops.reduce import prod
 from minflow.core.trace import trace
 

@@ -11,8 +11,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import CallError, MissingNameError
-from minflow.core.near import SPACES, distance, near, of_object
+from minflow.core.base.errors import CallError, MissingNameError
+from minflow.core.messages.near import SPACES, distance, near, of_object
 
 F, optim = nn.functional, flow.optim
 flow.vision, flow.utils.data, flow.library  # noqa: B018
@@ -162,7 +162,7 @@ def test_a_tensors_attributes_are_told_where_the_error_is_shown():
 
 def test_names_without_end_are_not_compared(monkeypatch):
     """The distance of two texts takes their lengths multiplied: a name of a file, of 20,000 letters, took minutes."""
-    from minflow.core import near
+    from minflow.core.messages import near
 
     longest = []
     monkeypatch.setattr(near, "distance", lambda a, b, real=near.distance: longest.append(len(a)) or real(a, b))

@@ -13,9 +13,9 @@ import pytest
 import minflow  # noqa: F401  (defines every op)
 from minflow.core import op as door
 from minflow.core.autograd import grad
-from minflow.core.creation import from_numpy
-from minflow.core.errors import TraceError
-from minflow.core.examples import Maker, cases
+from minflow.core.functions.creation import from_numpy
+from minflow.core.base.errors import TraceError
+from minflow.core.ops.examples import Maker, cases
 from minflow.core.op import NUMBERS, OPS, apply
 from minflow.core.rebind import contiguous
 from minflow.core.spec import float64, spec_of

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import minflow as flow
-from minflow.core.errors import DTypeError, OutOfRangeError
+from minflow.core.base.errors import DTypeError, OutOfRangeError
 from minflow.core.functions import dropout, randint_of, uniform
 from minflow.core.ops import random as r
 from minflow.core.spec import float16, float32, float64, int64, uint8

@@ -3,7 +3,7 @@
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError, GradError, MinflowError, OutOfRangeError
+from minflow.core.base.errors import DTypeError, GradError, MinflowError, OutOfRangeError
 
 F = flow.nn.functional
 RANGES = {

@@ -12,7 +12,9 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import DivisionError, DTypeError, GradError, JobError, MinflowError, OptimError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import (
+    DivisionError, DTypeError, GradError, JobError, MinflowError, OptimError, OutOfRangeError, ShapeError,
+)
 from minflow.core.ops import checks
 
 N = math.nan

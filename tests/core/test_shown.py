@@ -10,8 +10,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core import errors
-from minflow.core.errors import LINE, NAME, CheckpointError, MinflowError, MinflowWarning, StateError, clean
+from minflow.core.base import errors
+from minflow.core.base.errors import LINE, NAME, CheckpointError, MinflowError, MinflowWarning, StateError, clean
 from minflow.core.op import warn
 from minflow.io import container
 from minflow.job.checkpoint import LoadReport

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DeviceError, DTypeError
+from minflow.core.base.errors import DeviceError, DTypeError
 from minflow.core.spec import Spec, as_dtype, cpu, float32, float64, int32, int64, promote, spec_of, uint8
 
 

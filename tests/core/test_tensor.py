@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DeviceError, DTypeError, GradError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import DeviceError, DTypeError, GradError, OutOfRangeError, ShapeError
 
 TOP = """
 float16 float32 float float64 double int8 uint8 int32 int int64 long bool

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from minflow.core.interrupts import uninterrupted
+from minflow.core.base.interrupts import uninterrupted
 
 
 def handler():

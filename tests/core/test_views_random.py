@@ -12,7 +12,7 @@ from programs import Compiled
 from view_programs import LEAVES, Program
 
 import minflow as flow
-from minflow.core.errors import GradError, TraceError
+from minflow.core.base.errors import GradError, TraceError
 
 
 def start(program, tensor):

@@ -13,7 +13,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import InternalError, MinflowError
+from minflow.core.base.errors import InternalError, MinflowError
 
 warnings.simplefilter("ignore")
 

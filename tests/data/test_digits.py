@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minflow.core.errors import OutOfRangeError
+from minflow.core.base.errors import OutOfRangeError
 from minflow.data import digits
 from minflow.data.digits import digit_arrays
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minflow.core.errors import DataError
+from minflow.core.base.errors import DataError
 from minflow.data.download import fetch
 
 CONTENT = bytes(i * i % 251 for i in range(200_000))

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from minflow.core.errors import DataError
+from minflow.core.base.errors import DataError
 from minflow.data import files
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from minflow.core.errors import DataError, ShapeError
+from minflow.core.base.errors import DataError, ShapeError
 from minflow.data import cache_dir, load_mnist, mnist
 from minflow.vision import datasets, transforms
 

@@ -12,7 +12,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core.errors import ShapeError
+from minflow.core.base.errors import ShapeError
 from minflow.diagnosis import ipython as cards
 from minflow.diagnosis.failure import card_of
 from minflow.diagnosis import notebook

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import minflow
-from minflow.core.errors import InternalError, MinflowError
+from minflow.core.base.errors import InternalError, MinflowError
 
 from .calls import RANDOM
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import CheckpointError
+from minflow.core.base.errors import CheckpointError
 from minflow.io import atomic, container
 from tests.measuring import peak
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import CheckpointError, DataError
+from minflow.core.base.errors import CheckpointError, DataError
 from minflow.data import files as data_files
 from minflow.data.download import fetch
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz

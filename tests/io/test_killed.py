@@ -18,7 +18,7 @@ import json, os, sys
 from pathlib import Path
 import numpy as np
 import minflow as flow
-from minflow.core.errors import CheckpointError
+from minflow.core.base.errors import CheckpointError
 
 top, form = Path(sys.argv[1]), sys.argv[2]
 OURS = os.path.dirname(flow.__file__)

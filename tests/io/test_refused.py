@@ -12,7 +12,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import CheckpointError
+from minflow.core.base.errors import CheckpointError
 from minflow.io import container
 from tests.measuring import peak
 

@@ -11,7 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import CheckpointError
+from minflow.core.base.errors import CheckpointError
 
 
 def header(path):

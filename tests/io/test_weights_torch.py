@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 safetensors_torch = pytest.importorskip("safetensors.torch")
 
 import minflow as flow  # noqa: E402
-from minflow.core.errors import CheckpointError  # noqa: E402
+from minflow.core.base.errors import CheckpointError  # noqa: E402
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "loading-weights.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from legacy import both, in_job
 import minflow as flow
 import minflow.typing as tp
 from minflow.autograd import gradcheck
-from minflow.core.errors import DTypeError, JobError, OutOfRangeError, ShapeError, TraceError
+from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError, TraceError
 from minflow.job import array as a
 from minflow.job import padding as d
 from minflow.job import picking as p

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import CheckpointError, JobError, MinflowWarning
+from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
 from minflow.core.random import default_generator
 from minflow.job import typing as tp
 from minflow.job.checkpoint import CheckPoint, LoadReport, SimpleCheckPointManager, get, get_all_variables, load_variables, save

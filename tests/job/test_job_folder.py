@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minflow.core.errors import CheckpointError
+from minflow.core.base.errors import CheckpointError
 from minflow.core.spec import as_dtype
 from minflow.io import atomic
 from minflow.job import folder

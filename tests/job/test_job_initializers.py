@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.core.random import Generator
 from minflow.job import initializers as init
 from minflow.job import regularizers

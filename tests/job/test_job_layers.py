@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 import minflow.job.typing as tp
-from minflow.core.errors import JobError, ShapeError
+from minflow.core.base.errors import JobError, ShapeError
 from minflow.job.session import default_session
 
 RNG = np.random.default_rng(1)

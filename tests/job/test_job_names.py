@@ -14,7 +14,7 @@ from legacy import in_job
 
 import minflow as flow
 from minflow.core import functions as F
-from minflow.core.errors import DTypeError
+from minflow.core.base.errors import DTypeError
 from minflow.core.op import MODE
 from minflow.job.blob import Blob
 from minflow.job.missing import MISSING, MissingNameError, of

@@ -8,7 +8,7 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import DTypeError, JobError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from minflow.job import nn, windows
 
 RNG = np.random.default_rng(0)
@@ -169,7 +169,7 @@ def test_pooling_of_one_axis(kind, padding):
 
 @pytest.mark.parametrize("padding", ["SAME", "SAME_UPPER", [0, 0, (2, 0), (0, 1)]], ids=str)
 def test_gradients_go_through_paddings(padding):
-    from minflow.core.gradcheck import gradcheck
+    from minflow.core.grad.gradcheck import gradcheck
 
     x, w = t(numbers(1, 2, 6, 5)), t(numbers(2, 2, 3, 4))
     x.requires_grad_(), w.requires_grad_()

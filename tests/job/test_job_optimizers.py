@@ -11,7 +11,7 @@ import pytest
 from optimizer_bench import SHAPES, Bench, gradients_of
 
 import minflow as flow
-from minflow.core.errors import OptimError
+from minflow.core.base.errors import OptimError
 from minflow.job import optimizer as O
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import minflow as flow
-from minflow.core.errors import OptimError
+from minflow.core.base.errors import OptimError
 from minflow.job import optimizer as O
 
 STEPS = range(31)

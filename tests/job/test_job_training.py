@@ -6,7 +6,7 @@ from optimizer_bench import Bench
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError, OptimError
+from minflow.core.base.errors import JobError, OptimError
 from minflow.job import optimizer as O
 from minflow.job.session import default_session
 

@@ -12,7 +12,7 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import DTypeError, JobError, MinflowError
+from minflow.core.base.errors import DTypeError, JobError, MinflowError
 from minflow.job.session import default_session
 
 X = np.ones((2, 3), "float32")

@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 
 ONES = np.ones(2, "float32")
 

@@ -19,7 +19,7 @@ import os, random, signal, sys, threading
 import numpy as np
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.job.session import SESSION
 from minflow.job import stream
 from minflow.job.stream import STREAM

@@ -8,7 +8,7 @@ from stream_jobs import BAD, GOOD, LONG, ONES, counting, failing, looking, wait
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.job.session import SESSION
 from minflow.job.stream import STREAM, Stream
 

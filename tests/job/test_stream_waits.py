@@ -11,8 +11,8 @@ from stream_jobs import LONG, ONES, counting, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core import events
-from minflow.core.errors import GraphError, JobError
+from minflow.core.base import events
+from minflow.core.base.errors import GraphError, JobError
 from minflow.job.events import JobStepped
 from minflow.job.exploring import job_subject
 from minflow.job.session import SESSION
@@ -276,7 +276,7 @@ def waits(tmp_path, held):
     }
 
 
-@pytest.mark.filterwarnings("ignore::minflow.core.errors.MinflowWarning")  # build reads what the action closes over
+@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")  # build reads what the action closes over
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
     outcomes = {}

@@ -9,7 +9,7 @@ from stream_jobs import LONG, ONES, counting, failing, looking, wait
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.job.stream import STREAM
 
 pytestmark = pytest.mark.usefixtures("clean")

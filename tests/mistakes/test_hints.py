@@ -13,7 +13,7 @@ import pytest
 import minflow as flow
 import minflow.nn.functional as F
 from minflow import nn
-from minflow.core.errors import MinflowError
+from minflow.core.base.errors import MinflowError
 from minflow.core.op import WARNED
 from minflow.core.tensor import Tensor
 from minflow.diagnosis.failure import card_of

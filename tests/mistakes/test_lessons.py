@@ -6,7 +6,7 @@ import pytest
 from lessons import ERRORS, HEAD, WARNINGS
 
 import minflow as flow
-from minflow.core import errors
+from minflow.core.base import errors
 from minflow.core.op import MODE, WARNED
 
 

@@ -11,7 +11,7 @@ from lessons import HEAD
 
 import minflow as flow
 from minflow import nn
-from minflow.core.notices import HELD, Seen
+from minflow.core.messages.notices import HELD, Seen
 from minflow.core.op import WARNED
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

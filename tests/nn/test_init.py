@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import ShapeError
+from minflow.core.base.errors import ShapeError
 
 init = nn.init
 

@@ -9,7 +9,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import NonFiniteError, ShapeError
+from minflow.core.base.errors import NonFiniteError, ShapeError
 from minflow.core.op import EPOCH
 
 

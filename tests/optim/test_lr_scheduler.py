@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import minflow as flow
-from minflow.core.errors import MinflowWarning, OptimError, StateError
+from minflow.core.base.errors import MinflowWarning, OptimError, StateError
 from minflow.core.op import WARNED
 from minflow.optim import lr_scheduler as s
 

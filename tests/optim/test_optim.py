@@ -8,8 +8,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core import events
-from minflow.core.errors import MinflowWarning, ModuleError, OptimError, StateError
+from minflow.core.base import events
+from minflow.core.base.errors import MinflowWarning, ModuleError, OptimError, StateError
 from minflow.core.op import EPOCH, MODE, OPS, WARNED
 from tests.measuring import peak
 
@@ -114,7 +114,7 @@ def test_formula(cls, formula, options, dtype):
 @pytest.mark.parametrize("name", ["sgd", "sgd_momentum", "sgd_dampened", "adam", "adam_amsgrad"])
 def test_kernels_in_place_in_pieces_and_strided_agree(name, monkeypatch):
     """Fresh results, in place, in small pieces and on non-contiguous arrays: the same bits."""
-    from minflow.core.examples import cases
+    from minflow.core.ops.examples import cases
     from minflow.core.backend.fast import update
 
     op = OPS[name]

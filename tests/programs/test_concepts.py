@@ -9,7 +9,7 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import CheckpointError, JobError, MinflowWarning
+from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
 from minflow.job.session import SESSION
 
 BATCH = 8

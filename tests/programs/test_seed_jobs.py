@@ -21,7 +21,7 @@ from small_mnist import TEST, TRAIN, sizes, write_mnist
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.data import mnist
 from minflow.job.session import SESSION
 

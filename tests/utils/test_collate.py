@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError, LoaderError, ShapeError
+from minflow.core.base.errors import DTypeError, LoaderError, ShapeError
 from minflow.utils.data import default_collate, default_convert
 
 

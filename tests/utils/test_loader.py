@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DataError, LoaderError, MinflowError, ShapeError, WorkerError
+from minflow.core.base.errors import DataError, LoaderError, MinflowError, ShapeError, WorkerError
 from minflow.utils.data import (
     DataLoader,
     Dataset,

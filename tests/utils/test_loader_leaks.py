@@ -12,7 +12,7 @@ import pytest
 from interrupting import Interrupting
 
 import minflow as flow
-from minflow.core.errors import WorkerError
+from minflow.core.base.errors import WorkerError
 from minflow.utils import data
 from minflow.utils.data import DataLoader, Dataset, IterableDataset, workers
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import LoaderError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import LoaderError, OutOfRangeError, ShapeError
 from minflow.core.random import bits
 from minflow.utils.data import (
     BatchSampler,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import minflow as flow
-from minflow.core.errors import LoaderError, WorkerError
+from minflow.core.base.errors import LoaderError, WorkerError
 from minflow.utils.data import DataLoader, Dataset, TensorDataset, workers
 
 TOP = Path(__file__).parent.parent.parent

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import minflow as flow
-from minflow.core.errors import DTypeError, ShapeError
+from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.images import BYTES, MANY, as_bytes, images_of, images_record
 from minflow.views.show import picture, show
 

@@ -11,7 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import DTypeError
+from minflow.core.base.errors import DTypeError
 from minflow.views.show import picture, show
 from minflow.views.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
 

@@ -12,8 +12,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core import display
-from minflow.core.errors import DTypeError, MissingDependencyError
+from minflow.core.base import display
+from minflow.core.base.errors import DTypeError, MissingDependencyError
 from minflow.core.trace import trace
 from minflow.views import svg
 from minflow.views.records import graph_record, tape_record

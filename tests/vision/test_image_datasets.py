@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DataError, LoaderError, OutOfRangeError
+from minflow.core.base.errors import DataError, LoaderError, OutOfRangeError
 from minflow.data import digits, files
 from minflow.utils.data import DataLoader, Subset
 from minflow.vision import datasets, transforms

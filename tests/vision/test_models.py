@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DataError, ShapeError
+from minflow.core.base.errors import DataError, ShapeError
 from minflow.vision import models
 from minflow.vision.models.mobilenet_v2 import make_divisible
 

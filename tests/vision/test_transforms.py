@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError, LoaderError, MissingDependencyError, OutOfRangeError, ShapeError
+from minflow.core.base.errors import DTypeError, LoaderError, MissingDependencyError, OutOfRangeError, ShapeError
 from minflow.utils.data import DataLoader
 from minflow.vision import datasets, transforms
 from minflow.vision.transforms import functional as F
@@ -183,7 +183,7 @@ def test_without_pillow():
 import sys
 sys.modules["PIL"] = None
 import numpy as np
-from minflow.core.errors import MissingDependencyError
+from minflow.core.base.errors import MissingDependencyError
 from minflow.utils.data import DataLoader
 from minflow.vision import datasets, transforms as T
 chain = T.Compose([T.RandomCrop(8, padding=1), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(0.5, 0.5)])

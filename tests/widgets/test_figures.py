@@ -8,7 +8,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import DTypeError, MissingDependencyError, ShapeError
+from minflow.core.base.errors import DTypeError, MissingDependencyError, ShapeError
 from minflow_widgets import LossCurve, figures
 from minflow_widgets.figures import (
     History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters, mosaic, outputs_of, smooth,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError
+from minflow.core.base.errors import DTypeError
 from minflow_widgets import LossCurve, frontends
 from minflow_widgets.series import POINTS, Series, decimate, encode, smooth
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.errors import DTypeError, MinflowError
+from minflow.core.base.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve, figure, frontends, loss_curve, previous
 from minflow_widgets.loss_curve import duration
 from minflow_widgets.series import POINTS, Series, Summed, Thinned, encode, rows

@@ -14,7 +14,7 @@ from watching import until
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.job.stream import STREAM
 from minflow.job.timeline import Comparison, Timeline
 from minflow_widgets import timeline as module

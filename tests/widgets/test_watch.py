@@ -13,8 +13,8 @@ from watching import Train, X, job, model_and_optimizer, until, watched_front  #
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core import events
-from minflow.core.errors import JobError, MinflowError
+from minflow.core.base import events
+from minflow.core.base.errors import JobError, MinflowError
 from minflow_widgets import LossCurve, loss_curve, watch
 from minflow_widgets.rows import Rows
 

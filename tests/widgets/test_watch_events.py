@@ -8,8 +8,8 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core import events
-from minflow.core.errors import JobError
+from minflow.core.base import events
+from minflow.core.base.errors import JobError
 from minflow.job.events import JobStepped
 from minflow.nn.graph.compiled import GraphRan
 

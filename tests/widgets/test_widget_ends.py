@@ -11,8 +11,8 @@ pytest.importorskip("anywidget")
 from ipywidgets.widgets import widget as ipywidgets
 
 from minflow import nn
-from minflow.core import events
-from minflow.core.errors import JobError
+from minflow.core.base import events
+from minflow.core.base.errors import JobError
 from minflow_widgets import LossCurve, frontends, watch, watch_timeline
 
 

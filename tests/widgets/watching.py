@@ -8,7 +8,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core import events
+from minflow.core.base import events
 from minflow_widgets import frontends
 from minflow_widgets.watch import HELD
 

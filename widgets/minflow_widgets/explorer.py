@@ -17,7 +17,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from minflow.core.errors import GraphError
+from minflow.core.base.errors import GraphError
 from minflow.core.op import OURS, fail, here
 from minflow.job.exploring import job_subject
 from minflow.job.function import Job

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minflow.core.errors import DTypeError, ShapeError, need
+from minflow.core.base.errors import DTypeError, ShapeError, need
 from minflow.views.sparkline import curve_line, table
 from minflow.views.text import clean
 

@@ -18,7 +18,7 @@ ACTS = ("pause", "resume", "stop")  # of what the buttons act on
 
 def check_options(total, epoch, x, control=None) -> None:
     """Raises MinflowError for an axis, a number of steps or a control that is none."""
-    from minflow.core.errors import MinflowError
+    from minflow.core.base.errors import MinflowError
 
     if not isinstance(x, str) or x not in AXES:
         raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)[:60]}, hint='x="step" or x="time"')
@@ -32,7 +32,7 @@ def check_options(total, epoch, x, control=None) -> None:
 
 def words(panels) -> tuple[str, ...]:
     """The last words of names, as series have them: "loss" and ("val_loss",) mean the panel "loss"."""
-    from minflow.core.errors import MinflowError
+    from minflow.core.base.errors import MinflowError
 
     given = (panels,) if isinstance(panels, str) else tuple(panels) if isinstance(panels, Iterable) else (None,)
     if not all(isinstance(one, str) for one in given):
@@ -47,7 +47,7 @@ def as_number(name: str, value, owner: str = "LossCurve.add") -> float:
             value = value.item()  # float() of an array with axes warns, and of a complex number it forgets a part
         return float(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        from minflow.core.errors import DTypeError, MinflowError
+        from minflow.core.base.errors import DTypeError, MinflowError
 
         if isinstance(error, MinflowError) and "shape" not in dir(value):
             raise

@@ -85,7 +85,7 @@ class LossCurve:
         numbers = {name: as_number(name, value) for name, value in values.items()}
         at = None if step is None else as_number("step", step)
         if at is not None and at - at != 0.0:
-            from minflow.core.errors import DTypeError
+            from minflow.core.base.errors import DTypeError
 
             raise DTypeError("LossCurve.add: a step is a finite number", values={"step": str(at)}, hint="curve.add(step, loss=...)")
         self.put(at, numbers)
@@ -209,7 +209,7 @@ class LossCurve:
 
     def __enter__(self) -> LossCurve:
         if self._left:
-            from minflow.core.errors import MinflowError
+            from minflow.core.base.errors import MinflowError
 
             raise MinflowError("This curve has ended with its block", values={"curve": self.text()[:60]},
                                hint="a new one for each block: with LossCurve() as curve, with watch(graph) as curve")  # fmt: skip

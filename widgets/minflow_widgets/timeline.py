@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minflow.core.errors import JobError
+from minflow.core.base.errors import JobError
 from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.job.stream import STREAM

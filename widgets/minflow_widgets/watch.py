@@ -18,8 +18,8 @@ from threading import get_ident
 
 import numpy as np
 
-from minflow.core import events
-from minflow.core.errors import MinflowError
+from minflow.core.base import events
+from minflow.core.base.errors import MinflowError
 from minflow.core.tensor import Tensor
 from minflow.job.events import JobStepped
 from minflow.job.function import Job

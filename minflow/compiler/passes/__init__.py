@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ...core.errors import GraphError, MinflowError
+from ...core.base.errors import GraphError, MinflowError
 from ...core.ir import Graph
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding

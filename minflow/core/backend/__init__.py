@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..errors import DeviceError
+from ..base.errors import DeviceError
 from ..op import here
 from ..spec import Device
 

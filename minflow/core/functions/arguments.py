@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import MODE, NUMBERS, fail
 from ..ops.shape import cast, check_fits
 from ..spec import DType, as_dtype, float16, float32

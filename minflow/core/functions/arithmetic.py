@@ -5,7 +5,7 @@ Read next: `reduction.py`.
 
 from __future__ import annotations
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import NUMBERS, fail
 from ..ops import compare as c
 from ..ops import elementwise as e

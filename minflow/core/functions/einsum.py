@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from ..errors import ShapeError
+from ..base.errors import ShapeError
 from ..op import fail
 from ..ops import reduce as r
 from ..ops import shape as s

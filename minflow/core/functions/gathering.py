@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError, TraceError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..op import MODE, NUMBERS, fail
 from ..ops import index as i
 from ..ops import shape as s

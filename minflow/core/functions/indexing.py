@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import MODE, NUMBERS, fail
 from ..ops import index as i
 from ..ops import shape as s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import OutOfRangeError
+from ..base.errors import OutOfRangeError
 from ..op import fail
 from ..ops import compare as c
 from ..ops import elementwise as e

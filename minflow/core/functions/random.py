@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 
-from ..errors import DTypeError, MinflowError, OutOfRangeError
+from ..base.errors import DTypeError, MinflowError, OutOfRangeError
 from ..op import MODE, fail
 from ..ops import random as r
 from ..ops.elementwise import log1p

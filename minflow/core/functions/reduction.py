@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..errors import DTypeError
+from ..base.errors import DTypeError
 from ..op import apply, fail
 from ..ops import compare as c
 from ..ops import elementwise as e

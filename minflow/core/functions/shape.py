@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import RAW, apply, fail
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.rules import join
 from ..rebind import is_contiguous, phantom
 from ..spec import promote
-from ..explaining import no_tensor, spoken
+from ..messages.wrong_arguments import no_tensor, spoken
 from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, several, sizes, tensor_of, to
 
 ALL = (None, None, None)  # a slice as getitem's attr

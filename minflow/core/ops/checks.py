@@ -6,7 +6,7 @@ What specs can tell (shapes, dtypes, axes) is refused before: `rules.py`. Read n
 
 from __future__ import annotations
 
-from ..errors import DivisionError, OutOfRangeError
+from ..base.errors import DivisionError, OutOfRangeError
 from ..op import fail, here
 from ..spec import spec_of
 

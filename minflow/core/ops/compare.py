@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..examples import binary, bools, case, floats, ints, unary
+from .examples import binary, bools, case, floats, ints, unary
 from ..op import define, kernel
 from ..spec import bool_
 from .rules import SPLIT_1, SPLIT_2, broadcast

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from ..errors import ShapeError
-from ..examples import case, floats, strided
+from ..base.errors import ShapeError
+from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec
 from .rules import need_floating, single

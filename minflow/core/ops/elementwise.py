@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..examples import binary, bools, case, floats, ints, positive, strided, unary
+from ..base.errors import DTypeError
+from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from ..op import define, fail, kernel
 from ..spec import Spec, promote, spec_of
 from .checks import check_divisor

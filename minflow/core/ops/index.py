@@ -7,8 +7,8 @@ by: the function that was called, which an error names; not every one counts neg
 
 from __future__ import annotations
 
-from ..errors import DTypeError, ShapeError
-from ..examples import bools, case, floats, ints, strided
+from ..base.errors import DTypeError, ShapeError
+from .examples import bools, case, floats, ints, strided
 from ..op import data_dependent, define, kernel
 from ..spec import Spec, int64
 from .checks import check_bounds, check_labels

@@ -5,8 +5,8 @@ Vectors, more than two axes against a matrix, einsum and the rest are composites
 
 from __future__ import annotations
 
-from ..errors import DTypeError, ShapeError
-from ..examples import case, floats, ints, strided
+from ..base.errors import DTypeError, ShapeError
+from .examples import case, floats, ints, strided
 from ..op import define, kernel
 from ..spec import Spec
 from .rules import join

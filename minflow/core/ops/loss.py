@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..examples import case, floats, strided
+from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec, finfo
 from .checks import check_unit

@@ -6,8 +6,8 @@ Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The 
 
 from __future__ import annotations
 
-from ..errors import ShapeError
-from ..examples import case, floats, positive, strided
+from ..base.errors import ShapeError
+from .examples import case, floats, positive, strided
 from ..op import define, kernel
 from ..spec import Spec
 from .elementwise import rsqrt

@@ -10,8 +10,8 @@ from itertools import product
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..examples import case, distinct, floats
+from ..base.errors import ShapeError
+from .examples import case, distinct, floats
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .conv import need_window, positions, shifted
@@ -121,7 +121,7 @@ def _(xp, x, indices):
 
 def places(*shape: int):
     """Example indices: one place in a 4x4 image for each window."""
-    from ..examples import ints
+    from .examples import ints
 
     return ints(*shape, high=16)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from ..errors import DTypeError, OutOfRangeError
-from ..examples import case, floats, ints
+from ..base.errors import DTypeError, OutOfRangeError
+from .examples import case, floats, ints
 from ..op import define, kernel
 from ..random import bits
 from ..spec import DType, Spec, float16, float32, float64, int64

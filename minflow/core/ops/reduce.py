@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..errors import ShapeError
-from ..examples import bools, case, distinct, floats, ints, positive, strided
+from ..base.errors import ShapeError
+from .examples import bools, case, distinct, floats, ints, positive, strided
 from ..op import define, kernel
 from ..spec import Spec, bool_, int64
 from .compare import eq, isnan, logical_or

@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from ..errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..spec import DType, Spec, bool_, int64, promote
 
 # Signatures of elementwise ops on many ranks: split alike, or all there; P where the op is linear in that input.

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from ..errors import OutOfRangeError, ShapeError
-from ..examples import case, distinct, floats, ints, strided, unary
+from ..base.errors import OutOfRangeError, ShapeError
+from .examples import case, distinct, floats, ints, strided, unary
 from ..op import apply, define, kernel
 from ..spec import DType, Spec, bool_, float32, float64
 

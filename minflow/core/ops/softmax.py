@@ -6,7 +6,7 @@ Source: Goodfellow, Bengio & Courville 2016, section 6.2.2.3.
 
 from __future__ import annotations
 
-from ..examples import case, floats, ints, strided
+from .examples import case, floats, ints, strided
 from ..op import define, kernel
 from ..spec import Spec, float16, float32
 from .compare import ne

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..examples import case, distinct, floats, ints
+from .examples import case, distinct, floats, ints
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .index import scatter

@@ -7,8 +7,8 @@ its states. Every output may be written over the input that it replaces. The ker
 
 from __future__ import annotations
 
-from ..errors import DTypeError, ShapeError
-from ..examples import case, floats, positive
+from ..base.errors import DTypeError, ShapeError
+from .examples import case, floats, positive
 from ..op import define, kernel
 from ..spec import Spec
 

@@ -3,7 +3,7 @@
 Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
 """
 
-from ...core.near import tell as _tell
+from ...core.messages.near import tell as _tell
 from ...core.functions import one_hot as one_hot
 from . import arguments as arguments
 from .activation import gelu as gelu

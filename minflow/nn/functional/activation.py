@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ...core.errors import DTypeError, ShapeError
+from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import in_float32
 from ...core.op import fail, warn
 from ...core.ops import activation as a

@@ -9,9 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...core.errors import DTypeError, ShapeError
-from ...core.explaining import Text as Text
-from ...core.explaining import no_tensor
+from ...core.base.errors import DTypeError, ShapeError
+from ...core.messages.wrong_arguments import Text as Text
+from ...core.messages.wrong_arguments import no_tensor
 from ...core.op import MODE, fail, warn
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
-from ...core.errors import ShapeError
+from ...core.base.errors import ShapeError
 from ...core.op import fail, name_of
 from ...core.ops.conv import conv2d as convolve
 from ...core.spec import Spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.errors import OutOfRangeError
+from ...core.base.errors import OutOfRangeError
 from ...core.op import MODE, fail
 from ...core.ops.random import dropout as drop
 from ...core.random import default_generator

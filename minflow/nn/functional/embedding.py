@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.op import fail
 from ...core.functions import where
 from ...core.ops.index import take

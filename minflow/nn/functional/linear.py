@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
-from ...core.errors import ShapeError
+from ...core.base.errors import ShapeError
 from ...core.op import fail, name_of
 from ...core.ops.linalg import matmul
 from ...core.spec import float16, float32

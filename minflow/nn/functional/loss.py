@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.creation import zeros_like
-from ...core.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.creation import zeros_like
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ir import Value
 from ...core.op import MODE, describe, fail, name_of, warn

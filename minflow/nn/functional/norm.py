@@ -5,8 +5,8 @@ Read next: `../../core/ops/norm.py`.
 
 from __future__ import annotations
 
-from ...core.grad_modes import no_grad
-from ...core.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.grad.modes import no_grad
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.op import fail
 from ...core.ops import elementwise as e
 from ...core.ops import norm

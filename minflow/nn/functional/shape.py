@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.errors import DTypeError, ShapeError
+from ...core.base.errors import DTypeError, ShapeError
 from ...core.op import fail
-from ...core.creation import full
+from ...core.functions.creation import full
 from ...core.functions import cat
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.executor import INSIDE
-from ...core.errors import GraphError
+from ...core.base.errors import GraphError
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.ir import Graph as IR
 from ...core.op import MODE, caller, using

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import autograd
-from ...core.errors import GraphError
-from ...core.function import Function
+from ...core.base.errors import GraphError
+from ...core.grad.function import Function
 from ...core.ir import RECOMPUTE, Value
 from ...core.op import MODE, fail, using
 from ...core.ops.shape import recompute

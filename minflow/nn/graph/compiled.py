@@ -13,10 +13,10 @@ import numpy as np
 from ...compiler.executor import LOCK, run
 from ...compiler.passes import Stage, run_passes
 from ...compiler.plan import Plan
-from ...core import events
-from ...core.interrupts import uninterrupted
+from ...core.base import events
+from ...core.base.interrupts import uninterrupted
 from ...core.ir import Node
-from ...core.notices import look_at_results
+from ...core.messages.notices import look_at_results
 from ...core.op import MODE, NOTICES
 from ...core.spec import spec_of
 from ...core.tensor import Tensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ...core.errors import GraphError
+from ...core.base.errors import GraphError
 from ...core.op import EPOCH, MODE, fail, here, warn
 
 NO_EFFECT = {  # OneFlow's name -> what it would be for

@@ -17,8 +17,8 @@ import numpy as np
 
 from ...compiler.executor import LOCK, collector_waiting
 from ...compiler.passes import PASSES, Pass
-from ...core import events
-from ...core.display import Display
+from ...core.base import events
+from ...core.base.display import Display
 from ...core.ir import Node
 from ...core.op import EPOCH, MODE, warn
 from ...core.spec import Spec, default_dtype, spec_of

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
+from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
 from ...core.ir import INPUT, Value, where_text
 from ...core.op import EPOCH, MODE, describe, here, symbolic
 from ...core.op import fail as fail_with

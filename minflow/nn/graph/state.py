@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.creation import as_tensor
-from ...core.errors import StateError
+from ...core.functions.creation import as_tensor
+from ...core.base.errors import StateError
 from ...core.op import fail
 from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor

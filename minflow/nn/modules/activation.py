@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.errors import ShapeError
+from ...core.base.errors import ShapeError
 from ...core.op import fail
 from ...core.tensor import Tensor
 from .. import functional as F

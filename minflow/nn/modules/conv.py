@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from ...core.errors import ShapeError
+from ...core.base.errors import ShapeError
 from ...core.op import fail
 from ...core.spec import Device, DType
-from ...core.creation import empty
+from ...core.functions.creation import empty
 from ...core.tensor import Tensor
 from .. import functional as F
 from .. import init

@@ -5,7 +5,7 @@ Read next: `functional/dropout.py`.
 
 from __future__ import annotations
 
-from ...core.errors import OutOfRangeError
+from ...core.base.errors import OutOfRangeError
 from ...core.op import fail
 from ...core.tensor import Tensor
 from .. import functional as F

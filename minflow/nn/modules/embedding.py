@@ -5,11 +5,11 @@ Read next: `functional/embedding.py`.
 
 from __future__ import annotations
 
-from ...core.grad_modes import no_grad
-from ...core.errors import OutOfRangeError, ShapeError
+from ...core.grad.modes import no_grad
+from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.op import fail
 from ...core.spec import Device, DType
-from ...core.creation import empty
+from ...core.functions.creation import empty
 from ...core.tensor import Tensor
 from .. import functional as F
 from .. import init

@@ -1,6 +1,6 @@
 """Helpers around parameters: gradients held within bounds, and all parameters as one vector."""
 
-from ...core.near import tell as _tell
+from ...core.messages.near import tell as _tell
 from .clip_grad import clip_grad_norm_ as clip_grad_norm_
 from .clip_grad import clip_grad_value_ as clip_grad_value_
 from .clip_grad import get_total_norm as get_total_norm

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ...core.grad_modes import no_grad
-from ...core.errors import NonFiniteError
+from ...core.grad.modes import no_grad
+from ...core.base.errors import NonFiniteError
 from ...core.op import fail
-from ...core.creation import tensor
+from ...core.functions.creation import tensor
 from ...core.functions import norm, stack
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...core.grad_modes import no_grad
-from ...core.errors import ShapeError
+from ...core.grad.modes import no_grad
+from ...core.base.errors import ShapeError
 from ...core.op import fail
 from ...core.functions import cat
 from ...core.tensor import Tensor

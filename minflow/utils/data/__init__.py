@@ -5,7 +5,7 @@ its random numbers from (seed, "loader", epoch, sample index). Knows tensors, bu
 Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
 """
 
-from ...core.near import tell as _tell
+from ...core.messages.near import tell as _tell
 from .collate import default_collate, default_convert
 from .dataset import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from .fetch import WorkerInfo, get_worker_info

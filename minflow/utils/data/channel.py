@@ -13,7 +13,7 @@ import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from ...core.interrupts import uninterrupted
+from ...core.base.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core import functions as F
-from ...core.creation import from_numpy, tensor
-from ...core.errors import DTypeError, LoaderError, ShapeError
+from ...core.functions.creation import from_numpy, tensor
+from ...core.base.errors import DTypeError, LoaderError, ShapeError
 from ...core.tensor import Tensor
 
 

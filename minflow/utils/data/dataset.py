@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.creation import from_numpy
-from ...core.errors import LoaderError, OutOfRangeError, ShapeError
+from ...core.functions.creation import from_numpy
+from ...core.base.errors import LoaderError, OutOfRangeError, ShapeError
 from ...core.op import fail
 from ...core.tensor import Tensor
 from .sampler import permutation

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ...core.errors import LoaderError, MinflowError
+from ...core.base.errors import LoaderError, MinflowError
 from ...core.op import here
 from ...core.random import SAMPLE, derive_key
 from .collate import default_collate

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...core.errors import LoaderError
-from ...core.interrupts import uninterrupted
+from ...core.base.errors import LoaderError
+from ...core.base.interrupts import uninterrupted
 from ...core.op import fail
 from ...core.random import Generator, source
 from .collate import default_collate, default_convert

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...core.errors import LoaderError
+from ...core.base.errors import LoaderError
 from ...core.op import fail
 from .draw import long_words
 

@@ -1,6 +1,6 @@
 """Datasets of images. Read next: `base.py`."""
 
-from ...core.near import tell as _tell
+from ...core.messages.near import tell as _tell
 from .base import ImageDataset
 from .cifar import CIFAR10
 from .digits import Digits

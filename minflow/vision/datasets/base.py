@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.creation import from_numpy
-from ...core.errors import LoaderError
+from ...core.functions.creation import from_numpy
+from ...core.base.errors import LoaderError
 from ...core.op import fail
 from ...data.cache import cache_dir, first_of, folder
 from ...data.download import fetch

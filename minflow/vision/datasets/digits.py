@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.creation import from_numpy
+from ...core.functions.creation import from_numpy
 from ...data.digits import digit_arrays
 from ...utils.data.dataset import checked
 from .base import ImageDataset

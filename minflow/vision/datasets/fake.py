@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.errors import OutOfRangeError
+from ...core.base.errors import OutOfRangeError
 from ...core.op import fail
 from ...core.random import bits, derive_key
 from ...utils.data.dataset import Dataset

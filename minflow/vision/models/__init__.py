@@ -1,6 +1,6 @@
 """Models for images, with torchvision's parameter names: its weights load by name. Read next: `mobilenet_v2.py`."""
 
-from ...core.near import tell as _tell
+from ...core.messages.near import tell as _tell
 from .lenet import LeNet, lenet
 from .mobilenet_v2 import MobileNetV2, mobilenet_v2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ... import nn
-from ...core.errors import ShapeError
+from ...core.base.errors import ShapeError
 from ...core.op import fail
 from ...core.tensor import Tensor
 from ...nn.functional.arguments import Text

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import nn
-from ...core.errors import ShapeError
+from ...core.base.errors import ShapeError
 from ...core.op import fail
 from ...core.tensor import Tensor
 from .weights import refuse_pretrained

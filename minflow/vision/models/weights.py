@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.errors import DataError
+from ...core.base.errors import DataError
 from ...core.op import here
 
 

@@ -1,6 +1,6 @@
 """What is done to one image on its way into a batch. Read next: `transforms.py`."""
 
-from ...core.near import tell as _tell
+from ...core.messages.near import tell as _tell
 from . import functional
 from .transforms import (
     CenterCrop,

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.near import tell as _tell
-from ...core.creation import from_numpy
-from ...core.errors import DTypeError, OutOfRangeError, ShapeError, need
+from ...core.messages.near import tell as _tell
+from ...core.functions.creation import from_numpy
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
 from ...core.op import fail
 from ...core.tensor import Tensor
 

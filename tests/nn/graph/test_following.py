@@ -8,7 +8,7 @@ from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.core import events
+from minflow.core.base import events
 from minflow.nn.graph.compiled import GraphRan
 
 X, Y = flow.tensor(np.random.default_rng(0).normal(size=(6, 8)).astype("float32")), flow.tensor([0, 1, 2, 0, 1, 2])

@@ -11,7 +11,7 @@ from graph_models import MLP, Predict, TrainGraph, bits, eager_step
 
 import minflow as flow
 from minflow import nn
-from minflow.core import events
+from minflow.core.base import events
 from minflow.nn.graph import graph as graph_file
 from minflow.nn.graph import key
 

@@ -14,7 +14,7 @@ from graph_models import MLP, Predict, bits, eager_step, state_bits
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import DeviceError, DTypeError, GradError, GraphError, MinflowWarning, TraceError
+from minflow.core.base.errors import DeviceError, DTypeError, GradError, GraphError, MinflowWarning, TraceError
 
 
 @pytest.fixture

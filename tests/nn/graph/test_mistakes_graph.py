@@ -14,7 +14,7 @@ from graph_models import MLP, Predict, TrainGraph, bits
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import GradError, GraphError, ShapeError
+from minflow.core.base.errors import GradError, GraphError, ShapeError
 from minflow.nn.graph.messages import GraphArgumentError, GraphAttributeError
 
 HINT_SGD = "self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))"

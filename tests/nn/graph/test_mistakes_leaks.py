@@ -18,7 +18,7 @@ from graph_models import Predict, bits
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import GraphError, TraceError
+from minflow.core.base.errors import GraphError, TraceError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from graph_mistakes import Setup, noticed, told
 from graph_models import Predict, TrainGraph, bits
 
 import minflow as flow
-from minflow.core.errors import CheckpointError, GraphError, StateError
+from minflow.core.base.errors import CheckpointError, GraphError, StateError
 from minflow.nn.graph.config import NO_EFFECT
 from minflow.nn.graph.messages import GraphAttributeError
 

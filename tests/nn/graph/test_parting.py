@@ -9,7 +9,7 @@ from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.core.errors import GraphError
+from minflow.core.base.errors import GraphError
 from minflow.nn.graph.compare.eager_check import divergence as parting
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_check.eager_run import Step as Ran

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....compiler.executor import LOCK, run_node
-from ....core.errors import GraphError
+from ....core.base.errors import GraphError
 from ....core.ir import Graph as IR
 from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.op import OPS, fail

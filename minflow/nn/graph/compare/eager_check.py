@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....compiler.executor import LOCK, run
-from ....core.interrupts import uninterrupted
+from ....core.base.interrupts import uninterrupted
 from ....core.ir import where_text
 from ....core.random import default_generator
 from ....views.text import clean

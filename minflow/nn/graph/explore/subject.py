@@ -15,8 +15,8 @@ import numpy as np
 
 from ....compiler.executor import LOCK, run
 from ....compiler.plan import Plan
-from ....core.errors import GraphError
-from ....core.interrupts import uninterrupted
+from ....core.base.errors import GraphError
+from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value, where_text
 from ....core.ir import Graph as IR
 from ....core.op import fail

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ....core.errors import GraphError, clean
+from ....core.base.errors import GraphError, clean
 from ....core.op import EPOCH, fail
 from ....core.tensor import Tensor
 from .. import messages as mistakes

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ....core.errors import GraphError
+from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ....core.op import OURS, ROOT, fail
 from ....views.debug_tree import debug_bundle

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 
-from ....core.errors import MinflowError
+from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.op import OURS
 from ....core.tensor import Tensor

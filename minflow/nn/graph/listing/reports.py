@@ -12,7 +12,7 @@ from typing import Any
 
 from ....compiler.arena import least
 from ....compiler.plan import Plan
-from ....core.errors import GraphError
+from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
 from ....core.op import fail

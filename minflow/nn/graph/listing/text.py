@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from ....core.errors import clean
+from ....core.base.errors import clean
 from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor

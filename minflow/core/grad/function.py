@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .autograd import as_tuple, second_backward
-from .errors import GradError, ShapeError
-from .grad_modes import no_grad
-from .ir import Freed, Node, where_text
-from .op import MODE, Op, fail
-from .ops.shape import full
+from ..autograd import as_tuple, second_backward
+from ..base.errors import GradError, ShapeError
+from .modes import no_grad
+from ..ir import Freed, Node, where_text
+from ..op import MODE, Op, fail
+from ..ops.shape import full
 
 
 class Context:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 
-from .op import MODE
+from ..op import MODE
 
 
 class GradMode:

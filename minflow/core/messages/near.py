@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .errors import CallError, MinflowError, MissingNameError
-from .explaining import spoken as spoken_words
-from .op import RAW, here
+from ..base.errors import CallError, MinflowError, MissingNameError
+from .wrong_arguments import spoken as spoken_words
+from ..op import RAW, here
 
 # What other libraries, and other functions of this one, call it.
 OTHERS = {name: tuple(ours.split()) for name, ours in {

@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 
-from .errors import DTypeError
-from .ir import Node, Value, where_text
+from ..base.errors import DTypeError
+from ..ir import Node, Value, where_text
 
 TYPE_NAMES = {
     "float16": "minflow.HalfTensor", "float32": "minflow.FloatTensor", "float64": "minflow.DoubleTensor", "bool": "minflow.BoolTensor",

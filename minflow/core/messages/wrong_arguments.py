@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError, MinflowError, ModuleError
-from .op import describe, here, of_learner, raw_error
-from .spec import DType
+from ..base.errors import DTypeError, MinflowError, ModuleError
+from ..op import describe, here, of_learner, raw_error
+from ..spec import DType
 
 UNSAID = {  # what a parameter without annotation takes; one without a default that is not here takes a tensor
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),

@@ -15,8 +15,8 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
-from .ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
-from .op import EPOCH, NOTICES, caller, here, tell, warn
+from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
+from ..op import EPOCH, NOTICES, caller, here, tell, warn
 
 HELD = 64  # losses in a row whose tapes are all held, at which that is told
 SEARCHES = 20  # of a tape, in one process

@@ -9,15 +9,15 @@ import math
 
 import numpy as np
 
-from . import functions as F
-from .errors import DTypeError, OutOfRangeError, ShapeError
-from .op import MODE, fail
-from .ops import shape as s
-from .ops.shape import check_fits
-from .ops.shape import full as fill
-from .rebind import cell_of
-from .spec import DType, Spec, as_dtype, bool_, default_dtype, int64, promote, spec_of
-from .tensor import Tensor
+from .. import functions as F
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..op import MODE, fail
+from ..ops import shape as s
+from ..ops.shape import check_fits
+from ..ops.shape import full as fill
+from ..rebind import cell_of
+from ..spec import DType, Spec, as_dtype, bool_, default_dtype, int64, promote, spec_of
+from ..tensor import Tensor
 
 
 def is_tensor(x) -> bool:
@@ -129,7 +129,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     whole = np.lib.stride_tricks.as_strided(array, (), ())  # a strided array is a view: its base is the first element
     base = Tensor(whole, Spec((), as_dtype(array.dtype)))
     result = Tensor(array, spec_of(array))
-    from .rebind import Alias
+    from ..rebind import Alias
 
     result.alias, result.cell = Alias(base, ((strided_look, {"shape": array.shape, "strides": array.strides}),), None), cell_of(base)
     return result

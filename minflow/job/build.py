@@ -162,7 +162,7 @@ class JobBuild:
             self.replace(name, variable, shape, dtype, what, again)
             variable = None
         if variable is None:
-            from .initializers import zeros_initializer
+            from .legacy.initializers import zeros_initializer
 
             if name in self.session.slots:
                 raise self.taken(name)

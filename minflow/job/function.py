@@ -36,8 +36,8 @@ from . import scope
 from .build import JobBuild, whole
 from .checks import dtype_of
 from .config import FunctionConfig
-from .initializers import check_initializer
-from .regularizers import check_regularizer
+from .legacy.initializers import check_initializer
+from .legacy.regularizers import check_regularizer
 from .session import SESSION, Session
 from .signature import Signature, described, place
 from .step import Step

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.op import here, warn
-from .missing import teller
+from .legacy.missing import teller
 from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())

@@ -14,8 +14,8 @@ from minflow.core.base import errors
 from minflow.core.base.errors import LINE, NAME, CheckpointError, MinflowError, MinflowWarning, StateError, clean
 from minflow.core.op import warn
 from minflow.io import container
-from minflow.job.checkpoint import LoadReport
-from minflow.job.folder import FileVariable
+from minflow.job.saving.manager import LoadReport
+from minflow.job.saving.folder import FileVariable
 from minflow.job.session import Session
 
 NAMES = {

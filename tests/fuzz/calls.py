@@ -1251,7 +1251,7 @@ def public_names() -> list[str]:
 
 def why_not(name: str) -> str | None:
     """The reason why a public name is not called, or None."""
-    import minflow.job.names as job_names
+    import minflow.job.legacy.meanings as job_names
 
     if name in UNCALLED:
         return UNCALLED[name]

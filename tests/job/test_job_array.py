@@ -8,10 +8,10 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.autograd import gradcheck
 from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError, TraceError
-from minflow.job import array as a
-from minflow.job import padding as d
-from minflow.job import picking as p
-from minflow.job.names import NEW, found
+from minflow.job.legacy import arrays as a
+from minflow.job.legacy import padding as d
+from minflow.job.legacy import picking as p
+from minflow.job.legacy.meanings import NEW, found
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 ROWS = np.float32([[1, 2, 3], [4, 5, 6], [7, 8, 9]])

@@ -11,12 +11,14 @@ import minflow as flow
 from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
 from minflow.core.random import default_generator
 from minflow.job import typing as tp
-from minflow.job.checkpoint import CheckPoint, LoadReport, SimpleCheckPointManager, get, get_all_variables, load_variables, save
-from minflow.job.folder import FileVariable
+from minflow.job.saving.manager import (
+    CheckPoint, LoadReport, SimpleCheckPointManager, get, get_all_variables, load_variables, save,
+)
+from minflow.job.saving.folder import FileVariable
 from minflow.job.function import clear_default_session, get_variable, global_function
-from minflow.job.initializers import random_normal_initializer
-from minflow.job.optimizer import SGD, Adam
-from minflow.job.schedule import PiecewiseConstantScheduler
+from minflow.job.legacy.initializers import random_normal_initializer
+from minflow.job.train.optimizer import SGD, Adam
+from minflow.job.train.schedule import PiecewiseConstantScheduler
 from minflow.job.session import default_session
 from minflow.job.stream import STREAM
 
@@ -621,7 +623,7 @@ def test_manager_in_the_wrong_place(tmp_path):
 
 
 def test_public_names():
-    import minflow.job.checkpoint as room
+    import minflow.job.saving.manager as room
 
     assert flow.train.CheckPoint is CheckPoint and flow.train.SimpleCheckPointManager is SimpleCheckPointManager
     assert (flow.checkpoint.get, flow.checkpoint.save) == (get, save)

@@ -14,8 +14,8 @@ import pytest
 from minflow.core.base.errors import CheckpointError
 from minflow.core.spec import as_dtype
 from minflow.io import atomic
-from minflow.job import folder
-from minflow.job.folder import FileVariable, meta_text, parse, variables_in, write
+from minflow.job.saving import folder
+from minflow.job.saving.folder import FileVariable, meta_text, parse, variables_in, write
 from tests.measuring import peak
 
 ARRAYS = {
@@ -273,7 +273,7 @@ def test_killed(tmp_path):
     program = f"""
 import numpy as np
 from pathlib import Path
-from minflow.job.folder import write
+from minflow.job.saving.folder import write
 arrays = {{f"w{{i}}": np.ones(1000) for i in range(50)}}
 print("ready", flush=True)
 i = 0

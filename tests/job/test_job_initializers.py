@@ -8,8 +8,8 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import JobError
 from minflow.core.random import Generator
-from minflow.job import initializers as init
-from minflow.job import regularizers
+from minflow.job.legacy import initializers as init
+from minflow.job.legacy import regularizers
 
 SHAPE = (400, 300)
 

@@ -8,7 +8,7 @@ from scipy import special
 import minflow as flow
 from minflow.autograd import gradcheck
 from minflow.core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from minflow.job import math as m
+from minflow.job.legacy import math as m
 
 X = np.random.default_rng(0).uniform(-2, 2, (3, 4)).astype("float32")
 Y = np.random.default_rng(1).uniform(-2, 2, (3, 4)).astype("float32")

@@ -17,8 +17,8 @@ from minflow.core import functions as F
 from minflow.core.base.errors import DTypeError
 from minflow.core.op import MODE
 from minflow.job.blob import Blob
-from minflow.job.missing import MISSING, MissingNameError, of
-from minflow.job.names import ROWS, found, merged
+from minflow.job.legacy.missing import MISSING, MissingNameError, of
+from minflow.job.legacy.meanings import ROWS, found, merged
 
 X = np.float32([[3, 1, 2], [5, 9, 7]])
 SQUARE = np.arange(9, dtype="float32").reshape(3, 3)

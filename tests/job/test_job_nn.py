@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
-from minflow.job import nn, windows
+from minflow.job.legacy import nn, windows
 
 RNG = np.random.default_rng(0)
 

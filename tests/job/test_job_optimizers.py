@@ -12,7 +12,7 @@ from optimizer_bench import SHAPES, Bench, gradients_of
 
 import minflow as flow
 from minflow.core.base.errors import OptimError
-from minflow.job import optimizer as O
+from minflow.job.train import optimizer as O
 
 
 def rate(t):

@@ -6,7 +6,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import OptimError
-from minflow.job import optimizer as O
+from minflow.job.train import optimizer as O
 
 STEPS = range(31)
 

@@ -7,7 +7,7 @@ from optimizer_bench import Bench
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError, OptimError
-from minflow.job import optimizer as O
+from minflow.job.train import optimizer as O
 from minflow.job.session import default_session
 
 SHAPES = {"w": (4, 2), "b": (2,)}

@@ -14,7 +14,7 @@ from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import GraphError, JobError
 from minflow.job.events import JobStepped
-from minflow.job.exploring import job_subject
+from minflow.job.look.explore import job_subject
 from minflow.job.session import SESSION
 from minflow.job.stream import STREAM
 from minflow.library import custom_op

@@ -16,7 +16,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.stream import STREAM
-from minflow.job.timeline import Comparison, Timeline
+from minflow.job.look.timeline import Comparison, Timeline
 from minflow_widgets import timeline as module
 from minflow_widgets import watch_timeline
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from minflow.core.base.errors import GraphError
 from minflow.core.op import OURS, fail, here
-from minflow.job.exploring import job_subject
+from minflow.job.look.explore import job_subject
 from minflow.job.function import Job
 from minflow.nn.graph.explore.session import Exploration
 from minflow.nn.graph.explore.subject import Subject, graph_subject

@@ -6,7 +6,7 @@
     live = watch_timeline(); live   # shown, it follows all jobs of all cells until live.stop()
 
 It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
-Read next: `../../minflow/job/timeline.py`; `frontends.py`, the places where it can be shown.
+Read next: `../../minflow/job/look/timeline.py`; `frontends.py`, the places where it can be shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from minflow.core.base.errors import JobError
 from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.job.stream import STREAM
-from minflow.job.timeline import Comparison, Timeline, known, loops, record_of
+from minflow.job.look.timeline import Comparison, Timeline, known, loops, record_of
 from minflow.views.html import picture_bundle
 from minflow.views.text import clean
 from minflow.views.timeline import LANES, bars, extent, formula, ms, pair

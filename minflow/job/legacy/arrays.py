@@ -1,0 +1,367 @@
+"""The array functions of the job-function generation: shapes, joining, constants, and `assign`.
+
+They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so (`names.py`).
+Arguments come in that generation's order, `name` last. Picking and placing by index: `picking.py`; borders: `padding.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...core.functions import creation
+from ...core import functions as F
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.arguments import axis_of, integer, tensor_of, to
+from ...core.functions.linear_algebra import met
+from ...core.op import MODE, NUMBERS, fail
+from ...core.ops import linalg
+from ...core.ops import reduce as r
+from ...core.ops import shape as s
+from ...core.spec import as_dtype, float32, int32, int64
+from .op_name import folded, takes_name
+from .segments import several
+
+
+def listed(name: str, argument: str, value) -> tuple[int, ...]:
+    """The ints of an argument that is one list or tuple. Raises DTypeError for anything else."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        example = f"{argument}=[{value}]" if isinstance(value, int) else f"{argument}=[0, 1]"
+        fail(DTypeError, f"{name}: {argument} is {value!r}, not a list or tuple", example, **{argument: value})
+    return tuple([integer(n, argument) for n in value])
+
+
+# ---- shapes ------------------------------------------------------------------------------------------------------
+
+
+@takes_name
+def reshape(x, shape: Sequence[int], name: str | None = None):
+    """The same elements in another shape, one list of sizes; one of them may be -1."""
+    return F.reshape(x, listed("reshape", "shape", shape))
+
+
+dynamic_reshape = reshape
+
+
+@takes_name
+def reshape_like(x, like, name: str | None = None):
+    """x in the shape of `like`."""
+    return F.reshape(x, tuple(like.spec.shape))
+
+
+@takes_name
+def flatten(input, start_dim: int = 0, end_dim: int = -1, name: str | None = None):
+    """The axes from start_dim to end_dim as one."""
+    return F.flatten(input, start_dim, end_dim)
+
+
+@takes_name
+def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, batch_axis_non_change: bool = False,
+              name: str | None = None):  # fmt: skip
+    """All axes in another order: axis k of the result is axis perm[k] of a. Swapping two axes is the modern meaning.
+
+    Raises DTypeError where perm is no list, ShapeError where it does not name each axis once.
+    """
+    if not isinstance(perm, list | tuple):
+        order = list(range(a.spec.ndim))[::-1]
+        fail(DTypeError, f"transpose: perm is {perm!r}, and for a Blob it is a list with each axis once",
+             f"flow.transpose(a, perm={order}); a.transpose(dim0, dim1) swaps two axes", a=a)  # fmt: skip
+    if conjugate:
+        fail(DTypeError, "transpose: conjugate=True, and there are no complex numbers", "leave it out", a=a)
+    return F.permute(a, *listed("transpose", "perm", perm))
+
+
+@takes_name
+def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
+    """Without the axes of size 1, or without those that the list `axis` names. Raises ShapeError if one has another size."""
+    shape = input.spec.shape
+    if axis is None:
+        return F.squeeze(input)
+    axes = [axis_of(d, len(shape), input) for d in listed("squeeze", "axis", axis)]
+    for d in axes:
+        if shape and shape[d] != 1:
+            fail(ShapeError, f"squeeze: axis {d} has size {shape[d]}, and only an axis of size 1 can go",
+                 f"axis={[d for d, n in enumerate(shape) if n == 1]}, or leave it out", input=input)  # fmt: skip
+    return F.squeeze(input, axes)
+
+
+@takes_name
+def expand_dims(input, axis: int, name: str | None = None):
+    """With a new axis of size 1 at `axis`."""
+    return F.unsqueeze(input, axis)
+
+
+@takes_name
+def expand(x, expand_size: Sequence[int], name: str | None = None):
+    """Axes of size 1, and new ones in front, repeated to expand_size, one list of sizes; -1 leaves an axis as it is."""
+    return F.expand(x, listed("expand", "expand_size", expand_size))
+
+
+@takes_name
+def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: str | None = None):
+    """x repeated to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, where it has fewer of them."""
+    if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
+        for axis in sorted({axis_of(d, like.spec.ndim, like) for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)}):
+            x = F.unsqueeze(x, axis)
+    return s.expand(x, shape=tuple(like.spec.shape))
+
+
+@takes_name
+def reverse(input, axis: int | Sequence[int], name: str | None = None):
+    """The order along an axis, or several, reversed."""
+    return F.flip(input, *((axis,) if isinstance(axis, int) else listed("reverse", "axis", axis)))
+
+
+# ---- joined and cut ----------------------------------------------------------------------------------------------
+
+
+@takes_name
+def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size: int | None = None, name: str | None = None,
+           values: Sequence | None = None):  # fmt: skip
+    """Tensors side by side along an axis. values: the older name of inputs.  max_dim_size: was for shapes that vary.
+
+    Raises ShapeError where the other axes differ.
+    """
+    found = several("concat", values if inputs is None else inputs)
+    return found[0] if len(found) == 1 else F.cat(found, axis)
+
+
+@folded
+def stack(inputs: Sequence, axis: int = 0, name: str | None = None):
+    """Tensors of one shape along a new axis."""
+    return F.stack(several("stack", inputs), axis)
+
+
+def bounds(name: str, x, entries) -> list[range]:
+    """The positions along each axis that a list of (start, stop, step) names; axes that it leaves out are whole."""
+    shape = x.spec.shape
+    if not isinstance(entries, Sequence) or len(entries) > len(shape):
+        fail(ShapeError, f"{name}: slice_tup_list is a list of at most {len(shape)} triples (start, stop, step)",
+             "slice_tup_list=[(0, 2, 1)]", x=x, slice_tup_list=entries)  # fmt: skip
+    found = []
+    for axis, n in enumerate(shape):
+        entry = entries[axis] if axis < len(entries) else (None, None, None)
+        if not isinstance(entry, Sequence) or len(entry) != 3:
+            fail(ShapeError, f"{name}: entry {axis} of slice_tup_list is {entry!r}, not (start, stop, step)",
+                 "(None, None, None) for a whole axis", x=x)  # fmt: skip
+        start, stop, step = [k if k is None else integer(k, "slice_tup_list") for k in entry]
+        if step == 0:
+            fail(OutOfRangeError, f"{name}: the step of axis {axis} is 0", "a step of 1, or of -1 to go backwards", x=x)
+        if start is not None and not -n <= start < max(n, 1):
+            fail(OutOfRangeError, f"{name}: start {start} is outside axis {axis}, which has size {n}", f"from {-n} to {n - 1}", x=x)
+        if stop is not None and not -n - 1 <= stop <= n:
+            fail(OutOfRangeError, f"{name}: stop {stop} is outside axis {axis}, which has size {n}", f"from {-n - 1} to {n}", x=x)
+        found.append(range(n)[builtin_slice(start, stop, step)])
+    return found
+
+
+builtin_slice = slice
+
+
+def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
+    """getitem's index that takes these positions in rising order, and the axes that run backwards."""
+    rising = [p if p.step > 0 else p[::-1] for p in places]
+    index = tuple([(p.start, max(p.stop, p.start), p.step) for p in rising])
+    return index, [axis for axis, p in enumerate(places) if p.step < 0]
+
+
+@takes_name
+def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
+    """x[start:stop:step] for each axis; None means the end it stands at, a negative step goes backwards.
+
+    Raises OutOfRangeError for a start outside its axis and a stop beyond it.
+    """
+    index, backwards = forward(bounds("slice_v2", x, slice_tup_list))
+    part = s.getitem(x, index=index)
+    return F.flip(part, *backwards) if backwards else part
+
+
+@takes_name
+def slice(x, begin: Sequence[int | None], size: Sequence[int | None], name: str | None = None):
+    """size[k] elements from begin[k] on, for each axis k. None: from the start, and all that are left; so does size -1."""
+    shape = x.spec.shape
+    for argument, value in (("begin", begin), ("size", size)):
+        if not isinstance(value, Sequence) or len(value) != len(shape):
+            fail(ShapeError, f"slice: {argument} is {value!r}, and x has {len(shape)} axes", "one number, or None, for each axis", x=x)
+    entries = []
+    for axis, (first, count, n) in enumerate(zip(begin, size, shape)):
+        first = 0 if first is None else first
+        start = first + n if first < 0 else first
+        if count is not None and count != -1 and not 0 < count <= n - start:
+            fail(OutOfRangeError, f"slice: {count} elements from {first} on, but axis {axis} has size {n}",
+                 "begin + size up to the size of the axis", x=x)  # fmt: skip
+        entries.append((first, n if count is None or count == -1 else start + count, 1))
+    return slice_v2(x, entries)
+
+
+@folded
+def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
+    """x with `update` in the place that slice_v2 would take; x itself stays as it is."""
+    places = bounds("slice_update", x, slice_tup_list)
+    shape = tuple([len(p) for p in places])
+    if update.spec.shape != shape:
+        fail(ShapeError, f"slice_update: update has shape {update.spec.shape}, the place for it {shape}", "the two alike",
+             x=x, update=update)  # fmt: skip
+    index, backwards = forward(places)
+    update = to(F.flip(update, *backwards) if backwards else update, x.spec.dtype)
+    return s.view_write(x, update, path=((s.getitem, {"index": index}),))
+
+
+# ---- constants ---------------------------------------------------------------------------------------------------
+
+
+@takes_name
+def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | None = None):
+    """A tensor of one number, of shape `()` if none is said. dtype: float32 for a float, int32 for an int if none is said."""
+    if value.__class__ not in NUMBERS:
+        fail(DTypeError, f"constant: value is {value!r}, not a number", "flow.constant(0.5, flow.float32, (2, 3))", value=value)
+    dtype = as_dtype(dtype) if dtype is not None else float32 if value.__class__ is float else int32
+    return s.full(shape=() if shape is None else listed("constant", "shape", shape), value=value, dtype=dtype)
+
+
+@takes_name
+def constant_scalar(value, dtype=None, name: str | None = None):
+    """constant of shape `(1,)`"""
+    return constant(value, dtype, (1,))
+
+
+@takes_name
+def constant_like(like, value, dtype=None, name: str | None = None):
+    """constant in the shape of `like`, and in its dtype if none is said."""
+    return constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
+
+
+@takes_name
+def zeros_like(like, dtype=None, name: str | None = None):
+    """Zeros in the shape of `like`."""
+    return constant_like(like, 0, dtype)
+
+
+@takes_name
+def ones_like(like, dtype=None, name: str | None = None):
+    """Ones in the shape of `like`."""
+    return constant_like(like, 1, dtype)
+
+
+@takes_name
+def zeros(shape: Sequence[int], dtype=None, name: str | None = None):
+    """Zeros; shape is one list or tuple, dtype float32 if none is said."""
+    return constant(0, float32 if dtype is None else dtype, shape)
+
+
+@takes_name
+def ones(shape: Sequence[int], dtype=None, name: str | None = None):
+    """Ones; shape is one list or tuple, dtype float32 if none is said."""
+    return constant(1, float32 if dtype is None else dtype, shape)
+
+
+@takes_name
+def range_of(start, limit=None, delta=1, dtype=None, name: str | None = None):
+    """Numbers from start (0 if only one is given) up to but without limit, by delta. dtype: int64 if none is said."""
+    start, limit = (0, start) if limit is None else (start, limit)
+    return creation.arange(start, limit, delta, dtype=int64 if dtype is None else dtype)
+
+
+@takes_name
+def elem_cnt(inputs, dtype=None, name: str | None = None):
+    """`int32 (1,)`: how many elements there are."""
+    return s.full(shape=(1,), value=math.prod(inputs.spec.shape), dtype=int32 if dtype is None else as_dtype(dtype))
+
+
+# ---- numbers as they are, or in another dtype --------------------------------------------------------------------
+
+
+@takes_name
+def cast(x, dtype, name: str | None = None):
+    """x in another dtype; floats lose what follows the point in an integer one."""
+    return to(tensor_of(x), as_dtype(dtype))
+
+
+@takes_name
+def identity(x, name: str | None = None):
+    """The same numbers in a tensor of its own."""
+    return s.clone(x)
+
+
+@takes_name
+def identity_n(inputs: Sequence, name: str | None = None) -> list:
+    """identity of each."""
+    return [s.clone(x) for x in several("identity_n", inputs)]
+
+
+@takes_name
+def cast_to_static_shape(x, name: str | None = None):
+    """x itself: every shape is fixed here."""
+    return x
+
+
+@takes_name
+def amp_white_identity(x, name: str | None = None):
+    """The same numbers: it marked for mixed precision what may be float16."""
+    return s.clone(x)
+
+
+def cast_to_current_logical_view(x):
+    """x itself: on one device the mirrored and the consistent view hold the same numbers."""
+    return x
+
+
+def parallel_cast(input, name: str | None = None, distribute=None, gradient_distribute=None):
+    """input itself: how it lies over devices is accepted, and makes no difference to its numbers on one machine."""
+    from .distribute import assert_is_valid_distribute
+
+    for given in (distribute, gradient_distribute):
+        if given is not None:
+            assert_is_valid_distribute(given)
+    return input
+
+
+@folded
+def count_not_finite(x, name: str | None = None):
+    """`int64 (1,)`: how many are NaN or infinite."""
+    return F.reshape(r.sum(F.logical_not(F.isfinite(x)), axis=None, keepdims=False), (1,))
+
+
+@folded
+def multi_count_not_finite(x: Sequence, name: str | None = None):
+    """`int64 (1,)`: how many are NaN or infinite in all tensors of a list."""
+    first, *others = [count_not_finite(each) for each in several("multi_count_not_finite", x)]
+    for other in others:
+        first = first + other
+    return first
+
+
+@takes_name
+def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name: str | None = None):
+    """alpha * (a @ b), or with the last two axes of a or b swapped; two axes at least, more are stacks of matrices."""
+    a, b = met("matmul", a, b)
+    for argument, x in (("a", a), ("b", b)):
+        if x.spec.ndim < 2:
+            fail(ShapeError, f"matmul: {argument} has {x.spec.ndim} axes, and for Blobs it takes matrices",
+                 "flow.reshape(x, [1, -1]) makes a row of a vector", a=a, b=b)  # fmt: skip
+    product = linalg.matmul(a, b, ta=bool(transpose_a), tb=bool(transpose_b))
+    return product if alpha == 1 else product * alpha
+
+
+@takes_name
+def diag(x, diagonal: int = 0, name: str | None = None):
+    """The diagonal of a matrix; of a vector the matrix that has it as its diagonal."""
+    return F.diag(x, diagonal)
+
+
+@takes_name
+def assign(ref, value, dtype=None, name: str | None = None) -> None:
+    """Write `value` into `ref`: in a job a variable, when the step runs; outside one the tensor itself, at once.
+
+    Raises ShapeError where the shapes differ. The value is cast to the dtype of ref.
+    """
+    value = tensor_of(value)
+    if value.spec.shape != ref.spec.shape:
+        fail(ShapeError, f"assign: value has shape {value.spec.shape}, ref {ref.spec.shape}", "the two alike", ref=ref, value=value)
+    value = to(value, ref.spec.dtype)
+    if MODE.get().trace is None:
+        ref.copy_(value)
+    else:
+        from ..build import building
+
+        building("flow.assign").assign(ref, value)

@@ -1,0 +1,409 @@
+"""flow.layers: ops with variables of their own, made by name in the job that is built.
+
+A variable is named `<layer>-<what>`, so a job with a layer of the same name shares its numbers; two layers of one name
+in one job are a mistake. Works inside job functions only. Read next: `nn.py`, the ops; `build.py`, which makes variables.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ...core.base.errors import JobError, ShapeError
+from ...core.functions import expand, matmul, reshape, square
+from ...core.functions import mean as average
+from ...core.functions import relu as relu_op
+from ...core.ops.norm import batch_norm
+from ...core.functions.creation import full
+from ...core.op import MODE, fail
+from ...core.spec import DType, float16, float32
+from ...core.tensor import Tensor
+from ...nn.functional.arguments import check_tensor
+from ..build import JobBuild, building
+from .initializers import (
+    check_initializer, constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer,
+)
+from .missing import teller
+from .nn import along, axis_of, batch_normalization as normalized_by
+from .nn import bias_add
+from .nn import layer_norm as normalized
+from .regularizers import check_regularizer
+from ..scope import namespace
+from .windows import Sizes, check_rank, conv, is_last, sizes
+from .zero_init_check import check_zero_kernel
+
+
+class Layer:
+    """What a layer needs of the build: its full name, its variables, and a scope for its ops."""
+
+    def __init__(self, kind: str, inputs: Any, name: str | None, default: str):
+        self.what = f"flow.layers.{kind}"
+        self.build: JobBuild = building(self.what)
+        check_tensor(self.what, inputs, "inputs")
+        if name is not None and not isinstance(name, str):
+            fail(JobError, f"{self.what}: name is {name!r}, not a string", f'name="{default.lower()}1"', name=name)
+        self.label = default if name is None else name
+        self.name = self.build.name(name, default)
+
+    def variable(
+        self,
+        part: str,
+        shape: Sequence[int],
+        dtype: DType,
+        initializer: Any,
+        regularizer: Any = None,
+        trainable: bool = True,
+        own_name: str | None = None,
+    ) -> Tensor:
+        """`<layer>-<part>`, or own_name with the namespaces in front of it. It must be new in this job."""
+        check_initializer(self.what, initializer)
+        check_regularizer(self.what, regularizer)
+        name = f"{self.name}-{part}" if own_name is None else self.build.name(own_name, part)
+        return self.build.variable(
+            name, tuple(shape), dtype, initializer, regularizer, trainable, reuse=False, what=self.what
+        )
+
+    @contextmanager
+    def scope(self):
+        """The ops of the layer stand under its name in views and errors."""
+        mode = MODE.get()
+        token = MODE.set(mode.but(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
+        try:
+            yield
+        finally:
+            MODE.reset(token)
+
+    def activated(self, activation: Callable | None, out: Tensor) -> Tensor:
+        """activation(out, name="activation"), as that generation calls it; without the name where it takes none."""
+        if activation is None:
+            return out
+        if not callable(activation):
+            fail(
+                JobError,
+                f"{self.what}: activation is {activation!r}, which cannot be called",
+                "activation=flow.nn.relu, the function itself",
+                activation=activation,
+            )
+        with namespace(self.label):  # an activation may be a layer itself: "conv1-activation-alpha"
+            return activation(out, name="activation") if takes_name(activation) else activation(out)
+
+    def count(self, argument: str, value: Any) -> int:
+        """A whole number of at least 1."""
+        if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 1:
+            fail(JobError, f"{self.what}: {argument} is {value!r}, where a whole number of at least 1 is wanted", f"{argument}=10")
+        return value.__index__()
+
+
+def takes_name(function: Callable) -> bool:
+    """Has the function an argument `name`? One that takes any keyword may hand it on to what knows none."""
+    try:
+        return "name" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+# ---- products ----------------------------------------------------------------------------------------------------
+
+
+def dense(
+    inputs: Tensor,
+    units: int,
+    activation: Callable | None = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    trainable: bool = True,
+    name: str = "Dense",
+    model_distribute: Any = None,
+) -> Tensor:
+    """activation(inputs @ weight.T + bias), with the variables `<name>-weight` (units, K) and `<name>-bias` (units,).
+
+    inputs: float (N, ..., K).  Returns (N, ..., units).  Both variables are 0 unless an initializer is given, as that
+    generation has it: a hidden layer of zeros learns nothing. model_distribute is accepted; one machine holds it all.
+    Raises ShapeError for fewer than two axes, JobError for a name that the job has already.
+    """
+    layer = Layer("dense", inputs, name, "Dense")
+    units, spec = layer.count("units", units), inputs.spec
+    if spec.ndim < 2:
+        fail(ShapeError, f"flow.layers.dense: the input has {spec.ndim} axes, wanted (N, K)", "flow.reshape(x, (1, -1))", inputs=inputs)
+    if not spec.floating:
+        fail(JobError, f"flow.layers.dense: the input is {spec.dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
+    features, dtype = spec.shape[-1], spec.dtype
+    weight = layer.variable(
+        "weight", (units, features), dtype, kernel_initializer or constant_initializer(0), kernel_regularizer, trainable
+    )
+    if kernel_initializer is None:
+        check_zero_kernel(layer.build, layer.name, weight, inputs)
+    with layer.scope():
+        flat = inputs if spec.ndim == 2 else reshape(inputs, (math.prod(spec.shape[:-1]), features))
+        out = matmul(flat, weight.T)
+        if use_bias:
+            bias = layer.variable("bias", (units,), dtype, bias_initializer or constant_initializer(0), bias_regularizer, trainable)
+            out = bias_add(out, bias)
+        out = layer.activated(activation, out)
+        return out if spec.ndim == 2 else reshape(out, (*spec.shape[:-1], units))
+
+
+def convolution(layer: Layer, rank: int, inputs: Tensor, filters: int, kernel_size, strides, padding, data_format: str,
+                dilation_rate, groups: int, activation, use_bias: bool, kernel_initializer, bias_initializer,
+                kernel_regularizer, bias_regularizer, trainable: bool, weight_name, bias_name) -> Tensor:  # fmt: skip
+    what = layer.what
+    last = is_last(what, data_format, rank)
+    check_rank(what, inputs, rank, data_format)
+    filters, groups = layer.count("filters", filters), layer.count("groups", groups)
+    kernel = sizes(what, "kernel_size", kernel_size, rank)
+    channels, dtype = inputs.spec.shape[-1 if last else 1], inputs.spec.dtype
+    if groups > 1 and last:
+        fail(ShapeError, f"{what}: groups={groups} with data_format {data_format}", "channels first, such as NCHW, for groups")
+    if channels % groups or filters % groups:
+        hint = f"groups={math.gcd(channels, filters)}, or another divisor of both"
+        fail(ShapeError, f"{what}: groups={groups} divides {channels} channels into {filters} filters", hint, inputs=inputs)
+    if not dtype.floating:
+        fail(JobError, f"{what}: the input is {dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
+    shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
+    kernel_initializer = kernel_initializer or xavier_uniform_initializer(data_format.upper())
+    weight = layer.variable("weight", shape, dtype, kernel_initializer, kernel_regularizer, trainable, weight_name)
+    with layer.scope():
+        out = conv(what, inputs, weight, strides, padding, data_format, dilation_rate, groups, rank)
+        if use_bias:
+            fill = bias_initializer or constant_initializer(0)
+            bias = layer.variable("bias", (filters,), dtype, fill, bias_regularizer, trainable, bias_name)
+            out = bias_add(out, bias, data_format.upper())
+        return layer.activated(activation, out)
+
+
+def conv2d(
+    inputs: Tensor,
+    filters: int,
+    kernel_size: Sizes = 1,
+    strides: Sizes = 1,
+    padding: Any = "VALID",
+    data_format: str = "NCHW",
+    dilation_rate: Sizes | None = None,
+    groups: int = 1,
+    activation: Callable | None = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    trainable: bool = True,
+    name: str = "Conv2d",
+    weight_name: str | None = None,
+    bias_name: str | None = None,
+) -> Tensor:
+    """activation(conv2d(inputs, weight) + bias), with the variables `<name>-weight` and `<name>-bias` (filters,).
+
+    inputs: float (N, C, H, W), weight (filters, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (filters, KH, KW, C),
+    groups 1. The weight is filled by xavier_uniform_initializer, the bias with 0. padding: "VALID"; "SAME" for
+    ceil(n / stride) positions, the odd pixel first; "SAME_LOWER", the same; "SAME_UPPER", the odd pixel last; or a pair
+    for each of the four axes. weight_name, bias_name: names of the variables in the place of those.
+    """
+    return convolution(
+        Layer("conv2d", inputs, name, "Conv2d"), 2, inputs, filters, kernel_size, strides, padding, data_format, dilation_rate,
+        groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, trainable,
+        weight_name, bias_name,
+    )  # fmt: skip
+
+
+def conv1d(
+    inputs: Tensor,
+    filters: int,
+    kernel_size: Sizes = 1,
+    strides: Sizes = 1,
+    padding: Any = "VALID",
+    data_format: str = "NCW",
+    dilation_rate: Sizes | None = None,
+    groups: int = 1,
+    activation: Callable | None = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    trainable: bool = True,
+    name: str = "Conv1d",
+    weight_name: str | None = None,
+    bias_name: str | None = None,
+) -> Tensor:
+    """conv2d along one axis. inputs: float (N, C, W), or (N, W, C) with "NWC"; weight (filters, C / groups, KW)."""
+    return convolution(
+        Layer("conv1d", inputs, name, "Conv1d"), 1, inputs, filters, kernel_size, strides, padding, data_format, dilation_rate,
+        groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, trainable,
+        weight_name, bias_name,
+    )  # fmt: skip
+
+
+# ---- norms -------------------------------------------------------------------------------------------------------
+
+
+def batch_normalization(
+    inputs: Tensor,
+    axis: int = -1,
+    momentum: float = 0.99,
+    epsilon: float = 0.001,
+    center: bool = True,
+    scale: bool = True,
+    beta_initializer: Any = None,
+    gamma_initializer: Any = None,
+    beta_regularizer: Any = None,
+    gamma_regularizer: Any = None,
+    moving_mean_initializer: Any = None,
+    moving_variance_initializer: Any = None,
+    trainable: bool = True,
+    training: bool = True,
+    name: str = "BatchNorm",
+) -> Tensor:
+    """(inputs - mean) / sqrt(variance + epsilon) * gamma + beta for each channel; channels are the last axis by default.
+
+    The variables are `<name>-gamma`, `-beta`, `-moving_mean` and `-moving_variance`, each (C,). In a train job mean and
+    variance (biased) are the batch's, and moving = momentum * moving + (1 - momentum) * batch's when the step has run;
+    with training=False or trainable=False, and in a predict job, they are the moving ones.
+    After an NCHW conv2d say axis=1. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    """
+    layer = Layer("batch_normalization", inputs, name, "BatchNorm")
+    axis = axis_of(layer.what, inputs, axis)
+    shape = (inputs.spec.shape[axis],)
+    dtype = float32 if inputs.spec.dtype is float16 else inputs.spec.dtype
+    if not dtype.floating:
+        fail(JobError, f"{layer.what}: the input is {dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
+    beta = gamma = None
+    if center:
+        beta = layer.variable("beta", shape, dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable)
+    if scale:
+        gamma = layer.variable("gamma", shape, dtype, gamma_initializer or ones_initializer(), gamma_regularizer, trainable)
+    moving_mean = layer.variable("moving_mean", shape, dtype, moving_mean_initializer or zeros_initializer(), trainable=False)
+    moving_variance = layer.variable(
+        "moving_variance", shape, dtype, moving_variance_initializer or ones_initializer(), trainable=False
+    )
+    with layer.scope():
+        x = inputs if inputs.spec.dtype is dtype else inputs.to(dtype)
+        if not (training and trainable and layer.build.training):
+            out = normalized_by(x, moving_mean, moving_variance, beta, gamma, epsilon, axis)
+            return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
+        out, mean, variance = by_batch(x, axis, gamma, beta, epsilon)
+        for moving, found in ((moving_mean, mean), (moving_variance, variance)):
+            layer.build.assign(moving, moving * momentum + found.detach() * (1 - momentum))
+        return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
+
+
+def by_batch(x: Tensor, axis: int, gamma: Tensor | None, beta: Tensor | None, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """x brought to mean 0 and variance 1 over all axes but one; the batch's mean and biased variance, (C,)."""
+    dtype, ndim, size = x.spec.dtype, x.spec.ndim, x.spec.shape[axis]
+    gamma = full((size,), 1.0, dtype=dtype) if gamma is None else gamma
+    beta = full((size,), 0.0, dtype=dtype) if beta is None else beta
+    if axis == 1 and x.spec.size > size:
+        return tuple(batch_norm(x, gamma, beta, eps=float(epsilon)))
+    if axis == ndim - 1 and x.spec.size > size:  # channels last: rows of channels need no turning
+        rows = reshape(x, (x.spec.size // size, size))
+        out, mean, variance = batch_norm(rows, gamma, beta, eps=float(epsilon))
+        return reshape(out, x.spec.shape), mean, variance
+    others = tuple(a for a in range(ndim) if a != axis)
+    mean = average(x, others)
+    variance = average(square(x - along(mean, axis, ndim)), others)
+    return normalized_by(x, mean, variance, beta, gamma, epsilon, axis), mean, variance
+
+
+def batch_normalization_add_relu(inputs: Tensor, addend: Tensor | None = None, **options: Any) -> Tensor:
+    """relu(batch_normalization(inputs, ...) + addend): the end of a residual block. options: batch_normalization's."""
+    out = batch_normalization(inputs, **options)
+    return relu_op(out if addend is None else out + addend)
+
+
+def batch_normalization_relu(inputs: Tensor, **options: Any) -> Tensor:
+    """relu(batch_normalization(inputs, ...)). options: batch_normalization's."""
+    return relu_op(batch_normalization(inputs, **options))
+
+
+def layer_norm(
+    inputs: Tensor,
+    center: bool = True,
+    scale: bool = True,
+    trainable: bool = True,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    epsilon: float = 1e-5,
+    name: str = "LayerNorm",
+) -> Tensor:
+    """(inputs - mean) / sqrt(var + epsilon) * gamma + beta, mean and var over the axes from begin_norm_axis on.
+
+    The variables are `<name>-gamma` and `<name>-beta`, of the shape of the axes from begin_params_axis on: by default
+    one number for each place of the last axis. Ba, Kiros & Hinton 2016, eq. 4.
+    """
+    layer = Layer("layer_norm", inputs, name, "LayerNorm")
+    shape = inputs.spec.shape[axis_of(layer.what, inputs, begin_params_axis) :]
+    dtype = inputs.spec.dtype
+    beta = layer.variable("beta", shape, dtype, zeros_initializer(), None, trainable) if center else None
+    gamma = layer.variable("gamma", shape, dtype, ones_initializer(), None, trainable) if scale else None
+    with layer.scope():
+        return normalized(inputs, gamma, beta, begin_norm_axis, begin_params_axis, epsilon)
+
+
+# ---- others ------------------------------------------------------------------------------------------------------
+
+
+def prelu(
+    inputs: Tensor,
+    alpha_initializer: Any = None,
+    alpha_regularizer: Any = None,
+    shared_axes: Sequence[int] | None = None,
+    trainable: bool = True,
+    name: str = "PRelu",
+    model_distribute: Any = None,
+) -> Tensor:
+    """inputs where above 0, else alpha * inputs. `<name>-alpha` has a number for each place of one example.
+
+    shared_axes: axes along which there is one number for all, counted as those of inputs: [2, 3] for one per channel.
+    alpha is 0 unless an initializer is given. He et al. 2015, eq. 1.
+    """
+    layer = Layer("prelu", inputs, name, "PRelu")
+    shared = [axis_of(layer.what, inputs, axis) for axis in shared_axes or ()]
+    if 0 in shared or inputs.spec.ndim < 2:
+        fail(ShapeError, f"{layer.what}: shared_axes {shared_axes} of an input with {inputs.spec.ndim} axes",
+             "axes from 1 on: the examples share alpha in any case", inputs=inputs)  # fmt: skip
+    shape = [1 if axis in shared else n for axis, n in enumerate(inputs.spec.shape)][1:]
+    alpha = layer.variable("alpha", shape, inputs.spec.dtype, alpha_initializer or constant_initializer(0), alpha_regularizer, trainable)
+    with layer.scope():
+        return relu_op(inputs) - relu_op(-inputs) * alpha
+
+
+def upsample_2d(
+    x: Tensor, size: Sizes = (2, 2), data_format: str = "NCHW", interpolation: str = "nearest", name: str = "Upsample2D"
+) -> Tensor:
+    """Each pixel repeated size[0] x size[1] times. x: (N, C, H, W), or (N, H, W, C) with "NHWC". It has no variables."""
+    layer = Layer("upsample_2d", x, name, "Upsample2D")
+    last = is_last(layer.what, data_format)
+    check_rank(layer.what, x, 2, data_format)
+    if interpolation != "nearest":
+        fail(JobError, f"{layer.what}: interpolation is {interpolation!r}", 'interpolation="nearest" is the one that is there', x=x)
+    height, width = sizes(layer.what, "size", size)
+    shape = x.spec.shape
+    with layer.scope():
+        if last:
+            n, h, w, c = shape
+            wide = expand(reshape(x, (n, h, 1, w, 1, c)), (n, h, height, w, width, c))
+            return reshape(wide, (n, h * height, w * width, c))
+        n, c, h, w = shape
+        wide = expand(reshape(x, (n, c, h, 1, w, 1)), (n, c, h, height, w, width))
+        return reshape(wide, (n, c, h * height, w * width))
+
+
+LAYERS: dict[str, Callable] = {
+    f.__name__: f
+    for f in (
+        batch_normalization, batch_normalization_add_relu, batch_normalization_relu, conv1d, conv2d, dense, layer_norm, prelu,
+        upsample_2d,
+    )
+}  # fmt: skip
+
+__all__ = sorted(LAYERS)
+__getattr__ = teller("flow.layers", LAYERS)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,291 @@
+"""Losses of job functions. Labels come first, logits second, and the classes are the last axis.
+
+What ends in `_with_logits` gives one loss for each example: `minimize` takes the mean's gradient by itself. The others
+have a `reduction`, and predictions first. All take eager tensors as well.
+Read next: `../core/ops/softmax.py`, the fused softmax and cross-entropy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
+from ...core.functions import abs as absolute
+from ...core.functions import acos, clamp, cos, exp, gt, log, maximum, one_hot, reshape, square, where
+from ...core.functions import sum as total
+from ...core.op import MODE, describe, fail
+from ...core.ops.checks import check_labels
+from ...core.ops.index import checked_labels
+from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
+from ...core.tensor import Tensor
+from ...nn.functional import binary_cross_entropy as yes_no
+from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
+from ...nn.functional.arguments import check_reduction, check_tensor, reduced
+from ..build import current
+from .op_name import folded, takes_name
+from .windows import pixel_shuffle
+
+NOTHING = -(2**31)  # no label is ignored: a number that no class has
+
+
+# ---- labels and logits -------------------------------------------------------------------------------------------
+
+
+def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tuple[Tensor, Tensor]:
+    """(labels, logits), checked. Where they are swapped a job is told so and goes on with them in order; eager code stops."""
+    check_tensor(what, labels, "labels")
+    check_tensor(what, logits, second)
+    a, b = labels.spec, logits.spec
+    if a.floating and (not b.floating or a.ndim == b.ndim + 1):
+        try:
+            fail(
+                JobError,
+                f"{what}: labels and {second} are swapped: labels is {a}, {second} is {b}",
+                f"{what}(labels, {second}): labels come first; or name them, labels=..., {second}=...",
+                labels=labels,
+                **{second: logits},
+            )
+        except JobError as error:
+            build = current()
+            if build is None:
+                raise
+            build.problem(error)
+        return logits, labels
+    if not b.floating or not b.ndim:
+        fail(DTypeError, f"{what}: {second} is {b}, wanted floating scores (N, C)", f"{what}(labels, {second})", **{second: logits})
+    return labels, logits
+
+
+def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tensor:
+    """Class numbers as (M,), checked; with scores of (M, C). While tracing their range is a node of its own."""
+    a, b = labels.spec, scores.spec
+    wanted, classes = b.shape[:-1], b.shape[-1]
+    if a.shape not in (wanted, (*wanted, 1)):
+        one_hot = "flow.nn.softmax_cross_entropy_with_logits takes labels of one-hot form"
+        fail(
+            ShapeError,
+            f"{what}: labels has shape {list(a.shape)}, wanted {list(wanted)} for {second} {list(b.shape)}",
+            one_hot if a.shape == b.shape else "one class number for each example",
+            labels=labels,
+            **{second: scores},
+        )
+    if a.dtype.rank != 1:
+        hint = "flow.cast(labels, flow.int32), or a Placeholder with dtype=flow.int32"
+        fail(DTypeError, f"{what}: labels is {a.dtype.name}, and class numbers are integers", hint, labels=labels, **{second: scores})
+    flat = reshape(labels, (math.prod(wanted),))
+    if flat.array is None or MODE.get().trace:
+        return checked_labels(flat, loss=what, classes=classes, ignore_index=NOTHING)
+    try:
+        check_labels(np, what, flat.array, classes, NOTHING)
+    except OutOfRangeError as error:
+        wanted = error.values["expected"].replace("target", "labels")
+        error.values = {"labels": describe(labels), "expected": wanted, second: describe(scores)}
+        raise
+    return flat
+
+
+@takes_name
+def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+    """-log softmax(logits)[label] of each example: float of labels' shape.
+
+    labels: int (...) or (..., 1), each in [0, C).  logits: float (..., C).
+    Raises JobError where the two are swapped, ShapeError, DTypeError, and OutOfRangeError for a label of no class.
+    """
+    what = "nn.sparse_softmax_cross_entropy_with_logits"
+    labels, logits = ordered(what, labels, logits)
+    numbers = class_labels(what, labels, logits, "logits")
+    flat = reshape(logits, (numbers.spec.size, logits.spec.shape[-1]))
+    return reshape(softmax_cross_entropy(flat, numbers, ignore_index=NOTHING, reduction="none")[0], labels.spec.shape)
+
+
+@takes_name
+def distributed_sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+    """sparse_softmax_cross_entropy_with_logits: where the classes lie on one device the two are the same."""
+    return sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+@folded
+def sparse_cross_entropy(labels: Tensor, prediction: Tensor, name: str | None = None) -> Tensor:
+    """-log prediction[label] of each example. labels: int (...) or (..., 1).  prediction: probabilities (..., C)."""
+    what = "nn.sparse_cross_entropy"
+    labels, prediction = ordered(what, labels, prediction, "prediction")
+    numbers = class_labels(what, labels, prediction, "prediction")
+    flat = reshape(prediction, (numbers.spec.size, prediction.spec.shape[-1]))
+    return reshape(nll(log(flat), numbers, ignore_index=NOTHING, reduction="none"), labels.spec.shape)
+
+
+@folded
+def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+    """-sum over classes of labels * log softmax(logits). Both float (..., C), labels being probabilities; gives (...)."""
+    what = "nn.softmax_cross_entropy_with_logits"
+    check_tensor(what, labels, "labels")
+    check_tensor(what, logits, "logits")
+    if labels.spec.shape != logits.spec.shape or not labels.spec.floating:
+        hint = "flow.nn.sparse_softmax_cross_entropy_with_logits takes class numbers"
+        if labels.spec.shape == logits.spec.shape:
+            hint = "flow.cast(labels, flow.float)"
+        fail(ShapeError, f"{what}: labels is {labels.spec}, logits is {logits.spec}", hint, labels=labels, logits=logits)
+    return -total(log_softmax(logits, dim=logits.spec.ndim - 1) * labels, -1)
+
+
+@folded
+def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+    """z * softplus(-x) + (1 - z) * softplus(x) of each number, x being logits and z labels. Both float, of one shape."""
+    what = "nn.sigmoid_cross_entropy_with_logits"
+    check_tensor(what, labels, "labels")
+    check_tensor(what, logits, "logits")
+    if labels.spec.shape != logits.spec.shape:
+        hint = "flow.reshape(labels, logits.shape): one label for each number"
+        fail(ShapeError, f"{what}: labels is {labels.spec}, logits is {logits.spec}", hint, labels=labels, logits=logits)
+    labels = labels if labels.spec.dtype is logits.spec.dtype else labels.to(logits.spec.dtype)
+    return yes_no_logits(logits, labels, reduction="none")
+
+
+# ---- predictions and targets -------------------------------------------------------------------------------------
+
+
+def check_same(what: str, reduction: str, **tensors: Any) -> None:
+    """Tensors of one shape, and a reduction that there is."""
+    for argument, x in tensors.items():
+        check_tensor(what, x, argument)
+    check_reduction(what, reduction)
+    shapes = {argument: list(x.spec.shape) for argument, x in tensors.items()}
+    first = next(iter(shapes.values()))
+    if any(shape != first for shape in shapes.values()):
+        shown = ", ".join(f"{argument} {shape}" for argument, shape in shapes.items())
+        fail(ShapeError, f"{what}: the shapes differ: {shown}", "flow.reshape(...) so that all have one shape", **tensors)
+
+
+@folded
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+    """|input - target|, reduced. Both float, of one shape. reduction: "mean", "sum" or "none"."""
+    check_same("nn.L1Loss", reduction, input=input, target=target)
+    return reduced(absolute(input - target), reduction)
+
+
+@folded
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+    """(input - target)**2, reduced. Both float, of one shape."""
+    check_same("nn.MSELoss", reduction, input=input, target=target)
+    return reduced(square(input - target), reduction)
+
+
+@takes_name
+def bce_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
+) -> Tensor:
+    """-(target * log(input) + (1 - target) * log(1 - input)), reduced. input: probabilities; weight broadcasts to it."""
+    return yes_no(input, target, weight, reduction)
+
+
+@takes_name
+def bce_with_logits_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """Binary cross-entropy of sigmoid(input), reduced. pos_weight: how much more the target 1 counts than 0."""
+    return yes_no_logits(input, target, weight, reduction, pos_weight)
+
+
+@folded
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean", name: str | None = None
+) -> Tensor:
+    """max(0, margin - target * (input1 - input2)), reduced. target: 1 where input1 should be the larger, else -1."""
+    check_same("nn.MarginRankingLoss", reduction, input1=input1, input2=input2, target=target)
+    return reduced(clamp((input1 - input2) * -target + margin, min=0.0), reduction)
+
+
+@folded
+def kl_div_loss(
+    input: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean", name: str | None = None
+) -> Tensor:
+    """target * (log(target) - input), 0 where target is 0, reduced. input: logarithms; target: too, if log_target."""
+    check_same("nn.KLDivLoss", reduction, input=input, target=target)
+    if log_target:
+        return reduced(exp(target) * (target - input), reduction)
+    positive = gt(target, 0)
+    logs = log(where(positive, target, target * 0 + 1))
+    return reduced(where(positive, target * (logs - input), target * 0), reduction)
+
+
+@folded
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the norm of order p of the difference, reduced.
+
+    All float (N, D). swap: the distance from positive to negative counts where it is the smaller. Balntas et al. 2016.
+    """
+    check_same("nn.TripletMarginLoss", reduction, anchor=anchor, positive=positive, negative=negative)
+
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        return total(absolute(a - b + eps) ** p, -1) ** (1 / p)
+
+    far = distance(anchor, negative)
+    if swap:
+        other = distance(positive, negative)
+        far = -maximum(-far, -other)
+    return reduced(clamp(distance(anchor, positive) - far + margin, min=0.0), reduction)
+
+
+@folded
+def pixel_shuffle_of(input: Tensor, upscale_factor: int, name: str | None = None) -> Tensor:
+    """(N, C * r * r, H, W) to (N, C, H * r, W * r). Shi et al. 2016, eq. 4."""
+    return pixel_shuffle(input, upscale_factor, upscale_factor)
+
+
+@folded
+def pixel_shuffle_v2(
+    input: Tensor, h_upscale_factor: int, w_upscale_factor: int, name: str | None = None
+) -> Tensor:
+    """PixelShuffle with a factor for each axis."""
+    return pixel_shuffle(input, h_upscale_factor, w_upscale_factor)
+
+
+# ---- distances and margins, one loss for each number or example ------------------------------------------------------
+
+
+@folded
+def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
+    """d * d / (2 * beta) where the distance d is below beta, else d - beta / 2; no reduction. Girshick 2015, eq. 3.
+
+    Raises ShapeError where the shapes differ, OutOfRangeError for a beta that is not above 0.
+    """
+    check_same("smooth_l1_loss", "none", prediction=prediction, label=label)
+    if not beta > 0:
+        fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance above 0", "beta=1.0")
+    distance = absolute(prediction - label)
+    far = gt(distance, beta)  # an infinite distance is kept from the square, whose slope there would be 0 * inf
+    return where(far, distance - 0.5 * beta, square(where(far, 0.0, distance)) * (0.5 / beta))
+
+
+@folded
+def combined_margin_loss(
+    x: Tensor, label: Tensor, m1: float = 1, m2: float = 0, m3: float = 0, name: str | None = None
+) -> Tensor:
+    """Cosines `(N, classes)` where that of each label's class, cos(t), is made smaller: cos(m1 * t + m2) - m3.
+
+    What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
+    """
+    check_tensor("combined_margin_loss", x)
+    if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
+        fail(ShapeError, f"combined_margin_loss: label {label.spec.shape} for x {x.spec.shape}", "(N,) and (N, classes)", x=x, label=label)
+    chosen = gt(one_hot(label, x.spec.shape[1]), 0)
+    margin = x if m1 == 1 and m2 == 0 else cos(acos(where(chosen, x, 0.0)) * m1 + m2)
+    return where(chosen, margin - m3, x)

@@ -1,0 +1,273 @@
+"""`flow.math`: the functions of numbers of the job-function generation, on Blobs and on eager tensors alike.
+
+Arguments come in that generation's order (`name` last); comparisons give int8 (there was no bool), reductions of integers
+keep their dtype, argmax and top_k give int32 along the last axis. What no single op computes is put together here.
+Segments, sums over lists and the like: `segments.py`. Read next: `array.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+from ...core import functions as F
+from ...core.functions.arguments import axes_of, axis_of, in_float32, operand, tensor_of, to
+from ...core.op import Op
+from ...core.ops import elementwise as e
+from ...core.ops import reduce as r
+from ...core.spec import float64, int8, int32
+from .missing import teller
+from .op_name import folded, public, takes_name
+from .segments import add_n as add_n
+from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with
+from .segments import fused_scale_tril as fused_scale_tril
+from .segments import fused_scale_tril_softmax_dropout as fused_scale_tril_softmax_dropout
+from .segments import in_top_k as in_top_k
+from .segments import polyval as polyval
+from .segments import reduced_shape_elem_cnt as reduced_shape_elem_cnt
+from .segments import tril as tril
+from .segments import unsorted_batch_segment_sum as unsorted_batch_segment_sum
+from .segments import unsorted_segment_sum as unsorted_segment_sum
+from .segments import unsorted_segment_sum_like as unsorted_segment_sum_like
+
+
+def of_one(name: str, op: Op | Callable) -> Callable:
+    """A legacy function of one tensor: an op that also takes `name`."""
+
+    def function(x, name: str | None = None):
+        return op(tensor_of(x))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = op.__doc__
+    return takes_name(function)
+
+
+def of_two(name: str, op: Op | Callable, doc: str = "") -> Callable:
+    """A legacy function of two tensors or numbers, broadcast against each other."""
+
+    def function(x, y, name: str | None = None):
+        return op(operand(x), operand(y))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or op.__doc__
+    return takes_name(function)
+
+
+def comparison(name: str, op: Op, symbol: str) -> Callable:
+    def function(x, y, name: str | None = None):
+        return to(op(operand(x), operand(y)), int8)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`int8`: 1 where x {symbol} y, else 0; broadcast."
+    return takes_name(function)
+
+
+# ---- numbers, one by one -----------------------------------------------------------------------------------------
+
+abs = of_one("abs", F.abs)
+acos = of_one("acos", F.acos)
+acosh = of_one("acosh", e.acosh)
+asin = of_one("asin", F.asin)
+asinh = of_one("asinh", e.asinh)
+atan = of_one("atan", F.atan)
+atanh = of_one("atanh", e.atanh)
+ceil = of_one("ceil", F.ceil)
+cos = of_one("cos", F.cos)
+cosh = of_one("cosh", e.cosh)
+erf = of_one("erf", F.erf)
+exp = of_one("exp", F.exp)
+expm1 = of_one("expm1", F.expm1)
+floor = of_one("floor", F.floor)
+log = of_one("log", F.log)
+log1p = of_one("log1p", F.log1p)
+negative = of_one("negative", F.neg)
+reciprocal = of_one("reciprocal", F.reciprocal)
+relu = of_one("relu", F.relu)
+rint = of_one("rint", F.round)
+round = of_one("round", F.round)
+rsqrt = of_one("rsqrt", F.rsqrt)
+sigmoid = of_one("sigmoid", F.sigmoid)
+sigmoid_v2 = of_one("sigmoid_v2", F.sigmoid)
+sign = of_one("sign", F.sign)
+sin = of_one("sin", F.sin)
+sinh = of_one("sinh", e.sinh)
+softplus = of_one("softplus", e.softplus)
+sqrt = of_one("sqrt", F.sqrt)
+square = of_one("square", F.square)
+tan = of_one("tan", F.tan)
+tanh = of_one("tanh", F.tanh)
+tanh_v2 = of_one("tanh_v2", F.tanh)
+
+add = of_two("add", F.add, "x + y")
+subtract = of_two("subtract", F.sub, "x - y")
+multiply = of_two("multiply", F.mul, "x * y")
+divide = of_two("divide", F.div, "x / y; integers become floats first, and what is divided by 0 is inf or NaN.")
+mod = of_two("mod", F.remainder, "x - floor(x / y) * y: what is left, with the sign of y.")
+floordiv = of_two("floordiv", F.floor_divide, "floor(x / y)")
+pow = of_two("pow", F.pow, "x to the power y")
+maximum = of_two("maximum", F.maximum)
+minimum = of_two("minimum", F.minimum)
+atan2 = of_two("atan2", e.atan2, "The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0.")
+
+equal = comparison("equal", F.eq, "==")
+not_equal = comparison("not_equal", F.ne, "!=")
+less = comparison("less", F.lt, "<")
+less_equal = comparison("less_equal", F.le, "<=")
+greater = comparison("greater", F.gt, ">")
+greater_equal = comparison("greater_equal", F.ge, ">=")
+logical_and = comparison("logical_and", F.logical_and, "!= 0 and 0 !=")
+
+
+@folded
+def squared_difference(x, y, name: str | None = None):
+    """(x - y) ** 2"""
+    return F.square(F.sub(x, y))
+
+
+@folded
+def reciprocal_no_nan(x, name: str | None = None):
+    """1 / x; 0 where x is 0, and no slope there."""
+    zero = F.eq(x, 0)
+    return e.where(zero, 0.0, F.reciprocal(e.where(zero, 1, x)))
+
+
+@folded
+def xdivy(x, y, name: str | None = None):
+    """x / y; 0 where x is 0, whatever y is there."""
+    x, y = tensor_of(x), tensor_of(y)
+    zero = F.eq(x, 0)
+    return e.where(zero, 0.0, F.div(x, e.where(zero, 1, y)))
+
+
+@folded
+def xlogy(x, y, name: str | None = None):
+    """x * log(y); 0 where x is 0, whatever y is there."""
+    x, y = tensor_of(x), tensor_of(y)
+    zero = F.eq(x, 0)
+    return e.where(zero, 0.0, F.mul(x, F.log(e.where(zero, 1, y))))
+
+
+@folded
+def erfc(x, name: str | None = None):
+    """1 - erf(x), taken in float64 so that its small values keep their digits."""
+    return to(1.0 - F.erf(to(x, float64)), x.dtype)
+
+
+@folded
+def log_sigmoid(x, name: str | None = None):
+    """log(1 / (1 + exp(-x))) = -softplus(-x)"""
+    return -e.softplus(-x)
+
+
+@folded
+@in_float32
+def gelu(x, name: str | None = None):
+    """x / 2 * (1 + erf(x / sqrt(2))); the kernels of that generation computed this, though its page showed the tanh form."""
+    return x * (F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
+
+
+@folded
+def gelu_grad(x, dy, name: str | None = None):
+    """dy times the slope of gelu at x."""
+    density = F.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return dy * ((F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density)
+
+
+@folded
+def sigmoid_grad(y, dy, name: str | None = None):
+    """dy times the slope of the sigmoid where its value is y: dy * y * (1 - y)."""
+    return dy * (y * (1 - y))
+
+
+@takes_name
+def clip_by_value(values, min_value=None, max_value=None, name: str | None = None):
+    """values kept between min_value and max_value; one of them may be missing."""
+    return F.clamp(values, min_value, max_value)
+
+
+# ---- over axes ---------------------------------------------------------------------------------------------------
+
+
+def named_axes(axis, x) -> tuple[int, ...]:
+    """The axes to reduce: all for None, those named, and none for an empty list."""
+    if isinstance(axis, Sequence) and not axis:
+        return ()
+    axes = axes_of(axis, x)
+    return tuple(range(x.spec.ndim)) if axes is None else axes
+
+
+def reduction(name: str, compute: Callable, doc: str) -> Callable:
+    """A legacy reduction: `compute(x, axes, keepdims)`; x itself where no axis is named."""
+
+    def function(x, axis=None, keepdims: bool = False, name: str | None = None):
+        x = tensor_of(x)
+        axes = named_axes(axis, x)
+        return compute(x, axes, keepdims) if axes or not isinstance(axis, Sequence) else x
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc} axis: int, several, or None for all; an empty list gives x back."
+    return takes_name(aliased(function))
+
+
+def aliased(function: Callable) -> Callable:
+    """Some of these called their tensor input_tensor or input_blob: those keywords mean x."""
+    @functools.wraps(function)
+    def either(*args, **options):
+        for other in ("input_tensor", "input_blob"):
+            if other in options:
+                options["x"] = options.pop(other)
+        return function(*args, **options)
+
+    return either
+
+
+def quantified(op: Op) -> Callable:
+    return lambda x, axes, keepdims: to(op(x, axis=axes, keepdims=keepdims), int8)
+
+
+reduce_sum = reduction("reduce_sum", lambda x, axes, keepdims: to(r.sum(x, axis=axes, keepdims=keepdims), x.dtype), "The sum.")
+reduce_mean = reduction("reduce_mean", lambda x, axes, keepdims: r.mean(x, axis=axes, keepdims=keepdims), "The mean.")
+reduce_prod = reduction("reduce_prod", lambda x, axes, keepdims: to(r.prod(x, axis=axes, keepdims=keepdims), x.dtype), "The product.")
+reduce_max = reduction("reduce_max", lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims), "The largest.")
+reduce_min = reduction("reduce_min", lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims), "The smallest.")
+two_stage_reduce_max = reduction("two_stage_reduce_max", lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims),
+                                 "The largest; the two stages were over devices and then over their results.")  # fmt: skip
+two_stage_reduce_min = reduction("two_stage_reduce_min", lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims),
+                                 "The smallest; the two stages were over devices and then over their results.")  # fmt: skip
+reduce_variance = reduction("reduce_variance", lambda x, axes, keepdims: F.var(x, axes, unbiased=False, keepdim=keepdims),
+                            "The mean squared distance to the mean.")  # fmt: skip
+reduce_std = reduction("reduce_std", lambda x, axes, keepdims: F.std(x, axes, unbiased=False, keepdim=keepdims),
+                       "The root of reduce_variance.")  # fmt: skip
+reduce_euclidean_norm = reduction("reduce_euclidean_norm", lambda x, axes, keepdims: F.norm(x, 2, axes, keepdims),
+                                  "The root of the sum of squares.")  # fmt: skip
+reduce_logsumexp = reduction("reduce_logsumexp", lambda x, axes, keepdims: F.logsumexp(x, axes, keepdims),
+                             "log(sum(exp(x))), without overflow.")  # fmt: skip
+reduce_any = reduction("reduce_any", quantified(r.any), "`int8`: is one of them not 0?")
+reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: are all of them not 0?")
+
+
+# ---- positions along an axis -------------------------------------------------------------------------------------
+
+
+@takes_name
+def argmax(input, axis: int = -1, name: str | None = None):
+    """`int32`: where the first largest stands along `axis`, the last one if none is said."""
+    return to(r.argmax(input, axis=axis_of(axis, input.spec.ndim, input), keepdims=False), int32)
+
+
+@folded
+def top_k(input, axis: int = -1, k: int = 1, sorted: bool = True, name: str | None = None):
+    """`int32 (..., k)`: where the k largest stand along `axis`, the largest first. Only the positions, no values."""
+    return to(F.topk(input, k, axis).indices, int32)
+
+
+@folded
+def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None = None):
+    """input / sqrt(max(sum of squares along `axis`, epsilon))"""
+    total = r.sum(F.square(input), axis=(axis_of(axis, input.spec.ndim, input),), keepdims=True)
+    return input / F.sqrt(F.clamp(total, min=epsilon))
+
+
+__dir__ = public(globals())
+__getattr__ = teller("flow.math", globals())

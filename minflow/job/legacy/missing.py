@@ -1,0 +1,191 @@
+"""Names of the job-function generation that are not here, and what takes their place today.
+
+The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part; a name that is only misspelt is
+told by its nearest neighbours. Knows the functions by name only and imports none of them. Read next: `names.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+from ...core.base.errors import MissingNameError
+from ...core.messages.near import no_name
+from ...core.op import here
+
+
+ONE_MACHINE = "leave it out: one device of one machine needs none"
+OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
+BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
+IMAGES = "flow.vision.transforms, before the call"
+EAGER = "eager code is always on: flow.tensor(...) outside a job function"
+
+FLOW = {
+    **dict.fromkeys(("user_op_builder", "user_op_module_builder", "consistent_user_op_builder", "consistent_user_op_module_builder",
+                     "builtin_op", "find_or_create_module", "Model"), OPERATOR),
+    **dict.fromkeys(("tensor_buffer_to_tensor", "tensor_to_tensor_buffer", "tensor_buffer_to_list_of_tensors", "gen_tensor_buffer",
+                     "tensor_list_to_tensor_buffer", "tensor_buffer_to_tensor_list", "tensor_list_split", "sync_dynamic_resize",
+                     "tensor_buffer", "record"), BUFFERS),
+    **dict.fromkeys(("image_decode", "image_flip", "image_normalize", "image_random_crop", "image_resize", "image_target_resize",
+                     "image_batch_align", "image"), IMAGES),
+    **dict.fromkeys(("object_bbox_flip", "object_bbox_scale", "object_segmentation_polygon_flip", "object_segmentation_polygon_scale",
+                     "object_segmentation_polygon_to_mask", "detection"), "numpy on the arrays, before the call"),
+    **dict.fromkeys(("hierarchical_parallel_cast", "eager_nccl_all_reduce", "distributed_partial_fc_sample",
+                     "sbp", "current_machine_id", "current_resource", "inter_job_reuse_mem_strategy", "InitEagerGlobalSession",
+                     "distribute_concat", "distribute_split", "distribute_clone", "distribute_add", "distribute_map", "nccl"), ONE_MACHINE),
+    **dict.fromkeys(("eager_execution_enabled", "enable_eager_environment"), EAGER),
+    **dict.fromkeys(("acc", "pack", "unpack"), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
+    "repeat": "flow.tile(x, (2, 1)) or x.repeat(2, 1); for accumulated gradients nn.Graph: self.config.set_gradient_accumulation_steps(n)",
+    "FixedTensorDef": "x: flow.typing.Numpy.Placeholder((32, 10)) as the annotation of the parameter",
+    "MirroredTensorDef": "x: flow.typing.ListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
+    "MirroredTensorListDef": "x: flow.typing.ListListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
+    "ExecutionConfig": "flow.function_config()",
+    "function": "flow.global_function(type=\"train\")",
+    "name_scope": "flow.scope.namespace(name)",
+    "current_scope": "flow.scope.placement and flow.scope.namespace are context managers; nothing need ask for them",
+    "device_prior_placement": "flow.scope.placement(\"cpu\", \"0:0\")",
+    "fixed_placement": "flow.scope.placement(\"cpu\", \"0:0\")",
+    "current_global_function_desc": "flow.jobs() lists the jobs",
+    "dtypes": "flow.float32, flow.float64, flow.float16, flow.int8, flow.int32, flow.int64, flow.uint8",
+    "convert_oneflow_dtype_to_numpy_dtype": "numpy's name of a dtype: dtype.name, as in np.dtype(flow.float32.name)",
+    "char": "flow.int8",
+    "empty_initializer": "flow.zeros_initializer()",
+    "placement": "flow.scope.placement(\"cpu\", \"0:0\")",
+    "util": "flow.utils",
+    "categorical_ordinal_encode": "np.unique(keys, return_inverse=True), before the call",
+    "ctc_loss": "no alignment loss is here; flow.nn.sparse_softmax_cross_entropy_with_logits takes one label for each place",
+    "pad_grad": "nothing: gradients of flow.pad are worked out",
+    "losses": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)",
+    "add_loss": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)",
+    "model": "flow.nn.Module and flow.nn.Graph",
+    "saved_model": "flow.save(module.state_dict(), path), or flow.checkpoint.save(path) for the variables of jobs",
+    "serving": "flow.save(module.state_dict(), path)",
+    "onnx": "flow.save(module.state_dict(), path)",
+    **dict.fromkeys(("tensorrt", "quantization", "contrib", "indexed_slices_reduce_sum"), "leave it out: it was for one kind of device"),
+    **dict.fromkeys(("experimental", "compatible"), "the name without it: flow.scope.namespace, flow.nn.functional, ..."),
+    "sysconfig": "python -m minflow doctor tells of the installation",
+    "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
+}  # fmt: skip
+
+NN = {
+    "conv3d": "flow.nn.conv2d over two of the axes; three are not here",
+    "avg_pool3d": "flow.nn.avg_pool2d over two of the axes; three are not here",
+    "max_pool3d": "flow.nn.max_pool2d over two of the axes; three are not here",
+    "deconv2d": "flow.nn.conv2d_transpose",
+    "torch_conv2d_transpose": "flow.nn.conv2d_transpose",
+    "batch_normalization_relu": "flow.nn.relu(flow.nn.batch_normalization(...)): the two are fused when the job is compiled",
+    "batch_normalization_add_relu": "flow.nn.relu(flow.nn.batch_normalization(...) + addend)",
+    "fused_bias_add_gelu": "flow.math.gelu(flow.nn.bias_add(x, bias)): fused when the job is compiled",
+    "fused_bias_add_dropout": "flow.nn.dropout(flow.nn.bias_add(x, bias), rate)",
+    "softmax_grad": "nothing: gradients of flow.nn.softmax are worked out",
+    "gelu": "flow.math.gelu in a job, flow.nn.functional.gelu on tensors",
+    "sigmoid": "flow.math.sigmoid in a job, flow.sigmoid on tensors",
+    "tanh": "flow.math.tanh in a job, flow.tanh on tensors",
+    "dense": "flow.layers.dense",
+    "max_pool": "flow.nn.max_pool2d",
+    "cross_entropy": "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits); flow.nn.functional.cross_entropy on tensors",
+    "GroupNorm": "flow.nn.LayerNorm, or flow.nn.moments over the axes of a group",
+    "InstanceNorm1d": "flow.nn.moments over the axes after the channels",
+    "InstanceNorm2d": "flow.nn.moments over the axes after the channels",
+    "InstanceNorm3d": "flow.nn.moments over the axes after the channels",
+    "CombinedMarginLoss": "flow.combined_margin_loss",
+    "smooth_l1_loss": "flow.smooth_l1_loss",
+    "CTCLoss": "no alignment loss is here",
+    "BatchNorm3d": "flow.nn.BatchNorm2d, with two of the axes as one",
+    "Conv1d": "flow.nn.Conv2d with an axis of size 1",
+    "Conv3d": "flow.nn.Conv2d over two of the axes",
+    "ConvTranspose2d": "flow.nn.conv2d_transpose, which takes the filters",
+    "image": IMAGES,
+}  # fmt: skip
+
+MATH = {
+    **{name: f"flow.math.reduce_{name}" for name in ("sum", "mean", "max", "min", "prod", "any", "all", "std", "logsumexp")},
+    "var": "flow.math.reduce_variance",
+    "norm": "flow.math.reduce_euclidean_norm",
+    **dict.fromkeys(("sub", "minus"), "flow.math.subtract"),
+    "mul": "flow.math.multiply",
+    **dict.fromkeys(("div", "truediv", "true_divide"), "flow.math.divide"),
+    "neg": "flow.math.negative",
+    **dict.fromkeys(("floor_mod", "remainder"), "flow.math.mod"),
+    "floor_divide": "flow.math.floordiv",
+    "power": "flow.math.pow",
+    **dict.fromkeys(("clip", "clamp", "clip_by_scalar"), "flow.math.clip_by_value"),
+    "topk": "flow.math.top_k",
+    "argmin": "flow.math.argmax(-x)",
+    "softmax": "flow.nn.softmax",
+    **{name: f"flow.{name}" for name in ("matmul", "cast", "where", "argsort", "sort", "concat", "log2", "logical_or", "logical_not",
+                                         "logical_xor", "cumsum", "isnan", "isfinite")},
+    "lgamma": "scipy.special.gammaln on the arrays, before the call",
+    "fused_scale_tril_softmax_mask_scale": "flow.nn.softmax(flow.math.fused_scale_tril(x, ...)) * mask * scale",
+    "tanh_grad": "dy * (1 - y * y)",
+}  # fmt: skip
+
+LAYERS = {
+    "conv3d": "flow.layers.conv2d over two of the axes; three are not here",
+    "layer_norm_grad": "nothing: gradients of flow.layers.layer_norm are worked out",
+    "layer_norm_param_grad": "nothing: gradients of flow.layers.layer_norm are worked out",
+    "linear": "flow.layers.dense",
+    "Dense": "flow.layers.dense",
+    "dropout": "flow.nn.dropout",
+    "max_pool2d": "flow.nn.max_pool2d",
+    "avg_pool2d": "flow.nn.avg_pool2d",
+    "relu": "flow.nn.relu",
+    "embedding": "flow.gather(flow.get_variable(...), indices)",
+    "flatten": "flow.flatten(x, start_dim=1), or flow.reshape(x, [x.shape[0], -1])",
+}
+
+OPTIMIZER = {
+    "Adagrad": "flow.optimizer.RMSProp, or flow.optimizer.Adam",
+    "Momentum": "flow.optimizer.SGD(schedule, momentum=0.9)",
+    "CosineAnnealingLR": "flow.optimizer.CosineScheduler(base_lr, steps)",
+    "StepLR": "flow.optimizer.PiecewiseScalingScheduler(base_lr, boundaries, scale)",
+    "ConstantScheduler": "flow.optimizer.PiecewiseConstantScheduler([], [0.1])",
+    "DynamicLossScaleSchedule": "flow.optimizer.loss_scale.dynamic_loss_scale(...)",
+}
+
+RANDOM = {
+    "gen_seed": "flow.manual_seed(seed)",
+    "CoinFlip": "flow.random.bernoulli(x)",
+    "coin_flip": "flow.random.bernoulli(x)",
+    "uniform": "flow.rand(2, 3)",
+    "normal": "flow.randn(2, 3)",
+    "randint": "flow.randint(0, 10, (2, 3))",
+    "permutation": "flow.random.generate_random_batch_permutation_indices(x), or flow.randperm(n)",
+    "seed": "flow.manual_seed(seed)",
+}
+
+SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}
+
+MISSING = {
+    "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER, "flow.random": RANDOM,
+    "flow.scope": SCOPE,
+}  # fmt: skip
+
+
+def of(room: str, name: str, known: Iterable[str] = ()) -> AttributeError:
+    """The error for `room.name`, such as flow.math.sum. known: the names that are there, for the nearest of them."""
+    instead = MISSING.get(room, {}).get(name)
+    if instead is None:
+        return no_name(room, name, known)
+    return MissingNameError(f"{room} has no {name}", where=here(), hint=instead)
+
+
+def of_flow(name: str) -> AttributeError:
+    """The error for `flow.name`."""
+    return of("flow", name, dir(sys.modules[__package__.partition(".")[0]]))
+
+
+def of_nn(name: str) -> AttributeError:
+    """The error for `flow.nn.name`."""
+    from .nn import CAPITALS, LEGACY
+
+    return of("flow.nn", name, {*dir(sys.modules[f"{__package__.partition('.')[0]}.nn"]), *LEGACY, *CAPITALS})
+
+
+def teller(room: str, names: dict) -> Callable:
+    """A `__getattr__` for a module that is such a room. names: its globals(), of which its `__dir__` names the public ones."""
+
+    def __getattr__(name: str):
+        raise of(room, name, names["__dir__"]() if "__dir__" in names else names)
+
+    return __getattr__

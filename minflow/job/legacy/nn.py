@@ -1,0 +1,324 @@
+"""flow.nn of job functions: the lower-case functions on Blobs, and the losses that were functions with a class's name.
+
+LEGACY is what `minflow.nn` gets beside its classes; CAPITALS are functions whose name a class has, or may have, today:
+they are meant where the first argument is a tensor. All take eager tensors as well, where no job is built dropout drops.
+Read next: `windows.py`, `losses.py`, `layers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.functions.creation import ones
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions import add, clamp, expm1, ge, gt, le, mean, reshape, rsqrt, sigmoid, square, tanh, where
+from ...core.functions.arguments import in_float32
+from ...core.functions.random import dropout as drop
+from ...core.op import fail
+from ...core.ops import activation
+from ...core.ops.elementwise import relu as relu_op
+from ...core.ops.elementwise import softplus
+from ...core.ops.softmax import log_softmax, softmax as softmax_op
+from ...core.random import Generator
+from ...core.spec import int8
+from ...core.tensor import Tensor
+from ...nn.functional import leaky_relu as leaky
+from ...nn.functional.arguments import check_tensor
+from ..build import current
+from .losses import (
+    bce_loss, bce_with_logits_loss, distributed_sparse_softmax_cross_entropy_with_logits, kl_div_loss, l1_loss,
+    margin_ranking_loss, mse_loss, pixel_shuffle_of, pixel_shuffle_v2, sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits, sparse_cross_entropy, sparse_softmax_cross_entropy_with_logits,
+    triplet_margin_loss,
+)
+from .op_name import folded, takes_name
+from .windows import (
+    avg_pool1d, avg_pool2d, compat_conv2d, conv1d, conv2d, conv2d_transpose, max_pool1d, max_pool2d, tf_conv2d,
+)
+
+
+def axis_of(what: str, x: Tensor, axis: Any) -> int:
+    """An axis counted from the front. Raises ShapeError where there is no such axis."""
+    check_tensor(what, x)
+    ndim = x.spec.ndim
+    if not hasattr(axis, "__index__") or not -ndim <= axis < ndim:
+        fail(ShapeError, f"{what}: axis is {axis!r}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}", input=x)
+    return axis % ndim
+
+
+# ---- number by number --------------------------------------------------------------------------------------------
+
+
+@takes_name
+def relu(x: Tensor, name: str | None = None) -> Tensor:
+    """max(x, 0)"""
+    check_tensor("nn.relu", x)
+    return relu_op(x)
+
+
+@takes_name
+def relu6(x: Tensor, name: str | None = None) -> Tensor:
+    """min(max(x, 0), 6)"""
+    check_tensor("nn.relu6", x)
+    return activation.relu6(x)
+
+
+@takes_name
+def leaky_relu(x: Tensor, alpha: float = 0.2, name: str | None = None) -> Tensor:
+    """x where x > 0, else alpha * x. That generation's slope is 0.2."""
+    return leaky(x, alpha)
+
+
+@folded
+def elu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
+    """x where x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
+    check_tensor("nn.elu", x)
+    return relu_op(x) + expm1(clamp(x, max=0.0)) * alpha
+
+
+@folded
+@in_float32
+def swish(x: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
+    """x * sigmoid(beta * x). Ramachandran et al. 2017."""
+    check_tensor("nn.swish", x)
+    return x * sigmoid(x * beta)
+
+
+@folded
+@in_float32
+def mish(x: Tensor, name: str | None = None) -> Tensor:
+    """x * tanh(log(1 + exp(x))). Misra 2019."""
+    check_tensor("nn.mish", x)
+    return x * tanh(softplus(x))
+
+
+@folded
+def hardsigmoid(x: Tensor, name: str | None = None) -> Tensor:
+    """min(max(x / 6 + 1 / 2, 0), 1)"""
+    check_tensor("nn.hardsigmoid", x)
+    return within(x, -3.0, 3.0, x * (1 / 6) + 0.5, 0.0, 1.0)
+
+
+@folded
+def hardswish(x: Tensor, name: str | None = None) -> Tensor:
+    """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
+    check_tensor("nn.hardswish", x)
+    return within(x, -3.0, 3.0, x * clamp(x * (1 / 6) + 0.5, 0.0, 1.0), x * 0.0, x)
+
+
+@folded
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str | None = None) -> Tensor:
+    """min(max(x, min_val), max_val)"""
+    check_tensor("nn.hardtanh", x)
+    if min_val >= max_val:
+        fail(OutOfRangeError, f"nn.hardtanh: min_val {min_val} is not below max_val {max_val}", "nn.hardtanh(x, -1, 1)", input=x)
+    return within(x, min_val, max_val, x, float(min_val), float(max_val))
+
+
+def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
+    """`below` up to low, `above` from high on, else `middle`: at the ends the slope is that of outside."""
+    return where(le(x, low), below, where(ge(x, high), above, middle))
+
+
+# ---- along an axis -----------------------------------------------------------------------------------------------
+
+
+@takes_name
+def softmax(logits: Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis, the last one if None."""
+    return softmax_op(logits, dim=axis_of("nn.softmax", logits, -1 if axis is None else axis))
+
+
+@takes_name
+def logsoftmax(logits: Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
+    """log(softmax(x)) along an axis, the last one if None."""
+    return log_softmax(logits, dim=axis_of("nn.logsoftmax", logits, -1 if axis is None else axis))
+
+
+@takes_name
+def bias_add(value: Tensor, bias: Tensor, data_format: str | None = None, name: str | None = None) -> Tensor:
+    """value plus one number of bias for each channel: axis 1, or the last one with a data_format "N...C".
+
+    value: (N, C, ...).  bias: (C,).  Raises ShapeError where these differ.
+    """
+    check_tensor("nn.bias_add", value, "value")
+    check_tensor("nn.bias_add", bias, "bias")
+    if data_format is None or data_format.startswith("NC"):
+        axis = 1
+    elif data_format.startswith("N") and data_format.endswith("C"):
+        axis = value.spec.ndim - 1
+    else:
+        fail(ShapeError, f"nn.bias_add: data_format is {data_format!r}", 'data_format="NC..." or "N...C", such as "NHWC"')
+    shape = value.spec.shape
+    if value.spec.ndim < 2 or bias.spec.shape != shape[axis : axis + 1]:
+        hint = 'data_format="NHWC" where channels are the last axis'
+        fail(ShapeError, f"nn.bias_add: value has {list(shape)} (channels are axis {axis}), bias {list(bias.spec.shape)}", hint,
+             value=value, bias=bias)  # fmt: skip
+    return add(value, along(bias, axis, len(shape)))
+
+
+def along(numbers: Tensor, axis: int, ndim: int) -> Tensor:
+    """(C,) as (1, ..., C, ..., 1): what broadcasts along one axis of ndim."""
+    return numbers if axis == ndim - 1 else reshape(numbers, (-1,) + (1,) * (ndim - axis - 1))
+
+
+def axes_of(what: str, x: Tensor, axes: int | Sequence[int]) -> tuple[int, ...]:
+    found = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
+    return tuple(sorted({axis_of(what, x, axis) for axis in found}))
+
+
+@folded
+@in_float32
+def moments(
+    x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """(mean, biased variance) over the axes. The variance is that of the centred numbers, which cancels no digits.
+
+    shift: None; it was never used.
+    """
+    check_tensor("nn.moments", x)
+    if shift is not None:
+        fail(ShapeError, "nn.moments: a shift is given, and none is ever used", "shift=None", input=x)
+    found = axes_of("nn.moments", x, axes)
+    middle = mean(x, found, keepdim=True)
+    spread = mean(square(x - middle), found, keepdim=True)
+    if keepdims:
+        return middle, spread
+    shape = [n for axis, n in enumerate(x.spec.shape) if axis not in found]
+    return reshape(middle, tuple(shape)), reshape(spread, tuple(shape))
+
+
+@folded
+def batch_normalization(
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    offset: Tensor | None = None,
+    scale: Tensor | None = None,
+    variance_epsilon: float = 1e-5,
+    axis: int = 1,
+    name: str | None = None,
+) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, by given numbers: one for each channel, or broadcasting.
+
+    mean, variance, offset, scale: (C,), C being the size of `axis`; or of as many axes as x.
+    """
+    what = "nn.batch_normalization"
+    axis = axis_of(what, x, axis)
+    ndim, size = x.spec.ndim, x.spec.shape[axis]
+    for argument, given in dict(mean=mean, variance=variance, offset=offset, scale=scale).items():
+        if given is not None and given.spec.ndim != ndim and given.spec.shape != (size,):
+            found = [a for a in range(ndim) if x.spec.shape[a : a + 1] == given.spec.shape]
+            hint = f"axis={found[0] if found else 1}: the axis of the channels"
+            told = f"{what}: {argument} has shape {list(given.spec.shape)}, axis {axis} of x has {size}"
+            fail(ShapeError, told, hint, x=x, **{argument: given})
+
+    def spread(given: Tensor) -> Tensor:
+        return given if given.spec.ndim == ndim else along(given, axis, ndim)
+
+    factor = rsqrt(variance + variance_epsilon)
+    factor = spread(factor) if scale is None else spread(factor) * spread(scale)
+    out = (x - spread(mean)) * factor
+    return out if offset is None else out + spread(offset)
+
+
+@folded
+@in_float32
+def layer_norm(
+    inputs: Tensor,
+    gamma: Tensor | None = None,
+    beta: Tensor | None = None,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    epsilon: float = 1e-5,
+    name: str | None = None,
+) -> Tensor:
+    """(x - mean) / sqrt(var + epsilon) * gamma + beta, mean and var (biased) over the axes from begin_norm_axis on.
+
+    gamma, beta: the shape of the axes from begin_params_axis on. Ba, Kiros & Hinton 2016, eq. 4.
+    """
+    what = "nn.layer_norm"
+    first, params = axis_of(what, inputs, begin_norm_axis), axis_of(what, inputs, begin_params_axis)
+    shape = inputs.spec.shape[params:]
+    for argument, given in dict(gamma=gamma, beta=beta).items():
+        if given is not None and given.spec.shape != shape:
+            fail(ShapeError, f"{what}: {argument} has shape {list(given.spec.shape)}, begin_params_axis={params} wants {list(shape)}",
+                 f"begin_params_axis={inputs.spec.ndim - given.spec.ndim}", inputs=inputs, **{argument: given})  # fmt: skip
+    axes = tuple(range(first, inputs.spec.ndim))
+    centred = inputs - mean(inputs, axes, keepdim=True)
+    out = centred * rsqrt(mean(square(centred), axes, keepdim=True) + epsilon)
+    out = out if gamma is None else out * gamma
+    return out if beta is None else out + beta
+
+
+# ---- by chance ---------------------------------------------------------------------------------------------------
+
+
+@takes_name
+def dropout(
+    x: Tensor, rate: float, noise_shape: Sequence[int] | None = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """0 with probability rate, else x / (1 - rate); x itself in a predict job and for rate 0.
+
+    noise_shape: draw numbers of this shape, which broadcast to x: (N, C, 1, 1) drops whole channels. seed: a generator
+    of its own, started from it. Raises OutOfRangeError unless 0 <= rate < 1. Srivastava et al. 2014.
+    """
+    check_tensor("nn.modules.dropout", x)
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
+        fail(OutOfRangeError, f"nn.dropout: rate is {rate!r}, the share that is dropped lies in [0, 1)", "rate=0.5", input=x)
+    build = current()
+    if rate == 0 or build is not None and not build.training:
+        return x
+    generator = None if seed is None else Generator(seed)
+    if noise_shape is None:
+        return drop(x, float(rate), generator=generator)
+    return x * noise(x, float(rate), tuple(noise_shape), generator)
+
+
+def noise(like: Tensor, rate: float, shape: tuple[int, ...], generator: Generator | None) -> Tensor:
+    """0 with probability rate, else 1 / (1 - rate), of a shape that broadcasts to `like`."""
+    have = like.spec.shape
+    if len(shape) > len(have) or any(n not in (1, m) for n, m in zip(shape[::-1], have[::-1])):
+        hint = f"{(*have[:2], *[1] * (len(have) - 2))}: 1 where numbers share their fate"
+        fail(ShapeError, f"nn.dropout: noise_shape {shape} does not broadcast to {have}", hint, input=like)
+    return drop(ones(shape, dtype=like.spec.dtype), rate, generator=generator)
+
+
+@takes_name
+def random_mask_like(
+    like: Tensor, rate: float, seed: int | None = None, noise_shape: Sequence[int] | None = None, name: str | None = None
+) -> Tensor:
+    """int8 of `like`'s shape (or noise_shape): 0 with probability rate, else 1. It is drawn in predict jobs as well."""
+    check_tensor("nn.random_mask_like", like)
+    if not 0 <= rate < 1:
+        fail(OutOfRangeError, f"nn.random_mask_like: rate is {rate!r}, a share in [0, 1)", "rate=0.5", like=like)
+    shape = tuple(like.spec.shape if noise_shape is None else noise_shape)
+    drawn = drop(ones(shape), float(rate), generator=None if seed is None else Generator(seed)) if rate else ones(shape)
+    return gt(drawn, 0).to(int8)
+
+
+LEGACY: dict[str, Callable] = {
+    f.__name__: f
+    for f in (
+        avg_pool1d, avg_pool2d, batch_normalization, bias_add, compat_conv2d, conv1d, conv2d, conv2d_transpose,
+        distributed_sparse_softmax_cross_entropy_with_logits, dropout, elu, hardsigmoid, hardswish, hardtanh, layer_norm,
+        leaky_relu, logsoftmax, max_pool1d, max_pool2d, mish, moments, random_mask_like, relu, relu6,
+        sigmoid_cross_entropy_with_logits, softmax, softmax_cross_entropy_with_logits, sparse_cross_entropy,
+        sparse_softmax_cross_entropy_with_logits, swish,
+    )
+} | {"tf_conv2d": tf_conv2d}  # fmt: skip
+
+CAPITALS: dict[str, Callable] = {
+    "BCELoss": bce_loss,
+    "BCEWithLogitsLoss": bce_with_logits_loss,
+    "KLDivLoss": kl_div_loss,
+    "L1Loss": l1_loss,
+    "MSELoss": mse_loss,
+    "MarginRankingLoss": margin_ranking_loss,
+    "PixelShuffle": pixel_shuffle_of,
+    "PixelShufflev2": pixel_shuffle_v2,
+    "TripletMarginLoss": triplet_margin_loss,
+}
+
+__all__ = sorted(LEGACY)

@@ -1,0 +1,93 @@
+"""Borders of the job-function generation: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next: `array.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...core.functions.creation import tensor
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions.arguments import integer
+from ...core.op import fail
+from ...core.ops import index as i
+from ...nn.functional.shape import pad as bordered
+from .op_name import folded, takes_name
+from .windows import FORMATS, is_last, sizes, windows
+from .windows import sides as paddings
+
+
+@takes_name
+def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None = None):
+    """constant_value around x. paddings: a pair (before, after) for each axis, the first one first."""
+    if not isinstance(paddings, Sequence) or len(paddings) != x.spec.ndim or any(
+            not isinstance(p, Sequence) or len(p) != 2 for p in paddings):  # fmt: skip
+        fail(ShapeError, f"pad: paddings is {paddings!r}, and x has {x.spec.ndim} axes",
+             f"one pair (before, after) for each axis: {[(0, 0)] * x.spec.ndim}", x=x)  # fmt: skip
+    return bordered(x, [integer(n, "paddings") for pair in reversed(paddings) for n in pair], value=constant_value)
+
+
+@takes_name
+def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilation_rate, name: str | None = None):
+    """Zeros around each image so that windows without padding then give ceil(n / stride) positions along each axis.
+
+    padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of vectors.
+    """
+    rank = x.spec.ndim - 2
+    if rank not in FORMATS or not isinstance(padding, str) or padding.upper() not in ("SAME", "SAME_LOWER", "SAME_UPPER"):
+        fail(ShapeError, f"same_padding: padding is {padding!r} for a tensor of {x.spec.ndim} axes",
+             'padding="SAME" and images (N, C, H, W)', x=x)  # fmt: skip
+    last = is_last("same_padding", data_format, rank)
+    kernel, stride, dilation = [sizes("same_padding", argument, value, rank) for argument, value in (
+        ("kernel_size", kernel_size), ("strides", strides), ("dilation_rate", dilation_rate))]  # fmt: skip
+    image = x.spec.shape[1:-1] if last else x.spec.shape[2:]
+    found = windows("same_padding", image, kernel, stride, dilation, paddings("same_padding", padding, last, rank))
+    pairs = [(a.before, a.after) for a in found]
+    return pad(x, [(0, 0), *pairs, (0, 0)] if last else [(0, 0), (0, 0), *pairs])
+
+
+def sides(name: str, x, padding) -> tuple[int, int, int, int]:
+    """(left, right, top, bottom) of an int or four of them, for images."""
+    if x.spec.ndim != 4:
+        fail(ShapeError, f"{name}: x has {x.spec.ndim} axes, images have four: (N, C, H, W)", "flow.pad takes any number of axes", x=x)
+    four = (padding,) * 4 if isinstance(padding, int) else tuple(padding) if isinstance(padding, Sequence) else ()
+    if len(four) != 4:
+        fail(ShapeError, f"{name}: padding is {padding!r}", "an int, or (left, right, top, bottom)", x=x)
+    return tuple([integer(n, "padding") for n in four])
+
+
+@takes_name
+def constant_pad2d(x, padding, constant_value=0, name: str | None = None):
+    """constant_value around each image. padding: an int, or (left, right, top, bottom) in pixels."""
+    return bordered(x, sides("constant_pad2d", x, padding), value=constant_value)
+
+
+@takes_name
+def zero_pad2d(x, padding, name: str | None = None):
+    """Zeros around each image. padding: an int, or (left, right, top, bottom) in pixels."""
+    return bordered(x, sides("zero_pad2d", x, padding), value=0)
+
+
+def taken(name: str, x, padding, place, largest: int):
+    """x with a border of its own pixels: `place(positions, size)` says which ones. largest: size + that is too much."""
+    left, right, top, bottom = sides(name, x, padding)
+    for axis, before, after in ((2, top, bottom), (3, left, right)):
+        n = x.spec.shape[axis]
+        if min(before, after) < 0 or max(before, after) > n + largest and largest < 0:
+            fail(OutOfRangeError, f"{name}: a border of {before} and {after} pixels on axis {axis} of size {n}",
+                 f"from 0 to {n + largest}" if largest < 0 else "0 or more", x=x)  # fmt: skip
+        if before or after:
+            x = i.take(x, tensor(place(np.arange(-before, n + after), n)), axis=axis)
+    return x
+
+
+@folded
+def replication_pad2d(x, padding, name: str | None = None):
+    """The pixels of the edge repeated around each image. padding: an int, or (left, right, top, bottom) in pixels."""
+    return taken("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
+
+
+@folded
+def reflection_pad2d(x, padding, name: str | None = None):
+    """Each image mirrored at its edge pixels, which are not repeated. padding: less than the image, see zero_pad2d."""
+    return taken("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)

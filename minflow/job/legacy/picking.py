@@ -1,0 +1,178 @@
+"""Picking and placing by index, order and condition: gather, where, one_hot, sort, ... of the job-function generation.
+
+Positions that come out are int32. What depends on numbers (argwhere, nonzero) has no shape in a job, and says so.
+Read next: `names.py`, for which of these names a modern function has too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...core import functions as F
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.arguments import axis_of, integer, is_tensor, operand, tensor_of, to
+from ...core.op import NUMBERS, fail
+from ...core.ops import elementwise as e
+from ...core.ops import index as i
+from ...core.ops import shape as s
+from ...core.spec import as_dtype, bool_, int32, promote
+from .op_name import folded, takes_name
+from .segments import starts
+
+
+def as_condition(x):
+    """bool of any dtype: that generation had no bool, and took what is not 0 as true."""
+    x = tensor_of(x)
+    return x if x.spec.dtype is bool_ else F.ne(x, 0)
+
+
+# ---- by index ----------------------------------------------------------------------------------------------------
+
+
+@takes_name
+def gather(params, indices, validate_indices=None, axis: int | None = None, batch_dims: int = 0, name: str | None = None):
+    """The slices of params along `axis` (0) that integers name; the axes of indices stand where that axis was.
+
+    batch_dims: so many axes in front belong together, and each example is gathered from by itself (axis = batch_dims).
+    Raises OutOfRangeError for a position outside the axis, ShapeError for a batch_dims that does not fit.
+    """
+    if not is_tensor(indices):
+        fail(DTypeError, f"gather: indices is {indices!r}, and for a Blob it is a tensor of integers",
+             "flow.gather(params, indices, axis=1); flow.dim_gather(x, dim, index) is the modern meaning", params=params)  # fmt: skip
+    shape, batch_dims = params.spec.shape, integer(batch_dims, "batch_dims")
+    axis = batch_dims if axis is None else axis_of(axis, len(shape), params)
+    if not batch_dims:
+        return i.take(params, indices, axis=axis, by="gather")
+    ids = indices.spec.shape
+    if axis != batch_dims or shape[:batch_dims] != ids[:batch_dims] or len(ids) < batch_dims or len(shape) <= batch_dims:
+        fail(ShapeError, f"gather: batch_dims {batch_dims} and axis {axis} for params {shape} and indices {ids}",
+             "the first batch_dims axes alike, and axis = batch_dims", params=params, indices=indices)  # fmt: skip
+    batch, n = math.prod(ids[:batch_dims]), shape[batch_dims]
+    own = F.reshape(starts(batch, 1), ids[:batch_dims] + (1,) * (len(ids) - batch_dims))
+    flat = F.reshape(params, (batch * n, *shape[batch_dims + 1 :]))
+    return i.take(flat, i.ravel_index(own, indices, shape=(batch, n), by="gather"), axis=0)
+
+
+@takes_name
+def dim_gather(input, dim: int, index, name: str | None = None):
+    """out[i, j] = input[i, index[i, j]] for dim 1, and so on: what flow.gather means today."""
+    return F.gather(input, dim, index)
+
+
+def position(name: str, indices, shape: tuple[int, ...]):
+    """(positions among the elements of the first k axes of `shape`, k), for indices `(..., k)`."""
+    k = indices.spec.shape[-1] if indices.spec.ndim else 0
+    if not 0 < k <= len(shape):
+        fail(ShapeError, f"{name}: the last axis of indices has size {k}, for a shape {shape} of {len(shape)} axes",
+             f"from 1 to {len(shape)}: one index per axis", indices=indices)  # fmt: skip
+    return i.ravel_index(*F.unbind(indices, -1), shape=tuple(shape[:k]), by=name), k
+
+
+@folded
+def gather_nd(params, indices, name: str | None = None):
+    """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` names one place, k axes deep."""
+    shape = params.spec.shape
+    place, k = position("gather_nd", indices, shape)
+    return i.take(F.reshape(params, (math.prod(shape[:k]), *shape[k:])), place, axis=0)
+
+
+def placed(name: str, params, indices, updates, op):
+    shape = params.spec.shape
+    place, k = position(name, indices, shape)
+    if updates.spec.shape != (*indices.spec.shape[:-1], *shape[k:]):
+        fail(ShapeError, f"{name}: updates has shape {updates.spec.shape}, the places for it {(*indices.spec.shape[:-1], *shape[k:])}",
+             "one update for each row of indices", indices=indices, updates=updates)  # fmt: skip
+    flat = F.reshape(params, (math.prod(shape[:k]), *shape[k:]))
+    return F.reshape(op(flat, place, to(updates, params.spec.dtype), axis=0), shape)
+
+
+@folded
+def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
+    """Zeros of this shape with updates in the places that indices `(..., k)` name; what meets is added."""
+    empty = s.full(shape=tuple([integer(n, "shape") for n in shape]), value=0, dtype=updates.spec.dtype)
+    return placed("scatter_nd", empty, indices, updates, i.index_add)
+
+
+@folded
+def tensor_scatter_nd_update(params, indices, updates, name: str | None = None):
+    """params with updates in the places that indices `(..., k)` name; of a place named twice the last one counts."""
+    return placed("tensor_scatter_nd_update", params, indices, updates, i.index_put)
+
+
+@folded
+def tensor_scatter_nd_add(params, indices, updates, name: str | None = None):
+    """params with updates added in the places that indices `(..., k)` name."""
+    return placed("tensor_scatter_nd_add", params, indices, updates, i.index_add)
+
+
+@folded
+def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None, name: str | None = None):
+    """`int32 (..., depth)`: on_value at the class that each integer names, off_value elsewhere.
+
+    axis: where the classes stand in the result.  dtype: another one; a float as on_value needs a floating one.
+    """
+    dtype = int32 if dtype is None else as_dtype(dtype)
+    for argument, value in (("on_value", on_value), ("off_value", off_value)):
+        if value.__class__ is float and not value.is_integer() and not dtype.floating:
+            fail(DTypeError, f"one_hot: {argument} is {value}, which {dtype.name} cannot hold", "dtype=flow.float32", indices=indices)
+    found = i.one_hot(indices, num_classes=integer(depth, "depth"))
+    kind = float if dtype.floating else int
+    found = to(found, dtype) if (on_value, off_value) == (1, 0) else e.where(F.ne(found, 0), *[
+        s.full(shape=(), value=kind(v), dtype=dtype) for v in (on_value, off_value)])  # fmt: skip
+    return F.movedim(found, -1, axis_of(axis, found.spec.ndim, found))
+
+
+# ---- by condition ------------------------------------------------------------------------------------------------
+
+
+@takes_name
+def where(condition, x=None, y=None, name: str | None = None):
+    """x where the condition (of any dtype) is not 0, else y. Without both: argwhere of the condition."""
+    if x is None and y is None:
+        return argwhere(condition)
+    if x is None or y is None:
+        fail(DTypeError, f"where: {'x' if x is None else 'y'} is missing", "where(condition, x, y), or the condition alone",
+             condition=condition)  # fmt: skip
+    x, y = operand(x), operand(y)
+    dtype = promote(*[v.__class__ if v.__class__ in NUMBERS else v.spec for v in (x, y)])
+    return e.where(as_condition(condition), *[to(v, dtype) if is_tensor(v) else v for v in (x, y)])
+
+
+@takes_name
+def masked_fill(x, mask, value, name: str | None = None):
+    """x with `value` (a number) where the mask (of any dtype) is not 0."""
+    return F.masked_fill(x, as_condition(mask), value)
+
+
+@takes_name
+def argwhere(condition, dtype=None, name: str | None = None):
+    """`int32 (n, ndim)`: where it is not 0, one row each. Raises TraceError in a job: its shape would depend on numbers."""
+    return to(F.nonzero(condition), int32 if dtype is None else as_dtype(dtype))
+
+
+@takes_name
+def nonzero(a, name: str | None = None):
+    """`int32 (ndim, n)`: where it is not 0, one column each. Raises TraceError in a job: its shape would depend on numbers."""
+    return F.permute(argwhere(a), 1, 0)
+
+
+# ---- by order ----------------------------------------------------------------------------------------------------
+
+
+def descending(name: str, direction: str) -> bool:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        fail(OutOfRangeError, f"{name}: direction is {direction!r}", 'direction="ASCENDING" or direction="DESCENDING"')
+    return direction == "DESCENDING"
+
+
+@takes_name
+def sort(input, axis: int = -1, direction: str = "ASCENDING", name: str | None = None):
+    """The numbers in order along `axis`; only the numbers, where the modern one gives (values, indices)."""
+    return F.sort(input, axis, descending("sort", direction)).values
+
+
+@takes_name
+def argsort(input, axis: int = -1, direction: str = "ASCENDING", name: str | None = None):
+    """`int32`: the positions that sort along `axis`."""
+    return to(F.sort(input, axis, descending("argsort", direction)).indices, int32)

@@ -1,0 +1,41 @@
+"""`flow.random` of the job-function generation: bernoulli, shuffle and the permutation behind it.
+
+In a job every step draws anew. seed: a stream of its own, the same in every run. Read next: `../core/random.py`.
+"""
+
+from __future__ import annotations
+
+from ...core import functions as F
+from ...core.functions.arguments import to
+from ...core.ops import index as i
+from ...core.random import Generator
+from ...core.spec import as_dtype, int32
+from .missing import teller
+from .op_name import folded, public, takes_name
+
+
+def source(seed: int | None) -> Generator | None:
+    return None if seed is None else Generator(seed)
+
+
+@takes_name
+def bernoulli(x, seed: int | None = None, dtype=None, name: str = "Bernoulli"):
+    """1 with the probability that each number of x says, else 0. dtype: that of x if none is said."""
+    found = F.bernoulli(x, generator=source(seed))
+    return found if dtype is None else to(found, as_dtype(dtype))
+
+
+@takes_name
+def generate_random_batch_permutation_indices(value, seed: int | None = None, name: str | None = None):
+    """`int32 (n,)`: 0 to n - 1 in random order, n the size of the first axis."""
+    return F.randperm_of(value.spec.shape[0], int32, source(seed))
+
+
+@folded
+def shuffle(value, seed: int | None = None, name: str | None = None):
+    """The slices along the first axis in random order."""
+    return i.take(value, generate_random_batch_permutation_indices(value, seed), axis=0)
+
+
+__dir__ = public(globals())
+__getattr__ = teller("flow.random", globals())

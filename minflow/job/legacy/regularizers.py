@@ -1,0 +1,73 @@
+"""Regularizers of job functions: what a variable adds to its own gradient, so that its numbers stay small.
+
+The value is kept with the variable; the penalty itself is not part of the loss that a job returns, only its slope is
+added, after the gradient has been divided by the loss's size and before clipping. Knows nothing of jobs.
+Read next: `optimizer.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from ...core.base.errors import JobError
+from ...core.op import fail
+from ...core.ops.elementwise import sign
+from ...core.tensor import Tensor
+from .missing import teller
+
+
+@dataclass(frozen=True)
+class Regularizer:
+    """l1 * sum(|w|) + l2 / 2 * sum(w**2)."""
+
+    l1: float
+    l2: float
+
+    def penalty_gradient(self, weight: Tensor) -> Tensor:
+        """l1 * sign(w) + l2 * w."""
+        if not self.l1:
+            return weight * self.l2
+        slope = sign(weight) * self.l1
+        return slope + weight * self.l2 if self.l2 else slope
+
+
+def made(name: str, l1: float, l2: float) -> Regularizer:
+    for argument, value in (("l1", l1), ("l2", l2)):
+        if not (isinstance(value, Real) and value >= 0):
+            why = "which would push numbers away from 0" if isinstance(value, Real) else "where a number is wanted"
+            what = f"regularizers.{name}: {argument} is {value!r:.60}, {why}"
+            fail(JobError, what, f"regularizers.{name}(0.01)")
+    return Regularizer(float(l1), float(l2))
+
+
+def l1(l: float = 0.01) -> Regularizer:  # noqa: E741 - the name that programs use
+    """Add l * sign(w) to the gradient."""
+    return made("l1", l, 0.0)
+
+
+def l2(l: float = 0.01) -> Regularizer:  # noqa: E741
+    """Add l * w to the gradient."""
+    return made("l2", 0.0, l)
+
+
+def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Regularizer:
+    """Add l1 * sign(w) + l2 * w to the gradient."""
+    return made("l1_l2", l1, l2)
+
+
+def check_regularizer(what: str, regularizer: Any) -> None:
+    """Refuse what is no regularizer: a function that was not called, or a number."""
+    if regularizer is None or hasattr(regularizer, "penalty_gradient") and not isinstance(regularizer, type):
+        return
+    hint = f"flow.regularizers.l2({regularizer})" if isinstance(regularizer, int | float) else "flow.regularizers.l2(0.0005)"
+    fail(JobError, f"{what}: the regularizer is no regularizer but {type(regularizer).__name__}", hint, regularizer=regularizer)
+
+
+__all__ = ["l1", "l1_l2", "l2"]
+__getattr__ = teller("flow.regularizers", __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

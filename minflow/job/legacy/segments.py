@@ -1,0 +1,168 @@
+"""The part of `flow.math` that takes lists, labels and segments: add_n, polyval, in_top_k, unsorted_segment_sum, ...
+
+Imported by `math.py`, which is its public face.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...core.functions import creation
+from ...core import functions as F
+from ...core.base.errors import DTypeError, ShapeError
+from ...core.functions.arguments import axis_of, integer, tensor_of, to
+from ...core.op import fail
+from ...core.ops import elementwise as e
+from ...core.ops import index as i
+from ...core.ops import reduce as r
+from ...core.ops import shape as s
+from ...core.ops.rules import join
+from ...core.spec import as_dtype, int8, int32
+from .op_name import folded, takes_name
+
+
+def several(name: str, inputs) -> list:
+    """The tensors of a list argument. Raises DTypeError for anything else, and for an empty list."""
+    if not isinstance(inputs, list | tuple) or not inputs:
+        fail(DTypeError, f"{name}: a list of at least one tensor is wanted", f"{name}([a, b])", inputs=inputs)
+    return [tensor_of(x) for x in inputs]
+
+
+@folded
+def add_n(inputs: Sequence, name: str | None = None):
+    """The sum of tensors of one shape. Raises ShapeError where they differ: add is the one that broadcasts."""
+    first, *others = several("add_n", inputs)
+    total = first
+    for k, x in enumerate(others, 1):
+        if x.spec.shape != first.spec.shape:
+            fail(ShapeError, f"add_n: input {k} has shape {x.spec.shape}, the first one {first.spec.shape}",
+                 "all alike; flow.math.add broadcasts", first=first, **{f"inputs[{k}]": x})  # fmt: skip
+        total = e.add(total, x)
+    return total
+
+
+@folded
+def polyval(coeffs: Sequence, x, name: str | None = None):
+    """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power first."""
+    if not isinstance(coeffs, list | tuple):
+        fail(DTypeError, "polyval: coeffs is a list of numbers or tensors", "polyval([1, 2, 3], x)", coeffs=coeffs)
+    total = s.full(shape=tuple(x.spec.shape), value=0, dtype=x.spec.dtype)
+    for k, c in enumerate(coeffs):
+        total = (total * x if k else total) + c
+    return total
+
+
+@folded
+def in_top_k(targets, predictions, k: int, name: str | None = None):
+    """`int8 (N,)`: 1 where fewer than k classes of predictions `(N, classes)` are ahead of the target's; NaN and inf give 0.
+
+    targets: integers `(N,)`.
+    """
+    targets, predictions, k = tensor_of(targets), tensor_of(predictions), integer(k, "k")
+    if predictions.spec.ndim != 2 or targets.spec.shape != predictions.spec.shape[:1]:
+        fail(ShapeError, f"in_top_k: targets {targets.spec.shape} for predictions {predictions.spec.shape}",
+             "one target for each row of predictions: (N,) and (N, classes)", targets=targets, predictions=predictions)  # fmt: skip
+    own = i.gather(predictions, F.reshape(targets, (targets.spec.size, 1)), dim=1)
+    ahead = F.count_nonzero(F.gt(predictions, own), 1)
+    finite = r.all(F.isfinite(own), axis=(1,), keepdims=False)
+    return to(F.logical_and(F.lt(ahead, k), finite), int8)
+
+
+@takes_name
+def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=None, name: str | None = None):
+    """`int32 (1,)`: how many elements there are along `axis` (a list; None for all). dtype: another one for the number."""
+    shape = input_blob.spec.shape
+    axes = range(len(shape)) if axis is None else {axis_of(d, len(shape), input_blob) for d in axis}
+    return s.full(shape=(1,), value=math.prod([shape[d] for d in axes]), dtype=int32 if dtype is None else as_dtype(dtype))
+
+
+@takes_name
+def broadcast_to_compatible_with(x, compatible: Sequence, name: str | None = None):
+    """x repeated to the shape in which it and all tensors of the list `compatible` meet."""
+    shapes = {"x": x.spec.shape}
+    for k, other in enumerate(several("broadcast_to_compatible_with", compatible)):
+        shapes[f"compatible[{k}]"] = other.spec.shape
+    return s.expand(x, shape=join("broadcast_to_compatible_with", shapes))
+
+
+# ---- triangles ---------------------------------------------------------------------------------------------------
+
+
+def lower(x, diagonal: int):
+    """bool (rows, columns): the lower triangle of the last two axes."""
+    ones = s.full(shape=x.spec.shape[-2:], value=1, dtype=int8)
+    return F.ne(i.tril(ones, diagonal=integer(diagonal, "diagonal")), 0)
+
+
+@takes_name
+def tril(x, diagonal: int = 0, fill_value=0, name: str | None = None):
+    """The lower triangle of the last two axes; fill_value above the given diagonal."""
+    return i.tril(x, diagonal=integer(diagonal, "diagonal")) if fill_value == 0 else e.where(lower(x, diagonal), x, fill_value)
+
+
+@folded
+def fused_scale_tril(x, diagonal: int = 0, fill_value=0, scale=1, name: str | None = None):
+    """scale * x in the lower triangle of the last two axes; fill_value above the given diagonal."""
+    return e.where(lower(x, diagonal), x if scale == 1 else x * scale, fill_value)
+
+
+@folded
+def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value=0, scale=1, rate: float = 0.0, noise_shape=None,
+                                     seed: int | None = None, name: str | None = None):  # fmt: skip
+    """Softmax over the last axis of fused_scale_tril, of which each number is then 0 with probability rate, or / (1 - rate).
+
+    Numbers are dropped in predict jobs as well: rate=0 leaves that out. noise_shape, seed: as in flow.nn.dropout.
+    """
+    from .nn import random_mask_like
+
+    shares = F.softmax(fused_scale_tril(x, diagonal, float(fill_value), float(scale)), -1)
+    if not rate:
+        return shares
+    return shares * to(random_mask_like(x, rate, seed, noise_shape), shares.spec.dtype) * (1 / (1 - rate))
+
+
+# ---- segments ----------------------------------------------------------------------------------------------------
+
+
+@folded
+def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, name: str | None = None):
+    """The slices of data along `axis` added up by segment: out[k] = sum of data[j] over all j with segment_ids[j] == k.
+
+    segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it, which
+    are then summed over too). Raises ShapeError where the sizes differ.
+    """
+    axis, shape = axis_of(axis, data.spec.ndim, data), data.spec.shape
+    ids = segment_ids.spec.shape
+    if not ids or shape[axis : axis + len(ids)] != ids:
+        fail(ShapeError, f"unsorted_segment_sum: segment_ids {ids} for axis {axis} of {shape}",
+             f"one segment for each slice: ({shape[axis] if shape else 1},)", data=data, segment_ids=segment_ids)  # fmt: skip
+    before, after, n = shape[:axis], shape[axis + len(ids) :], segment_ids.spec.size
+    data, segment_ids = F.reshape(data, (*before, n, *after)), F.reshape(segment_ids, (n,))
+    empty = s.full(shape=(*before, integer(num_segments, "num_segments"), *after), value=0, dtype=data.spec.dtype)
+    return i.index_add(empty, segment_ids, data, axis=axis)
+
+
+@folded
+def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name: str | None = None):
+    """unsorted_segment_sum into the shape of `like`, whose size along `axis` is the number of segments."""
+    return unsorted_segment_sum(data, segment_ids, like.spec.shape[axis_of(axis, like.spec.ndim, like)], axis)
+
+
+@folded
+def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str | None = None):
+    """unsorted_segment_sum for each example by itself: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N, num_segments, ...)`."""
+    ids, shape, num_segments = segment_ids.spec.shape, data.spec.shape, integer(num_segments, "num_segments")
+    if len(ids) < 2 or shape[: len(ids)] != ids:
+        fail(ShapeError, f"unsorted_batch_segment_sum: segment_ids {ids} for data {shape}",
+             "the shape of data's first axes, at least two", data=data, segment_ids=segment_ids)  # fmt: skip
+    batch = math.prod(ids[:-1])
+    own = F.repeat_interleave(starts(batch, num_segments), ids[-1])
+    total = unsorted_segment_sum(F.reshape(data, (batch * ids[-1], *shape[len(ids) :])),
+                                 F.reshape(segment_ids, (batch * ids[-1],)) + own, batch * num_segments)  # fmt: skip
+    return F.reshape(total, (*ids[:-1], num_segments, *shape[len(ids) :]))
+
+
+def starts(batch: int, num_segments: int):
+    """`int64 (batch,)`: the number of the first segment of each example."""
+    return creation.arange(0, batch * num_segments, num_segments)

@@ -1,0 +1,75 @@
+"""`flow.unittest`: what tests of OneFlow's job functions import. One machine; devices are virtual.
+
+How many devices a test may have is read from MINFLOW_TEST_DEVICE_NUM, or ONEFLOW_TEST_DEVICE_NUM (1 if neither is set).
+"""
+
+from __future__ import annotations
+
+import os
+import unittest
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from ..function import clear_default_session
+
+
+class TestCase(unittest.TestCase):
+    """Starts each test with an empty session, and waits at its end for every step and callback."""
+
+    def setUp(self) -> None:
+        clear_default_session()
+
+    def tearDown(self) -> None:
+        from ..function import sync_default_session
+
+        sync_default_session()
+
+
+def device_num() -> int:
+    """How many devices tests may use."""
+    return int(os.environ.get("MINFLOW_TEST_DEVICE_NUM") or os.environ.get("ONEFLOW_TEST_DEVICE_NUM") or 1)
+
+
+def node_size() -> int:
+    """How many machines there are."""
+    return 1
+
+
+def skip_unless(nodes: int, devices: int) -> Callable[[], Callable]:
+    def decorator() -> Callable:
+        """Skip the test, or the class, where there are not as many machines and devices."""
+        reason = f"needs {nodes} machine(s) with {devices} device(s): here are {node_size()} with {device_num()}"
+        return unittest.skipUnless(node_size() == nodes and device_num() == devices, reason)
+
+    decorator.__name__ = f"skip_unless_{nodes}n{devices}d"
+    return decorator
+
+
+skip_unless_1n1d, skip_unless_1n2d, skip_unless_1n4d = skip_unless(1, 1), skip_unless(1, 2), skip_unless(1, 4)
+skip_unless_2n1d, skip_unless_2n2d, skip_unless_2n4d = skip_unless(2, 1), skip_unless(2, 2), skip_unless(2, 4)
+
+
+def num_nodes_required(nodes: int) -> Callable:
+    """Skip the test where there are not as many machines."""
+    return unittest.skipUnless(node_size() == nodes, f"needs {nodes} machine(s): here is {node_size()}")
+
+
+def register_test_cases(scope: dict[str, Any], directory: str, filter_by_num_nodes: Callable, base_class: type = unittest.TestCase,
+                        test_case_mixin: tuple = ()) -> None:  # fmt: skip
+    """Put the test cases of a directory's files into `scope`, those whose number of machines the filter accepts."""
+    if filter_by_num_nodes(node_size()):
+        for suite in unittest.defaultTestLoader.discover(directory):
+            for case in cases_of(suite):
+                if isinstance(case, base_class):
+                    scope[type(case).__name__] = type(case)
+
+
+def cases_of(suite: Any) -> list:
+    return [case for part in suite for case in cases_of(part)] if isinstance(suite, unittest.TestSuite) else [suite]
+
+
+env = SimpleNamespace(
+    node_size=node_size, device_num=device_num, node_list=lambda: [], has_node_list=lambda: False, eager_execution_enabled=lambda: False,
+    typing_check_enabled=lambda: True, world_size=lambda: 1, has_world_size=lambda: False,
+)  # fmt: skip

@@ -1,0 +1,383 @@
+"""Convolution and pooling of job functions: data formats, and paddings that name what comes out.
+
+"SAME" gives ceil(n / stride) positions. The odd pixel of such a padding comes first with "SAME" and "SAME_LOWER", last
+with "SAME_UPPER". The ops know paddings of equal sides only; a padding that they cannot say costs a copy of the image,
+most can be said. All functions take eager tensors as well. Read next: `../core/ops/conv.py`, `../core/ops/pool.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.functions.creation import from_numpy, full
+from ...core.base.errors import ShapeError
+from ...core.functions import cat, permute, reshape, squeeze, unsqueeze
+from ...core.op import fail
+from ...core.ops.conv import conv2d as convolve
+from ...core.ops.conv import conv2d_input_grad
+from ...core.ops.pool import avg_pool2d as pool_mean
+from ...core.ops.pool import max_pool2d as pool_max
+from ...core.tensor import Tensor
+from ...nn.functional.arguments import check_tensor, same_dtype
+from .op_name import takes_name
+
+FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC")}
+PADDINGS = ("VALID", "SAME", "SAME_LOWER", "SAME_UPPER")
+Sizes = int | Sequence[int]
+
+
+class Axis(NamedTuple):
+    """The windows along one axis: how many, and the pixels that they ask for before and after the image."""
+
+    count: int
+    before: int
+    after: int
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------------
+
+
+def is_last(what: str, data_format: Any, rank: int = 2) -> bool:
+    """Are the channels the last axis? Raises ShapeError for a format of another kind."""
+    found = data_format.upper() if isinstance(data_format, str) else data_format
+    if found not in FORMATS[rank]:
+        first, last = FORMATS[rank]
+        fail(ShapeError, f"{what}: data_format is {data_format!r}", f'data_format="{first}" or data_format="{last}"')
+    return found == FORMATS[rank][1]
+
+
+def sizes(what: str, argument: str, value: Any, rank: int = 2) -> tuple[int, ...]:
+    """One whole number of at least 1 for each axis of the image, from one number for all or from a list."""
+    found = list(value) if isinstance(value, list | tuple) else [1 if value is None else value]
+    found = found * rank if len(found) == 1 else found
+    if len(found) != rank or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= 1 for n in found):
+        wanted = "a whole number of at least 1" + (f", or {rank} of them" if rank > 1 else "")
+        fail(ShapeError, f"{what}: {argument} is {value!r}, where {wanted} is wanted", f"{argument}=3")
+    return tuple([n.__index__() for n in found])
+
+
+def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int, int]] | str:
+    """"VALID", "SAME_LOWER" or "SAME_UPPER"; or for each axis of the image (before, after), in pixels."""
+    if isinstance(padding, str):
+        name = padding.upper()
+        if name not in PADDINGS:
+            fail(ShapeError, f"{what}: padding is {padding!r}", " or ".join(f'padding="{p}"' for p in PADDINGS))
+        return "SAME_LOWER" if name == "SAME" else name
+    axes = FORMATS[rank][last]
+    pairs = [(n, n) if hasattr(n, "__index__") else tuple(n) for n in padding] if isinstance(padding, list | tuple) else []
+    image = slice(1, 1 + rank) if last else slice(2, None)
+    around = pairs[:1] + pairs[-1:] if last else pairs[:2]
+    if len(pairs) != len(axes) or any(len(p) != 2 or min(p) < 0 for p in pairs) or any(p != (0, 0) for p in around):
+        shown = dict.fromkeys(axes, (0, 0)) | dict.fromkeys(axes.replace("N", "").replace("C", ""), (1, 1))
+        example = "[" + ", ".join(map(str, shown.values())) + "]"
+        fail(
+            ShapeError,
+            f"{what}: padding is {padding!r}, where one pair for each axis of {axes} is wanted, with 0 for N and C",
+            f'padding={example}, or padding="SAME"',
+        )
+    return pairs[image]
+
+
+def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, ceil_mode: bool = False) -> list[Axis]:
+    """The windows along each axis of an image of this shape. Raises ShapeError where not one fits."""
+    found = []
+    for i, (n, k, s, d) in enumerate(zip(shape, kernel, stride, dilation)):
+        reach = d * (k - 1) + 1
+        if padding in ("SAME_LOWER", "SAME_UPPER"):
+            count = -(-n // s)
+            total = max((count - 1) * s + reach - n, 0)
+            less, more = total // 2, total - total // 2
+            found.append(Axis(count, more, less) if padding == "SAME_LOWER" else Axis(count, less, more))
+            continue
+        before, after = (0, 0) if padding == "VALID" else padding[i]
+        free = n + before + after - reach
+        count = (-(-free // s) if ceil_mode else free // s) + 1
+        if ceil_mode and (count - 1) * s >= n + before:  # the last window must begin inside
+            count -= 1
+        if free < 0 or count < 1:
+            what = f"{what}: a window that reaches over {reach} pixels does not fit in {n + before + after}, its padding included"
+            fail(ShapeError, what, 'padding="SAME", larger images, or fewer poolings before', image=tuple(shape), kernel=tuple(kernel))
+        found.append(Axis(count, before, max((count - 1) * s + reach - n - before, 0)))
+    return found
+
+
+def extended(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
+    """`value` put before and after the last axes of an image."""
+    first = x.spec.ndim - len(pads)
+    for axis, pad in enumerate(pads, first):
+        if any(pad):
+            shape = x.spec.shape
+            parts = [full((*shape[:axis], n, *shape[axis + 1 :]), value, dtype=x.spec.dtype) if n else None for n in pad]
+            x = cat([part for part in (parts[0], x, parts[1]) if part is not None], axis)
+    return x
+
+
+def fitted(x: Tensor, axes: list[Axis], kernel, stride, dilation, most, value: float = 0.0) -> tuple[Tensor, tuple[int, ...]]:
+    """(x, padding): an image and equal sides that give exactly these windows. most: the largest padding an op takes."""
+    pads, rest = [], []
+    for n, a, k, s, d, limit in zip(x.spec.shape[2:], axes, kernel, stride, dilation, most):
+        side = a.before if a.before <= limit else 0
+        front = a.before - side
+        lack = (a.count - 1) * s + d * (k - 1) + 1 - (n + front + 2 * side)
+        pads.append((front, max(lack, 0)))
+        rest.append(side)
+        extra = (n + front + max(lack, 0) + 2 * side - d * (k - 1) - 1) // s + 1 - a.count
+        if extra:  # equal sides would give windows too many: say the first side by a copy as well
+            pads[-1], rest[-1] = (a.before, a.after), 0
+    return extended(x, pads, value), tuple(rest)
+
+
+def channels_first(x: Tensor, last: bool) -> Tensor:
+    return permute(x, (0, x.spec.ndim - 1, *range(1, x.spec.ndim - 1))) if last else x
+
+
+def channels_back(x: Tensor, last: bool) -> Tensor:
+    return permute(x, (0, *range(2, x.spec.ndim), 1)) if last else x
+
+
+def check_rank(what: str, x: Tensor, rank: int, data_format: str) -> None:
+    check_tensor(what, x)
+    if x.spec.ndim != rank + 2:
+        axes = data_format.upper()
+        hint = f"flow.reshape(x, ...) to ({', '.join(axes)})"
+        fail(ShapeError, f"{what}: the input has {x.spec.ndim} axes, wanted {rank + 2}: {axes}", hint, input=x)
+
+
+# ---- convolution -------------------------------------------------------------------------------------------------
+
+
+def conv(what: str, x: Tensor, filters: Tensor, strides, padding, data_format: str, dilations, groups: int, rank: int) -> Tensor:
+    last = is_last(what, data_format, rank)
+    check_rank(what, x, rank, data_format)
+    check_rank(what, filters, rank, data_format)
+    stride, dilation = sizes(what, "strides", strides, rank), sizes(what, "dilations", dilations, rank)
+    channels = x.spec.shape[-1 if last else 1]
+    inside = filters.spec.shape[-1 if last else 1]
+    if groups != 1 and last:
+        fail(ShapeError, f"{what}: groups={groups} with data_format {data_format}", f'data_format="{FORMATS[rank][0]}" for groups')
+    if not hasattr(groups, "__index__") or groups < 1 or inside * groups != channels or filters.spec.shape[0] % groups:
+        shown = f"{channels} channels (axis {x.spec.ndim - 1 if last else 1})"
+        hint = f"filters of shape (F, {channels // groups if hasattr(groups, '__index__') and groups > 0 else channels}, ...)"
+        fail(ShapeError, f"{what}: the input has {shown}, the filters take {inside} in groups={groups}", hint, input=x, filters=filters)
+    x, filters = same_dtype(what, channels_first(x, last), channels_first(filters, last))
+    pads = sides(what, padding, last, rank)
+    if rank == 1:
+        x, filters, stride, dilation = unsqueeze(x, 2), unsqueeze(filters, 2), (1, *stride), (1, *dilation)
+        pads = pads if isinstance(pads, str) else [(0, 0), *pads]
+    kernel = filters.spec.shape[2:]
+    axes = windows(what, x.spec.shape[2:], kernel, stride, dilation, pads)
+    x, sym = fitted(x, axes, kernel, stride, dilation, (math.inf, math.inf))
+    out = convolve(x, filters, stride=stride, padding=sym, dilation=dilation, groups=groups.__index__())
+    return channels_back(squeeze(out, 2) if rank == 1 else out, last)
+
+
+@takes_name
+def conv2d(
+    input: Tensor,
+    filters: Tensor,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCHW",
+    dilations: Sizes | None = None,
+    groups: int = 1,
+    name: str | None = None,
+) -> Tensor:
+    """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * filters[f,c,u,v].
+
+    input: float (N, C, H, W), filters: (F, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (F, KH, KW, C), groups 1.
+    padding: "VALID", "SAME" (ceil(n / stride) positions; the odd pixel first), "SAME_LOWER" (the same), "SAME_UPPER"
+    (the odd pixel last), or a pair of pixels for each of the four axes. Raises ShapeError where these do not fit.
+    """
+    return conv("nn.conv2d", input, filters, strides, padding, data_format, dilations, groups, 2)
+
+
+@takes_name
+def conv1d(
+    input: Tensor,
+    filters: Tensor,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCW",
+    dilations: Sizes | None = None,
+    groups: int = 1,
+    name: str | None = None,
+) -> Tensor:
+    """conv2d along one axis. input: float (N, C, W), filters: (F, C / groups, KW); "NWC": (N, W, C) and (F, KW, C)."""
+    return conv("nn.conv1d", input, filters, strides, padding, data_format, dilations, groups, 1)
+
+
+@takes_name
+def compat_conv2d(
+    input: Tensor,
+    filters: Tensor,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCHW",
+    dilations: Sizes | None = None,
+    groups: int = 1,
+    name: str | None = None,
+) -> Tensor:
+    """conv2d whose "SAME" is TensorFlow's: "SAME_UPPER", the odd pixel last."""
+    padding = "SAME_UPPER" if isinstance(padding, str) and padding.upper() == "SAME" else padding
+    return conv("nn.compat_conv2d", input, filters, strides, padding, data_format, dilations, groups, 2)
+
+
+tf_conv2d = compat_conv2d
+
+
+@takes_name
+def conv2d_transpose(
+    value: Tensor | None = None,
+    filter: Tensor | None = None,
+    output_shape: Sequence[int] | None = None,
+    strides: Sizes | None = None,
+    padding: Any = "VALID",
+    data_format: str = "NCHW",
+    name: str | None = None,
+    input: Tensor | None = None,
+    filters: Tensor | None = None,
+    dilations: Sizes | None = None,
+) -> Tensor:
+    """What sends a cotangent back through conv2d: an image of output_shape, whose conv2d has the shape of value.
+
+    value (or input): (N, C, h, w).  filter (or filters): (C, F, KH, KW).  output_shape: (N, F, H, W).  With "NHWC" the
+    channels are last in all three. padding: as conv2d's, taken of the image of output_shape.
+    """
+    what = "nn.conv2d_transpose"
+    x, w = (input if value is None else value), (filters if filter is None else filter)
+    last = is_last(what, data_format)
+    check_rank(what, x, 2, data_format)
+    check_rank(what, w, 2, data_format)
+    if output_shape is None or len(output_shape) != 4:
+        fail(ShapeError, f"{what}: output_shape is {output_shape!r}", f"output_shape=({', '.join(data_format.upper())})", value=x)
+    stride, dilation = sizes(what, "strides", strides), sizes(what, "dilations", dilations)
+    shape = tuple(map(int, output_shape))
+    pixels, channels = (shape[1:3], shape[3]) if last else (shape[2:], shape[1])
+    x, w = same_dtype(what, channels_first(x, last), channels_first(w, last))
+    kernel = w.spec.shape[2:]
+    axes = windows(what, pixels, kernel, stride, dilation, sides(what, padding, last))
+    wanted = (shape[0], w.spec.shape[0], *[a.count for a in axes])
+    if x.spec.shape != wanted or w.spec.shape[1] != channels:
+        which = f"value has shape {list(x.spec.shape)}, output_shape {list(shape)} asks for {list(wanted)} (channels first)"
+        fail(ShapeError, f"{what}: {which}", "the output_shape whose conv2d has the shape of value", value=x, filter=w)
+    padded = [n + a.before + a.after for n, a in zip(pixels, axes)]
+    out = conv2d_input_grad(
+        x, w, shape=(shape[0], channels, *padded), stride=stride, padding=(0, 0), dilation=dilation, groups=1
+    )
+    (top, left), (h, w_) = [a.before for a in axes], pixels
+    return channels_back(out[:, :, top : top + h, left : left + w_], last)
+
+
+# ---- pooling -----------------------------------------------------------------------------------------------------
+
+
+def pooled(kind: str, what: str, x: Tensor, ksize, strides, padding, data_format: str, ceil_mode: bool, rank: int) -> Tensor:
+    last = is_last(what, data_format, rank)
+    check_rank(what, x, rank, data_format)
+    kernel, stride = sizes(what, "ksize", ksize, rank), sizes(what, "strides", strides, rank)
+    pads = sides(what, padding, last, rank)
+    if not isinstance(pads, str) and any(max(p) >= k for p, k in zip(pads, kernel)):
+        fail(ShapeError, f"{what}: padding {pads} for windows of {list(kernel)}", "less padding: a window must see the image", input=x)
+    x = channels_first(x, last)
+    if rank == 1:
+        x, kernel, stride = unsqueeze(x, 2), (1, *kernel), (1, *stride)
+        pads = pads if isinstance(pads, str) else [(0, 0), *pads]
+    ones = (1, 1)
+    pixels = x.spec.shape[2:]
+    axes = windows(what, pixels, kernel, stride, ones, pads, bool(ceil_mode))
+    most = [k // 2 for k in kernel]
+    if kind == "max":
+        x, sym = fitted(x, axes, kernel, stride, ones, most, -math.inf)
+        out = pool_max(x, kernel_size=kernel, stride=stride, padding=sym, dilation=ones, ceil_mode=False)[0]
+    else:
+        wide, sym = fitted(x, axes, kernel, stride, ones, most)
+        options = dict(kernel_size=kernel, stride=stride, padding=sym, ceil_mode=False, count_include_pad=False)
+        if wide is x:
+            out = pool_mean(x, divisor_override=None, **options)
+        else:  # pixels that were put there do not count in a mean
+            out = pool_mean(wide, divisor_override=1, **options) * shares(pixels, axes, kernel, stride, x.spec.dtype)
+    return channels_back(squeeze(out, 2) if rank == 1 else out, last)
+
+
+def shares(pixels, axes: list[Axis], kernel, stride, dtype) -> Tensor:
+    """1 / (how many pixels of the image each window sees): (OH, OW)."""
+    counts = []
+    for n, a, k, s in zip(pixels, axes, kernel, stride):
+        start = np.arange(a.count) * s - a.before
+        counts.append(np.minimum(start + k, n) - np.maximum(start, 0))
+    return from_numpy((1 / np.outer(*counts)).astype(dtype.np))
+
+
+@takes_name
+def max_pool2d(
+    input: Tensor,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCHW",
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The largest number of each window; padding is never the largest.
+
+    input: float (N, C, H, W), or (N, H, W, C) with "NHWC". ksize, strides: int or pair, in pixels. padding: as conv2d's.
+    ceil_mode: with "VALID" or pixels, a last window that reaches over the edge counts.
+    """
+    return pooled("max", "nn.max_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
+
+
+@takes_name
+def avg_pool2d(
+    input: Tensor,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCHW",
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The mean of each window, of the pixels of the image that it sees; the arguments are max_pool2d's."""
+    return pooled("avg", "nn.avg_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
+
+
+@takes_name
+def max_pool1d(
+    input: Tensor,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCW",
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """max_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
+    return pooled("max", "nn.max_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
+
+
+@takes_name
+def avg_pool1d(
+    input: Tensor,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCW",
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """avg_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
+    return pooled("avg", "nn.avg_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
+
+
+def pixel_shuffle(input: Tensor, height: int, width: int) -> Tensor:
+    """(N, C * height * width, H, W) to (N, C, H * height, W * width): channels become pixels."""
+    check_rank("nn.PixelShuffle", input, 2, "NCHW")
+    n, c, h, w = input.spec.shape
+    if height < 1 or width < 1 or c % (height * width):
+        hint = f"a multiple of {height * width} channels"
+        fail(ShapeError, f"nn.PixelShuffle: {c} channels cannot become {height} x {width} pixels each", hint, input=input)
+    apart = reshape(input, (n, c // (height * width), height, width, h, w))
+    return reshape(permute(apart, (0, 1, 4, 2, 5, 3)), (n, c // (height * width), h * height, w * width))

@@ -1,0 +1,45 @@
+"""Layers that start with all weights 0, as OneFlow's dense does by default: one of them learns, one behind another does not.
+
+Asked by `layers.py` for each such layer while a job that trains is built. Read next: `build.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.ir import Value
+from ...core.op import warn
+from ...core.tensor import Tensor
+from ..build import JobBuild
+
+
+def check_zero_kernel(build: JobBuild, name: str, weight: Tensor, inputs: Tensor) -> None:
+    """Warn, once for a job, where a layer reads what another layer with a kernel of zeros has computed.
+
+    The gradient of each of the two is multiplied with the weights or the output of the other, which are 0: behind relu
+    nothing but the last bias ever learns, and otherwise all units of the first layer stay equal. A kernel that another
+    job has trained, or that was loaded, is no longer 0. name, weight: of the layer.  inputs: what it is given.
+    """
+    variable = build.session.variables[f"{name}-weight"]
+    if not build.training or build.replica or build.zero_told or not weight.needs or variable.tensor.array.any():
+        return
+    before = read_by(inputs) if build.zeros else ()
+    first = next((other for value, other in build.zeros if value in before), None)
+    build.zeros.append((weight.value, name))
+    if first is not None:
+        build.zero_told = True
+        warn(
+            f"job {build.job.name}: the weights of the layers {first!r} and {name!r}, one behind the other, all start at 0, "
+            f"so the units of {first!r} stay equal to each other, and with relu at 0: it learns nothing",
+            "kernel_initializer=flow.truncated_normal(0.1) for both; flow.layers.dense starts at 0 unless it is told otherwise",
+        )
+
+
+def read_by(x: Tensor) -> set[Value]:
+    """All values that a symbolic tensor was computed from."""
+    seen: set[Value] = set()
+    stack = [x.value]
+    while stack:
+        value = stack.pop()
+        if value.__class__ is Value and value not in seen:
+            seen.add(value)
+            stack += value.node.inputs
+    return seen

@@ -1,0 +1,76 @@
+"""flow.watch and flow.watch_diff: the numbers of a Blob, or of its gradient, at every step.
+
+Handlers run on the worker after their step, before its callback. Read next: `build.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import JobError
+from ...core.op import here
+from ...core.tensor import Tensor
+from ..build import building
+from ..signature import LocalTensor, described, evaluated
+from ..typing import KINDS, text
+
+
+def watch(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
+    """Hand the numbers of `blob` to a handler at every step of the job; a text or nothing: print them.
+
+    handler: a function of one argument, annotated tp.Numpy, tp.ListNumpy or tp.ListListNumpy (without annotation:
+    what a future gives, an array that also has numpy() and numpy_list()).
+    """
+    register("flow.watch", blob, handler_or_prompt, False)
+
+
+def watch_diff(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
+    """The same for the gradient of the *sum* of the loss; variables are updated by that of its mean."""
+    register("flow.watch_diff", blob, handler_or_prompt, True)
+
+
+def register(what: str, blob: Any, handler: Callable | str | None, gradient: bool) -> None:
+    build = building(what)
+    if not isinstance(blob, Tensor):
+        raise JobError(
+            f"{what} takes a Blob", values={"got": described(blob)}, where=here(), hint=f"{what}(loss, handler)"
+        )
+    if gradient and not blob.needs:
+        raise JobError("flow.watch_diff of a Blob that has no gradient", values={"blob": described(blob)}, where=here(),
+                       hint="one that a trainable variable leads to and the loss depends on")  # fmt: skip
+    kind, prompt = LocalTensor, ""
+    if handler is None or isinstance(handler, str):
+        prompt = handler or getattr(blob, "op_name", "blob")
+        build.watch(blob, printer(prompt), kind, prompt, gradient)
+        return
+    if not callable(handler):
+        raise JobError(
+            f"the handler of {what} is not callable",
+            values={"got": repr(handler)[:60]},
+            where=here(),
+            hint="def handler(x: tp.Numpy): ...",
+        )
+    parameters = list(inspect.signature(handler).parameters.values())
+    try:
+        inspect.signature(handler).bind(None)
+    except TypeError:
+        raise JobError(f"the handler of {what} takes one argument", values={"it takes": str(inspect.signature(handler))}, where=here(),
+                       hint="def handler(x: tp.Numpy): ...") from None  # fmt: skip
+    kind = (
+        evaluated(handler).get(parameters[0].name, LocalTensor) if hasattr(handler, "__annotations__") else LocalTensor
+    )
+    if kind is not LocalTensor and kind not in KINDS:
+        raise JobError(f"the handler of {what} is annotated with another type", values={"annotation": text(kind)}, where=here(),
+                       hint="x: tp.Numpy, tp.ListNumpy or tp.ListListNumpy")  # fmt: skip
+    build.watch(blob, handler, kind, prompt, gradient)
+
+
+def printer(prompt: str) -> Callable[[np.ndarray], None]:
+    def show(array: np.ndarray) -> None:
+        print(f"{prompt}: {np.asarray(array)}")
+
+    return show

@@ -1,0 +1,338 @@
+"""The folder of a checkpoint: `<path>/<variable>/out` raw little-endian numbers in C order, `<path>/<variable>/meta` their
+shape and dtype as protobuf text, and an empty `<path>/snapshot_done` that is written last.
+
+Written beside and renamed, so that nobody ever sees half of one; read with distrust: what a meta claims is held against
+the size of the file before memory is taken, and nothing outside the folder is followed. Knows no session and no job.
+Read next: `checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from ...core.base.errors import CheckpointError, clean
+from ...core.op import here
+from ...core.spec import DType, as_dtype
+from ...io import atomic
+from ...io.files import absolute, place
+
+NUMBERS, META, DONE = "out", "meta", "snapshot_done"
+LONGEST_META = 1 << 16  # bytes; that of 64 axes is about a thousand
+DEEPEST = 64  # axes that an array can have, and folders that a name may be deep
+
+# dtype <-> its name in a meta; the number of each name, for metas that hold numbers.
+NAMES = {"float16": "kFloat16", "float32": "kFloat", "float64": "kDouble", "int8": "kInt8", "int32": "kInt32",
+         "int64": "kInt64", "uint8": "kUInt8", "bool": "kBool"}  # fmt: skip
+DTYPES = {name: dtype for dtype, name in NAMES.items()} | {"kChar": "int8"}
+NUMBERED = {1: "kChar", 2: "kFloat", 3: "kDouble", 4: "kInt8", 5: "kInt32", 6: "kInt64", 7: "kUInt8", 9: "kFloat16", 12: "kBool"}
+
+
+def refuse(what: str, hint: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
+    """Raise a CheckpointError in four parts; texts are shown as they are."""
+    named = {name.replace("_", " ") if name.isidentifier() else name: shorten(x) for name, x in values.items()}  # "job train_job" stays
+    raise CheckpointError(what, values=named,
+                          where=here(), hint=hint) from error  # fmt: skip
+
+
+def shorten(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+def checked(path: object, what: str) -> Path:
+    """The whole path, or a CheckpointError that names what was asked: the queue is waited for before it is used."""
+    return absolute(place(path, what, f'{what}("./models_1")'))
+
+
+# ---- one variable in a folder ----------------------------------------------------------------------------------------
+
+
+class FileVariable:
+    """A variable of a checkpoint that stays on disk until it is asked for: `.name`, `.shape`, `.dtype`, `.numpy()`.
+
+    shape and dtype are None where the folder has no meta (oldest checkpoints): then only a variable knows them.
+    Raises CheckpointError if the meta is damaged, or if the file has not the size that it claims.
+    """
+
+    __slots__ = ("name", "folder", "root", "shape", "dtype")
+
+    def __init__(self, folder: str | os.PathLike, name: str = "", root: Path | None = None):
+        self.folder = Path(folder)
+        self.name = name or self.folder.name
+        self.root = os.path.realpath(self.folder if root is None else root)
+        self.shape: tuple[int, ...] | None = None
+        self.dtype: DType | None = None
+        size = self.size_of(self.path)
+        meta = self.folder / META
+        if os.path.lexists(meta):
+            if self.size_of(meta) > LONGEST_META:
+                self.damaged(f"the meta has more than {LONGEST_META:,} bytes", meta=meta)
+            try:
+                text = meta.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                self.damaged("the meta cannot be read", error, meta=meta, reason=error)
+            try:
+                self.shape, self.dtype = parse(text)
+            except ValueError as error:
+                self.damaged(f"the meta is damaged: {error}", None, meta=meta)
+            self.judge(size, self.shape, self.dtype)
+
+    @property
+    def path(self) -> Path:
+        """The file of its numbers."""
+        return self.folder / NUMBERS
+
+    @property
+    def ndim(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    def size_of(self, file: Path) -> int:
+        """Bytes of a plain file inside the checkpoint; anything else is refused."""
+        try:
+            inside = os.path.realpath(file)
+            if os.path.commonpath([inside, self.root]) != self.root:
+                self.damaged(f"{file.name} is a link that leads out of the checkpoint", leads_to=inside)
+            found = os.stat(inside)
+        except FileNotFoundError:
+            self.damaged(f"there is no file {file.name}", file=file)
+        except OSError as error:
+            self.damaged(f"{file.name} cannot be read", error, file=file, reason=error.strerror or error)
+        if not stat.S_ISREG(found.st_mode):
+            self.damaged(f"{file.name} is not a plain file", file=file)
+        return found.st_size
+
+    def judge(self, size: int, shape: tuple[int, ...], dtype: DType) -> None:
+        wanted = math.prod(shape) * dtype.itemsize
+        if size != wanted:
+            lost = "truncated" if size < wanted else "too long, or of another variable"
+            self.damaged(f"its file is {lost}: {size:,} bytes, and {dtype.name}{list(shape)} has {wanted:,}", file=self.path)
+
+    def damaged(self, what: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
+        refuse(f"variable {self.name!r} of the checkpoint: {what}",
+               "save or copy the checkpoint again; saving never leaves half of one, so it was damaged later", error,
+               **{"folder": self.folder, **values})  # fmt: skip
+
+    def numpy(self) -> np.ndarray:
+        """A new array with its numbers, read now."""
+        if self.shape is None:
+            refuse(f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known",
+                   "flow.load_variables gives it the shape and dtype of the variable of that name; "
+                   f'np.fromfile("{self.path}", "float32") reads the bare numbers', folder=self.folder)  # fmt: skip
+        return self.read(self.shape, self.dtype)
+
+    def read(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+        """Its numbers as an array of this shape and dtype; the file must have just that size."""
+        self.judge(self.size_of(self.path), shape, dtype)
+        try:
+            array = np.empty(shape, dtype.np.newbyteorder("<"))
+            with open(self.path, "rb", buffering=0) as file:
+                view, got = memoryview(array.reshape(-1).view("u1")), 0
+                while got < array.nbytes and (n := file.readinto(view[got:])):
+                    got += n
+        except (OSError, MemoryError, ValueError) as error:
+            self.damaged("its numbers cannot be read", error, file=self.path,
+                         reason=getattr(error, "strerror", None) or str(error) or "out of memory")  # fmt: skip
+        if got < array.nbytes:
+            self.damaged(f"its file ended after {got:,} of {array.nbytes:,} bytes", file=self.path)
+        return array.astype(dtype.np, copy=False)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __repr__(self) -> str:
+        kind = "shape unknown" if self.shape is None else f"{self.dtype.name}{list(self.shape)}"
+        return clean(f"<variable {self.name} in a file: {kind}, {self.folder}>")
+
+
+# ---- meta ------------------------------------------------------------------------------------------------------------
+
+TOKEN = re.compile(r"\s+|#[^\n]*|([A-Za-z_]\w*|-?\d+|[{}\[\]:,;])")
+
+
+def meta_text(shape: tuple[int, ...], dtype: DType) -> str:
+    """The meta of an array, as protobuf prints it."""
+    return "shape {\n" + "".join(f"  dim: {n}\n" for n in shape) + f"}}\ndata_type: {NAMES[dtype.name]}\n"
+
+
+def parse(text: str) -> tuple[tuple[int, ...], DType]:
+    """(shape, dtype) of a meta. Raises ValueError with the reason."""
+    tokens, at = [], 0
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        if found is None:
+            raise ValueError(f"unexpected {text[at]!r} in line {text.count(chr(10), 0, at) + 1}")
+        if found[1] is not None and found[1] not in ":,;":  # `shape: {` and `shape {` are the same
+            tokens.append(found[1])
+        at = found.end()
+    tokens.reverse()
+    shape: list[int] = []
+    kind = None
+    while tokens:
+        key = tokens.pop()
+        if key == "shape" and tokens and tokens.pop() == "{":
+            while (inner := pop(tokens)) == "dim":
+                shape += dims(tokens)
+            if inner != "}":
+                raise ValueError(f"{inner!r} inside shape")
+        elif key == "data_type":
+            kind = pop(tokens)
+        else:
+            raise ValueError(f"{shorten(key)!r} is neither a shape nor a data_type")
+    if kind is None:
+        raise ValueError("it names no data_type")
+    kind = NUMBERED.get(int(kind), kind) if kind.isdigit() and len(kind) < 4 else kind
+    if kind not in DTYPES:
+        raise ValueError(f"no variable has the data_type {shorten(kind)}; {', '.join(DTYPES)} are known")
+    if len(shape) > DEEPEST:
+        raise ValueError(f"{len(shape)} axes")
+    return tuple(shape), as_dtype(DTYPES[kind])
+
+
+def pop(tokens: list[str]) -> str:
+    if not tokens:
+        raise ValueError("it ends too early")
+    return tokens.pop()
+
+
+def dims(tokens: list[str]) -> list[int]:
+    """What follows `dim`: one size, or several in brackets."""
+    found = [pop(tokens)]
+    if found == ["["]:
+        found = []
+        while (token := pop(tokens)) != "]":
+            found.append(token)
+    for token in found:
+        if not token.isdigit() or len(token) > 18:
+            raise ValueError(f"{shorten(token)} is not the size of an axis")
+    return [int(token) for token in found]
+
+
+def temporary(name: str) -> bool:
+    """Is this the name of a folder that is being written?"""
+    return name[:1] == "." and name.endswith(".tmp")
+
+
+# ---- reading a folder ------------------------------------------------------------------------------------------------
+
+
+def variables_in(root: Path) -> dict[str, FileVariable]:
+    """Name -> variable for all that lie in a folder, sorted by name. A name with "/" is a folder in a folder."""
+    found: dict[str, FileVariable] = {}
+
+    def visit(folder: Path, name: str, depth: int) -> None:
+        if name and os.path.lexists(folder / NUMBERS) and not (folder / NUMBERS).is_dir():
+            found[name] = FileVariable(folder, name, root)
+        if depth == DEEPEST:
+            return
+        for entry in entries(folder):
+            inner = folder / entry
+            if inner.is_symlink() and os.path.isdir(inner):  # it may lead out, or in a circle
+                refuse(f"{entry!r} of the checkpoint is a link to a folder", "copy what it leads to in its place",
+                       folder=folder, leads_to=os.path.realpath(inner))  # fmt: skip
+            if os.path.isdir(inner) and not temporary(entry):
+                visit(inner, f"{name}/{entry}" if name else entry, depth + 1)
+
+    visit(root, "", 0)
+    return found
+
+
+# ---- writing a folder ------------------------------------------------------------------------------------------------
+
+
+def check_names(names: list[str], what: str) -> None:
+    """Refuse names that are no place inside the folder, or the place of something else."""
+    taken = set(names)
+    for name in names:
+        parts = name.split("/") if isinstance(name, str) else []
+        reason = (
+            "names are texts" if not isinstance(name, str)
+            else "it would lie outside of the checkpoint" if ".." in parts or name[:1] in ("/", "~") or re.match(r"[A-Za-z]:", name)
+            else "a part of it is empty" if not all(parts) or "." in parts
+            else "it has characters that no file may have" if re.search(r"[\0-\x1f\x7f\\\ud800-\udfff]", name)
+            else f"{DONE} marks a finished checkpoint" if parts[0] == DONE
+            else "a part of it is longer than 255 bytes" if max(len(part.encode()) for part in parts) > 255
+            else "it is too deep" if len(parts) > DEEPEST
+            else "it ends like a temporary folder" if any(map(temporary, parts))
+            else f"that place is a file of variable {owner!r}" if (owner := next(owners_of(parts, taken), None)) is not None
+            else ""
+        )  # fmt: skip
+        if reason:
+            refuse(f"{what}: {shorten(repr(name))} cannot be the name of a variable in a checkpoint: {reason}",
+                   "a name of letters, digits, - and _", name=repr(name))  # fmt: skip
+
+
+def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
+    """The variables whose files are where a folder of this name would be."""
+    return (owner for i, part in enumerate(parts) if i and part in (NUMBERS, META) and (owner := "/".join(parts[:i])) in names)
+
+
+def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
+    """Make the folder `path` hold these arrays, whole, or raise CheckpointError and leave it as it was."""
+    check_names(list(arrays), what)
+    path = Path(os.path.realpath(path))
+    size = sum(array.nbytes for array in arrays.values())
+    try:
+        refuse_full(path, what)
+        atomic.new_folder(path, lambda stage: fill(stage, arrays), DONE)
+    except OSError as error:
+        refuse(f"{what}: {path} cannot be written: {error.strerror or error}",
+               f"look whether {path.parent} has room (df -h) and may be written, or save to another folder", error,
+               path=path, size=f"{size:,} bytes in {len(arrays)} variables", left_behind="nothing")  # fmt: skip
+
+
+def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write all of a checkpoint into an empty folder, to the disk."""
+    folders = {stage}
+    for name, array in arrays.items():
+        folder = stage.joinpath(*name.split("/"))
+        folder.mkdir(parents=True, exist_ok=True)
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.parent
+        folder = stage.joinpath(*name.split("/"))
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
+        put(folder / NUMBERS, memoryview(little.view("u1")))
+        put(folder / META, meta_text(array.shape, as_dtype(array.dtype.newbyteorder("="))).encode())
+    put(stage / DONE, b"")
+    for folder in folders:
+        atomic.sync_folder(folder)
+
+
+def put(file: Path, data) -> None:
+    """Write a new file, to the disk."""
+    with open(file, "xb", buffering=0) as out:
+        at = 0
+        while at < len(data):
+            at += out.write(data[at:])
+        os.fsync(out.fileno())
+
+
+def entries(path: Path) -> list[str]:
+    """The names in a folder, in order, or a CheckpointError."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError as error:
+        refuse(f"the folder {path} cannot be read", "look whether it is there, and at its permissions", error,
+               reason=error.strerror or error)  # fmt: skip
+
+
+def refuse_full(path: Path, what: str) -> None:
+    """A checkpoint never goes over something that is there; but what a killed save left is removed."""
+    if not os.path.lexists(path):
+        return
+    if not os.path.isdir(path):
+        refuse(f"{what}: {path} is a file, and a checkpoint is a folder", "another name", path=path)
+    atomic.sweep(path)
+    if names := entries(path):
+        half = "" if DONE in names or not any(os.path.isfile(path / name / NUMBERS) for name in names) else " (a save that did not finish)"
+        refuse(f"{what}: the folder {path} is not empty{half}, and a checkpoint is never written over another one",
+               f'another folder for each save, or remove this one first: import shutil; shutil.rmtree("{path}")',
+               path=path, it_holds=", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""))  # fmt: skip

@@ -1,0 +1,451 @@
+"""Checkpoints of job functions: flow.train.CheckPoint and its manager, flow.checkpoint.get and save, load_variables.
+
+A checkpoint holds every variable of the session by name, what optimizers keep, the step of each train job, and where the
+random numbers stand, so that a run that is resumed goes on as if it had not stopped. Saving and loading wait for the queue.
+What is loaded before its variable exists waits by name; the report says what was used. Read next: `folder.py`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...compiler.executor import LOCK
+from ...core.base.errors import MinflowError, clean, clean_lines
+from ...core.base.interrupts import uninterrupted
+from ...core.op import warn
+from ...core.random import default_generator
+from ...core.spec import DType, spec_of
+from ...core.tensor import Tensor
+from . import folder
+from .folder import DONE, NUMBERS, FileVariable, checked, refuse
+from ..session import Session, Variable, default_session
+from ..stream import STREAM
+
+STEP = "System-Train-TrainStep-"  # and the name of a job: int64[1], its finished steps
+RANDOM = "System-Random-State"  # int64[2]: where the default generator stands
+SHOWN = 8  # names in a message
+
+
+def some(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    names = list(names)
+    return ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "") or "none"
+
+
+def plural(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def told_of(array: Any) -> str:
+    """ "float32[2, 3]" """
+    return f"{getattr(array.dtype, 'name', array.dtype)}{list(array.shape)}"
+
+
+def owners(session: Session) -> dict[str, Variable]:
+    """Everything of the session that a checkpoint holds numbers of: variables, then what optimizers keep."""
+    return {**session.variables, **session.slots}
+
+
+def weights(names: Iterable[str]) -> list[str]:
+    """Names of a checkpoint without what an optimizer keeps, "<variable>-m": an evaluation does without that."""
+    names = list(names)
+    every = set(names)
+    return [name for name in names if not any(name[:i] in every for i, letter in enumerate(name) if letter == "-")]
+
+
+# ---- out of the session ----------------------------------------------------------------------------------------------
+
+
+def get_all_variables() -> dict[str, Tensor]:
+    """Name -> tensor: a copy of every variable, of what optimizers keep beside it, and of the step of each train job.
+
+    Waits for every step that was submitted; in a callback it gives those after its step.
+    Where no job has run yet, the jobs are compiled first.
+    """
+    return {name: Tensor(array, spec_of(array)) for name, array in snapshot(default_session(), "flow.get_all_variables").items()}
+
+
+def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
+    """Copies of all numbers, taken between two steps."""
+    STREAM.settle()
+    if not session.variables:
+        make_variables(session, what)
+    with LOCK:  # a loop on another thread may go on submitting: no step runs while this is held
+        found = {name: variable.tensor.array.copy() for name, variable in owners(session).items()}
+        steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
+    return found | {STEP + name: np.array([n], "int64") for name, n in steps.items()}
+
+
+def make_variables(session: Session, what: str) -> None:
+    """Compile the jobs, so that their variables are there; a CheckpointError tells what stood in the way."""
+    reasons = {}
+    for name, job in list(session.jobs.items()):
+        try:
+            job.compile()
+        except MinflowError as error:
+            reasons[f"job {name}"] = f"{type(error).__name__}: {error.what}"
+    if session.variables:
+        return
+    if not session.jobs:
+        refuse(f"{what}: there are no variables yet, because no job function is defined",
+               "define the job with @flow.global_function first: its layers make the variables", variables="none")  # fmt: skip
+    if reasons:
+        refuse(f"{what}: there are no variables yet, and the jobs that would make them cannot be compiled",
+               "call the job: its error tells all", **reasons)  # fmt: skip
+    refuse(f"{what}: there are no variables: no job function has a layer or a flow.get_variable",
+           "a job with flow.layers.dense(...), for example", jobs=some(session.jobs))  # fmt: skip
+
+
+def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> None:
+    """Write variables into the folder `path`: all of the session, or name -> array, tensor or variable of a file.
+
+    All or nothing: the folder is there, whole, or not at all. It must not exist yet, or be empty.
+    Raises CheckpointError if it is not empty, if a name cannot be a folder, or if it cannot be written.
+    """
+    save_as(path, var_dict, "flow.checkpoint.save")
+
+
+def save_as(path: Any, var_dict: Any, what: str) -> None:
+    place = checked(path, what)
+    STREAM.refuse_inside(what)
+    if os.path.lexists(place):
+        folder.refuse_full(place, what)  # before the queue is waited for and much is copied
+    if var_dict is None:
+        arrays = snapshot(default_session(), what) | {RANDOM: default_generator.get_state()}
+    else:
+        arrays = {name: numbers(name, value, what) for name, value in mapping(var_dict, what).items()}
+    folder.write(place, arrays, what)
+
+
+def mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        refuse(f"{what}: a dict name -> numbers is wanted, not a {type(value).__name__}", '{"dense1-weight": array}', got=repr(value))
+    for name in value:
+        if not isinstance(name, str):
+            refuse(f"{what}: the names of variables are texts, not {type(name).__name__}", f'"{name}"', name=repr(name))
+    return value
+
+
+def numbers(name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> np.ndarray:
+    """The numbers of one entry as an array; shape and dtype help where the file does not tell them."""
+    if isinstance(value, FileVariable):
+        return value.numpy() if value.shape is not None or shape is None else value.read(shape, dtype)
+    if isinstance(value, Variable):
+        return value.numpy()
+    if isinstance(value, Tensor) and value.array is not None:
+        return np.array(value.array)
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.array(value)
+        if (kind := array.dtype.newbyteorder("=").name) in folder.NAMES:
+            return array.astype(kind, copy=False)
+        refuse(f"{what}: no variable can be of dtype {array.dtype}", 'array.astype("float32")', name=name, value=told_of(array))
+    symbolic = " of a job function, which has no numbers" if isinstance(value, Tensor) else ""
+    refuse(f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of flow.checkpoint.get is wanted",
+           'np.array(x, "float32"), or let the job return the value', name=name, value=repr(value))  # fmt: skip
+
+
+# ---- into the session ------------------------------------------------------------------------------------------------
+
+
+class LoadReport:
+    """What became of the names that were loaded. It goes on while jobs compile, until all of their variables are there.
+
+    loaded: names that a variable took.  missing: variables that were not among them; they keep what they had.
+    unexpected: names that no variable has (yet): a job that makes the variable later takes the numbers.
+    """
+
+    def __init__(self, session: Session, source: str, names: Iterable[str], whole: bool):
+        self.session, self.source, self.names, self.whole = session, source, list(names), whole
+        self.loaded: list[str] = []
+        self.missing: list[str] = []
+        self.known: set[str] = set()
+        self.pending = {name for name, job in session.jobs.items() if not job.compiled}
+        self.expecting = bool(session.jobs)  # a job is there that the numbers can be meant for
+        self.told = False
+
+    @property
+    def unexpected(self) -> list[str]:
+        taken = set(self.loaded)
+        return [name for name in self.names if name not in taken]
+
+    def update(self) -> list[str]:
+        """Look at which variables there are now. Returns the new ones."""
+        there = owners(self.session)
+        new = [name for name in there if name not in self.known]
+        self.known.update(new)
+        for name in there:
+            self.session.waiting.pop(name, None)
+        names = set(self.names)
+        self.loaded += [name for name in new if name in names]
+        self.missing += [name for name in new if name not in names]
+        return new
+
+    def settle(self, job: Any) -> None:
+        """Called when a job has compiled: tell what was not used, and raise CheckpointError if it was nothing at all."""
+        new = [name for name in self.update() if name in self.session.variables]
+        self.pending.discard(job.name)
+        if new:  # a job without variables says nothing of the checkpoint
+            self.judge([name for name in new if name in self.missing], self.expecting)
+            self.expecting = True
+
+    def judge(self, missing: list[str], sure: bool) -> None:
+        """Raise where nothing at all fits, warn where something does not; quiet about what optimizers keep.
+
+        missing: variables to tell of.  sure: the numbers were meant for the jobs that are there.
+        """
+        if self.whole and not self.loaded:
+            if sure and not self.pending and not self.told and self.names:
+                self.told = True
+                self.nothing_fits()
+            return
+        taken = set(self.loaded)
+        left = [name for name in weights(self.names) if name not in taken]
+        left = left if self.expecting and not self.pending and not self.told else []
+        self.told |= bool(left)
+        found = {"missing": missing if self.whole else [], "unexpected": left}
+        if any(found.values()):
+            counts = {"missing": "variable(s) of the job not in it", "unexpected": "name(s) that no variable has"}
+            warn(f"{self.source} fits in part: " + ", ".join(f"{len(found[k])} {counts[k]}" for k in found if found[k]),
+                 "the report that load returns has all names; a name is made of scopes and layers, joined by -",
+                 loaded=Plain(self.loaded), **{k: Plain(v) for k, v in found.items() if v})  # fmt: skip
+
+    def nothing_fits(self) -> NoReturn:
+        here = list(self.session.variables)
+        near = max([(difflib.SequenceMatcher(None, a, b).ratio(), a, b) for a in weights(self.names)[:100] for b in here[:100]])
+        hint = f"{near[1]} may be {near[2]}: rename it in a dict for flow.load_variables" if near[0] > 0.6 else "that of this model"
+        refuse(f"{self.source} has no variable of this session: it belongs to another model", hint,
+               it_has=some(weights(self.names)), wanted=some(here))  # fmt: skip
+
+    def __repr__(self) -> str:
+        waits = f" (waiting for {', '.join(sorted(self.pending))})" if self.pending else ""
+        return clean_lines("\n".join([f"{self.source}: {plural(len(self.loaded), 'variable')} loaded", f"  loaded      {some(self.loaded)}",
+                          f"  missing     {some(self.missing)}", f"  unexpected  {some(self.unexpected)}{waits}"]))  # fmt: skip
+
+
+class Plain(list):
+    """Names, shown without quotes in a message."""
+
+    def __repr__(self) -> str:
+        return some(self)
+
+
+class Waiting:
+    """Numbers that wait for their variable: called for them once the job makes it."""
+
+    def __init__(self, name: str, value: Any, what: str):
+        self.name, self.value, self.what = name, value, what
+
+    def __call__(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+        if isinstance(self.value, bytes):  # a file without a meta
+            if len(self.value) != np.prod(shape, dtype=object) * dtype.itemsize:
+                refuse(f"{self.what}: {self.name} has {len(self.value):,} bytes, and {dtype.name}{list(shape)} is wanted",
+                       "load the checkpoint of this model", name=self.name)  # fmt: skip
+            return np.frombuffer(self.value, dtype.np.newbyteorder("<")).astype(dtype.np).reshape(shape)
+        return self.value
+
+
+def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) -> LoadReport:
+    """Give variables new numbers by name: arrays, tensors, or what flow.checkpoint.get gave.
+
+    ignore_mismatch: names that no variable has wait until a job makes the variable; if False they are an error.
+    Raises CheckpointError if a shape or dtype differs: all of them are told, and then nothing was loaded.
+    """
+    return take(mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch)
+
+
+def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False) -> LoadReport:
+    """Write numbers into the session, all or none. whole: a whole model, so what is missing is told; if no name fits it is an error."""
+    STREAM.refuse_inside(what)
+    session = default_session()
+    session.sync()
+    there = owners(session)
+    if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
+        near = difflib.get_close_matches(unknown[0], there, 3, 0.6)
+        refuse(f"{what}: {some(repr(name) for name in unknown)} {'is no variable' if len(unknown) == 1 else 'are no variables'}",
+               f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out",
+               unknown=some(unknown), there_are=some(there))  # fmt: skip
+    new, later, steps, wrong, random = {}, {}, {}, {}, None
+    for name, value in values.items():
+        if name.startswith(STEP):
+            steps[name.removeprefix(STEP)] = step_of(name, numbers(name, value, what, (1,), folder.as_dtype("int64")), what)
+        elif name == RANDOM:
+            random = numbers(name, value, what, (2,), folder.as_dtype("int64"))
+            if random.dtype != "int64" or random.shape != (2,):
+                refuse(f"{what}: {name} is not the state of a generator", "int64[2]: flow.default_generator.get_state()",
+                       found=told_of(random))  # fmt: skip
+        elif name in there:
+            variable = there[name]
+            array = numbers(name, value, what, variable.shape, variable.dtype)
+            if array.shape == variable.shape and array.dtype == variable.dtype.np:
+                new[name] = array
+            else:
+                wrong[name] = f"{told_of(array)} is loaded, the variable is {told_of(variable)}"
+        elif isinstance(value, FileVariable) and value.shape is None:
+            size = value.size_of(value.path)
+            later[name] = Waiting(name, value.read((size,), folder.as_dtype("uint8")).tobytes(), what)
+        else:
+            later[name] = Waiting(name, numbers(name, value, what), what)
+    if wrong:
+        shown = dict(list(wrong.items())[:SHOWN])
+        more = {"and": f"{len(wrong) - SHOWN} more"} if len(wrong) > SHOWN else {}
+        refuse(f"{what}: {plural(len(wrong), 'variable')} of {source} {'does' if len(wrong) == 1 else 'do'} not fit, so nothing was loaded",
+               "the same sizes in the job as where it was saved; or leave them out: flow.load_variables({...}) of the others",
+               **shown, **more)  # fmt: skip
+    report = LoadReport(session, source, [name for name in values if not name.startswith("System-")], whole)
+    if whole and not new and there and not report.pending and report.names:
+        report.nothing_fits()
+    with LOCK, uninterrupted():  # no step between them, and no Ctrl-C
+        for name, array in new.items():
+            there[name].tensor.array[...] = array
+            if there[name].tensor.cell is not None:
+                there[name].tensor.cell.version += 1
+        session.steps.update(steps)
+        if random is not None and any(job.kind == "train" for job in session.jobs.values()):
+            default_generator.set_state(random)
+    session.waiting.update(later)
+    session.loading = report
+    report.update()
+    report.judge([name for name in report.missing if name in session.variables], sure=False)
+    return report
+
+
+def step_of(name: str, array: np.ndarray, what: str) -> int:
+    if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 0:
+        refuse(f"{what}: {name} is no number of steps", "int64[1], 0 or more", found=f"{told_of(array)} {array.reshape(-1)[:4]}")
+    return int(array.item())
+
+
+def get(path: str | os.PathLike) -> dict[str, FileVariable] | FileVariable:
+    """The variables of a checkpoint, left on disk until `.numpy()` is called; one alone for the folder of one variable.
+
+    Raises CheckpointError if there is no such folder, no variable in it, or if one of them is damaged.
+    """
+    return variables_of(checked(path, "flow.checkpoint.get"), "flow.checkpoint.get")
+
+
+def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariable:
+    if not os.path.isdir(place):
+        no_folder(place, what)
+    if os.path.isfile(place / NUMBERS):
+        return FileVariable(place)
+    names = folder.entries(place)
+    if DONE not in names and any(map(folder.temporary, names)):  # part of them lies in it
+        refuse(f"{what}: the save into {place} did not finish", "another checkpoint; the next save into this folder removes what is left",
+               folder=place, it_holds=some(names))  # fmt: skip
+    found = folder.variables_in(place)
+    if not found and DONE not in names:
+        hint = (
+            f'flow.load("{place}"): it was written by flow.save' if any(name.endswith(".safetensors") for name in names)
+            else "the folder that was given to save"
+        )  # fmt: skip
+        refuse(f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}", hint,
+               folder=place, it_holds=some(names))  # fmt: skip
+    return found
+
+
+def no_folder(place: Path, what: str) -> NoReturn:
+    if os.path.exists(place):
+        hint = "flow.load reads files of flow.save" if place.suffix == ".safetensors" else "the folder that was given to save"
+        refuse(f"{what}: {place} is a file, and a checkpoint of jobs is a folder", hint, path=place)
+    there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
+    there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
+    near = difflib.get_close_matches(place.name, there, 3, 0.4) or there
+    refuse(f"{what}: there is no folder {place}",
+           f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins",
+           folder=place.parent, **({"checkpoints_there": some(near)} if near else {}))  # fmt: skip
+
+
+class CheckPoint:
+    """Saves and loads all variables of the session: flow.train.CheckPoint()."""
+
+    def init(self) -> None:
+        """Nothing to do: each variable gets its first numbers when a job makes it. Training starts anew in a new session."""
+        session = default_session()
+        session.sync()
+        done = {f"steps of {name}": Plain([str(n)]) for name, n in session.steps.items() if n and name in session.jobs}
+        if done:
+            warn("CheckPoint.init leaves the variables as training has left them: they get their first numbers when a job makes them",
+                 "flow.clear_default_session() and the jobs defined again start anew", **done)  # fmt: skip
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write all variables into the new folder `path`, as flow.checkpoint.save does."""
+        save_as(path, None, "CheckPoint.save")
+
+    def load(self, path: str | os.PathLike) -> LoadReport:
+        """Take the variables from the folder `path`; those whose job has not run yet take theirs at its first call.
+
+        Variables that are not in it stay as they are, and are told. Raises CheckpointError if the folder is not a whole
+        checkpoint, if a shape or dtype differs, or if no name fits; then nothing has changed.
+        """
+        what, place = "CheckPoint.load", checked(path, "CheckPoint.load")
+        found = variables_of(place, what)
+        if isinstance(found, FileVariable):
+            refuse(f"{what}: {place} is the folder of one variable", f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone',
+                   folder=place)  # fmt: skip
+        if not os.path.isfile(place / DONE):
+            inside = [name for name in folder.entries(place) if os.path.isfile(place / name / DONE)]
+            refuse(f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one checkpoint",
+                   f'"{place / inside[-1]}"' if inside else
+                   f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))',
+                   folder=place, variables=some(found))  # fmt: skip
+        return take(found, what, f"the checkpoint {place}", whole=True)
+
+
+class SimpleCheckPointManager:
+    """Numbered checkpoints in one folder, by time: flow.train.SimpleCheckPointManager("./snapshots").
+
+    root_path: the folder, made if need be.  prefix: how the names of its checkpoints begin.
+    """
+
+    def __init__(self, root_path: str | os.PathLike, prefix: str = "snapshot_"):
+        self.root = checked(root_path, "SimpleCheckPointManager")
+        if not isinstance(prefix, str) or os.path.basename(prefix) != prefix or "\0" in prefix:
+            refuse("SimpleCheckPointManager: the prefix is the beginning of a name", 'prefix="snapshot_"', prefix=repr(prefix))
+        self.prefix, self.checkpoint = prefix, CheckPoint()
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            refuse(f"SimpleCheckPointManager: {self.root} cannot be a folder: {error.strerror}", "another root_path", error, path=self.root)
+
+    def list_checkpoints(self) -> list[str]:
+        """The names of the checkpoints that are whole, oldest first."""
+        names = [name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.temporary(name)]
+        return [name for name in names if os.path.isfile(self.root / name / DONE)]
+
+    def latest_checkpoint(self) -> str | None:
+        """The name of the newest one, or None."""
+        return (self.list_checkpoints() or [None])[-1]
+
+    def initialize_or_restore(self) -> LoadReport | None:
+        """Load the newest checkpoint; where there is none, save the first."""
+        name = self.latest_checkpoint()
+        if name is not None:
+            return self.checkpoint.load(self.root / name)
+        self.checkpoint.init()
+        self.save()
+        return None
+
+    def save(self) -> str:
+        """Save a new checkpoint. Returns its name, which is later in order than all others, even if the clock went back."""
+        now, latest = datetime.datetime.now(), self.latest_checkpoint()
+        name = f"{self.prefix}{now:%Y%m%d_%H%M%S_%f}"
+        if latest is not None and name <= latest:
+            name = later_than(latest, self.prefix)
+        self.checkpoint.save(self.root / name)
+        return name
+
+
+def later_than(latest: str, prefix: str) -> str:
+    """A name one microsecond later; where the latest is no time, it and one more letter."""
+    try:
+        then = datetime.datetime.strptime(latest.removeprefix(prefix), "%Y%m%d_%H%M%S_%f")
+        return f"{prefix}{then + datetime.timedelta(microseconds=1):%Y%m%d_%H%M%S_%f}"
+    except (ValueError, OverflowError):
+        return f"{latest}_1"

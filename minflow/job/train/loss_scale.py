@@ -1,0 +1,98 @@
+"""Loss scales of job functions: backward starts from the scale, and the gradients of variables are divided by it.
+
+Half precision needs it: gradients too small for it are kept from becoming 0. In float32, and with powers of 2, the
+numbers are the same bit by bit: what a scale changes is the exponent. Read next: `optimizer.py`, which skips a step
+whose gradients are not finite where the scale is dynamic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.ops.compare import ge, isfinite, logical_and, logical_not
+from ...core.ops.elementwise import maximum, minimum, where
+from ...core.ops.reduce import all
+from ...core.ops.shape import reshape
+from ...core.spec import DType, float32, int64
+from ...core.tensor import Tensor
+from ..checks import number, whole
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class LossScalePolicy:
+    """Base class: `scale(build)` is the factor of this step; `advance` decides whether the step counts."""
+
+    def scale(self, build: Any) -> float | Tensor:
+        raise NotImplementedError
+
+    def advance(self, build: Any, gradients: list[Tensor]) -> Tensor | None:
+        """Write the scale of the next step. Returns whether this step is to be taken, a 0-d bool; None: always."""
+        return None
+
+
+class static_loss_scale(LossScalePolicy):
+    """One factor throughout.  loss_scale_factor: more than 0; a power of 2 leaves the numbers of float32 unchanged."""
+
+    def __init__(self, loss_scale_factor: float):
+        self.loss_scale_factor = number("static_loss_scale", "loss_scale_factor", loss_scale_factor, 0, open_low=True)
+
+    def scale(self, build: Any) -> float:
+        return self.loss_scale_factor
+
+    def __repr__(self) -> str:
+        return f"loss_scale.static_loss_scale({self.loss_scale_factor:g})"
+
+
+class State:
+    """What the slots of a dynamic scale belong to, in place of a variable: they belong to the job."""
+
+    shape = (1,)
+
+    def __init__(self, job: str, dtype: DType):
+        self.name, self.dtype = f"System-Train-DynamicLossScale-{job}", dtype
+
+
+class dynamic_loss_scale(LossScalePolicy):
+    """A factor that seeks the largest one with which gradients stay finite.
+
+    A step whose gradients hold NaN or infinity is not taken: weights and optimizer keep their numbers, and the factor is
+    divided by `multiplier`, down to 1. After `increment_period` good steps in a row it is multiplied by it, up to the
+    largest float32. Factor and counter are kept, and saved, as `System-Train-DynamicLossScale-<job>-LossScale` (float32)
+    and `...-GoodStepCounter` (int64).
+    """
+
+    def __init__(self, initial_loss_scale: float = 2**30, increment_period: int = 2000, multiplier: float = 2.0):
+        owner = "dynamic_loss_scale"
+        self.initial_loss_scale = number(owner, "initial_loss_scale", initial_loss_scale, 1, LARGEST)
+        self.increment_period = whole(owner, "increment_period", increment_period, 1)
+        self.multiplier = number(owner, "multiplier", multiplier, 1, open_low=True)
+
+    def state(self, build: Any) -> tuple[Tensor, Tensor]:
+        """The factor and the counter of good steps, each of shape (1,)."""
+        name = build.job.name
+        return (
+            build.slot(State(name, float32), "LossScale", self.initial_loss_scale, (1,)),
+            build.slot(State(name, int64), "GoodStepCounter", 0, (1,)),
+        )
+
+    def scale(self, build: Any) -> Tensor:
+        return reshape(self.state(build)[0], shape=())
+
+    def advance(self, build: Any, gradients: list[Tensor]) -> Tensor:
+        scale, count = self.state(build)
+        good = all(isfinite(gradients[0]), axis=None, keepdims=False)
+        for g in gradients[1:]:
+            good = logical_and(good, all(isfinite(g), axis=None, keepdims=False))
+        full = ge(count + 1, self.increment_period)
+        # min before the product, so that it cannot overflow
+        grown = minimum(scale, LARGEST / self.multiplier) * self.multiplier
+        build.write(scale, where(good, where(full, grown, scale), maximum(scale / self.multiplier, 1.0)))
+        build.write(count, where(logical_and(good, logical_not(full)), count + 1, 0))
+        return good
+
+    def __repr__(self) -> str:
+        inside = f"{self.initial_loss_scale:g}, {self.increment_period}, {self.multiplier:g}"
+        return f"loss_scale.dynamic_loss_scale({inside})"

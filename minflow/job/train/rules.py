@@ -1,0 +1,369 @@
+"""The formulas of the optimizers of job functions, with the defaults of that generation.
+
+In the formulas w is a weight, g its gradient (of the mean loss, with regularizers, clipped), lr the rate of this step. They
+are written as ops, so that the graph of a job shows them. Read next: `optimizer_base.py`, `schedule.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...core.base.errors import OptimError
+from ...core.op import fail
+from ...core.ops.compare import gt, logical_and, ne
+from ...core.ops.elementwise import maximum, rsqrt, sqrt, square, where
+from ...core.ops.reduce import mean, sum
+from ...core.ops.shape import cast
+from ...core.ops.update import adam, sgd
+from ...core.tensor import Tensor
+from ..checks import number
+from .grad_clipping import ClipGradientConf
+from .loss_scale import LossScalePolicy
+from .optimizer_base import Decaying, Names, OneRule, Optimizer, Update
+from .schedule import LrScheduler
+
+
+# ---- stochastic gradient descent ---------------------------------------------------------------------------------
+
+
+class SGDW(Decaying):
+    """Stochastic gradient descent with decoupled weight decay d.
+
+    m = momentum * m - lr * g;  w = w + m - lr * d * w.  Without momentum (0) w = w - lr * (g + d * w), and there is no m.
+    The rate is inside m: where it changes, old gradients count with the rate of their step, unlike in flow.optim.SGD.
+    State: `<variable>-momentum`.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        loss_scale_factor: float | None = None,
+        momentum: float = 0.9,
+        weight_decay: float | None = None,
+        weight_decay_includes: str | Sequence[str] | None = None,
+        weight_decay_excludes: str | Sequence[str] | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(
+            *(weight_decay, weight_decay_includes, weight_decay_excludes, lr_scheduler, loss_scale_factor),
+            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
+        )
+        self.momentum = number(type(self).__name__, "momentum", momentum, 0, 1, open_high=True)
+
+    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
+        decay = self.decay_of(variable.name)
+        if self.momentum == 0:
+            return [(w, sgd(w, g, rate, weight_decay=decay, maximize=False))]
+        m, lr = build.slot(variable, "momentum"), cast(rate, dtype=w.dtype)
+        new = self.momentum * m - lr * g
+        moved = w + new
+        return [(m, new), (w, moved - lr * decay * w if decay else moved)]
+
+
+class SGD(SGDW):
+    """Stochastic gradient descent: m = momentum * m - lr * g;  w = w + m.  Without momentum (0): w = w - lr * g.
+
+    momentum is 0.9 unless said otherwise. State: `<variable>-momentum`.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        loss_scale_factor: float | None = None,
+        momentum: float = 0.9,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(
+            *(lr_scheduler, loss_scale_factor, momentum, None, None, None),
+            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
+        )
+
+
+# ---- Adam and its kin --------------------------------------------------------------------------------------------
+
+
+class AdamW(Decaying):
+    """Adam with decoupled weight decay d.
+
+    m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * (m / (sqrt(v) + epsilon) + d * w).
+    do_bias_correction (off unless said otherwise): in step t = 1, 2, ... lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t),
+    for the decay too; epsilon is not corrected. States: `<variable>-m`, `<variable>-v`.
+    Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2; the correction as in Kingma & Ba 2015, section 2.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        do_bias_correction: bool = False,
+        loss_scale_factor: float | None = None,
+        weight_decay: float | None = None,
+        weight_decay_includes: str | Sequence[str] | None = None,
+        weight_decay_excludes: str | Sequence[str] | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(
+            *(weight_decay, weight_decay_includes, weight_decay_excludes, lr_scheduler, loss_scale_factor),
+            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
+        )
+        take_betas(self, beta1, beta2, epsilon)
+        self.do_bias_correction = bool(do_bias_correction)
+
+    def now(self, build: Any) -> tuple[Tensor, ...]:
+        (rate,) = super().now(build)
+        if self.do_bias_correction:
+            rate = rate * build.at_step(lambda t: math.sqrt(1 - self.beta2 ** (t + 1)) / (1 - self.beta1 ** (t + 1)))
+        return rate, build.at_step(float)
+
+    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor, step: Tensor) -> list[Update]:
+        m, v = build.slot(variable, "m"), build.slot(variable, "v")
+        # The op's own correction also divides v under the epsilon, so it is left off; it then does not look at its step.
+        new, first, second, _ = adam(
+            *(w, g, m, v, step, rate),
+            **{"beta1": self.beta1, "beta2": self.beta2, "eps": self.epsilon, "weight_decay": self.decay_of(variable.name)},
+            **{"decoupled": True, "corrected": False, "maximize": False},
+        )
+        return [(m, first), (v, second), (w, new)]
+
+
+def take_betas(self: Any, beta1: float, beta2: float, epsilon: float) -> None:
+    owner = type(self).__name__
+    self.beta1 = number(owner, "beta1", beta1, 0, 1, open_high=True)
+    self.beta2 = number(owner, "beta2", beta2, 0, 1, open_high=True)
+    self.epsilon = number(owner, "epsilon", epsilon, 0)
+
+
+class Adam(AdamW):
+    """Adam: m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * m / (sqrt(v) + epsilon).
+
+    do_bias_correction is off unless said otherwise: the first steps are then small where beta1 is large, and large
+    where beta2 is. With it lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t) in step t = 1, 2, ...
+    States: `<variable>-m`, `<variable>-v`. Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1 and section 2.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        do_bias_correction: bool = False,
+        loss_scale_factor: float | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(
+            *(lr_scheduler, beta1, beta2, epsilon, do_bias_correction, loss_scale_factor, None, None, None),
+            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
+        )
+
+
+class LazyAdam(Adam):
+    """Adam with bias correction that leaves alone what has no gradient in this step.
+
+    Where g is 0, as in the rows of an embedding that the batch does not name, w, m and v keep their numbers.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        loss_scale_factor: float | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(
+            *(lr_scheduler, beta1, beta2, epsilon, True, loss_scale_factor),
+            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
+        )
+
+    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor, step: Tensor) -> list[Update]:
+        touched = ne(g, 0)
+        return [(target, where(touched, new, target)) for target, new in super().rule(build, variable, w, g, rate, step)]
+
+
+class LAMB(Decaying):
+    """Adam whose step is as long as the weight, layer by layer, with weight decay d.
+
+    m and v as in Adam;  a = m / (1 - beta1**t) / sqrt(v / (1 - beta2**t) + epsilon) in step t = 1, 2, ...;
+    w = w - lr * r * (a + d * w), r = norm(w) / norm(a) where both are above 0, else 1.
+    The epsilon is inside the root, and the decay outside the norm, as in that generation.
+    States: `<variable>-m`, `<variable>-v`. Source: You et al. 2020 (arXiv:1904.00962), algorithm 2.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        loss_scale_factor: float | None = None,
+        weight_decay: float | None = None,
+        weight_decay_includes: str | Sequence[str] | None = None,
+        weight_decay_excludes: str | Sequence[str] | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(
+            *(weight_decay, weight_decay_includes, weight_decay_excludes, lr_scheduler, loss_scale_factor),
+            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
+        )
+        take_betas(self, beta1, beta2, epsilon)
+
+    def now(self, build: Any) -> tuple[Tensor, ...]:
+        return *super().now(build), *[build.at_step(lambda t, b=b: 1 - b ** (t + 1)) for b in (self.beta1, self.beta2)]
+
+    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, *now: Tensor) -> list[Update]:
+        m, v = build.slot(variable, "m"), build.slot(variable, "v")
+        lr, fix1, fix2 = [cast(x, dtype=w.dtype) for x in now]
+        first = self.beta1 * m + (1 - self.beta1) * g
+        second = self.beta2 * v + (1 - self.beta2) * square(g)
+        step = first / fix1 * rsqrt(second / fix2 + self.epsilon)
+        ours, its = norm(w), norm(step)
+        both = logical_and(gt(ours, 0), gt(its, 0))
+        trust = where(both, ours / where(both, its, 1.0), 1.0)
+        decay = self.decay_of(variable.name)
+        return [(m, first), (v, second), (w, w - lr * trust * (step + decay * w if decay else step))]
+
+
+def norm(x: Tensor) -> Tensor:
+    """sqrt of the sum of all squares: a 0-d tensor."""
+    return sqrt(sum(square(x), axis=None, keepdims=False))
+
+
+# ---- others ------------------------------------------------------------------------------------------------------
+
+
+class RMSProp(OneRule):
+    """s = decay_rate * s + (1 - decay_rate) * g * g;  w = w - lr * g / sqrt(s + epsilon).
+
+    centered: with a = decay_rate * a + (1 - decay_rate) * g, s - a * a stands in place of s under the root, and is never
+    taken below 0, where rounding would bring it. States: `<variable>-mean_square`, and centered `<variable>-mean_gradient`.
+    Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        decay_rate: float = 0.99,
+        epsilon: float = 1e-8,
+        centered: bool = False,
+        loss_scale_factor: float | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
+        self.decay_rate = number("RMSProp", "decay_rate", decay_rate, 0, 1, open_high=True)
+        self.epsilon, self.centered = number("RMSProp", "epsilon", epsilon, 0), bool(centered)
+
+    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
+        s = build.slot(variable, "mean_square")
+        squares = spread = (1 - self.decay_rate) * square(g) + self.decay_rate * s
+        news = [(s, squares)]
+        if self.centered:
+            a = build.slot(variable, "mean_gradient")
+            average = (1 - self.decay_rate) * g + self.decay_rate * a
+            spread = maximum(squares - square(average), 0.0)
+            news.append((a, average))
+        return [*news, (w, w - cast(rate, dtype=w.dtype) * g * rsqrt(spread + self.epsilon))]
+
+
+class LARS(OneRule):
+    """Momentum whose step is a fixed share of the weight, layer by layer.
+
+    m = momentum_beta * m - lr * r * g;  w = w + m;  r = lars_coefficient * rms(w) / (epsilon + rms(g)), rms the root of the
+    mean square. A weight that is 0 throughout has r = 0 and stays: fill biases with something else than zeros.
+    State: `<variable>-momentum`. Source: You, Gitman & Ginsburg 2017 (arXiv:1708.03888), algorithm 1.
+    """
+
+    def __init__(
+        self,
+        lr_scheduler: LrScheduler,
+        momentum_beta: float = 0.9,
+        epsilon: float = 1e-9,
+        lars_coefficient: float = 0.0001,
+        loss_scale_factor: float | None = None,
+        grad_clipping: ClipGradientConf | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+        variables: Names = None,
+    ):
+        super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
+        self.momentum_beta = number("LARS", "momentum_beta", momentum_beta, 0, 1, open_high=True)
+        self.epsilon = number("LARS", "epsilon", epsilon, 0, open_low=True)
+        self.lars_coefficient = number("LARS", "lars_coefficient", lars_coefficient, 0)
+
+    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
+        m, lr = build.slot(variable, "momentum"), cast(rate, dtype=w.dtype)
+        local = lr * self.lars_coefficient * rms(w) / (self.epsilon + rms(g))
+        new = self.momentum_beta * m - local * g
+        return [(m, new), (w, w + new)]
+
+
+def rms(x: Tensor) -> Tensor:
+    """The root of the mean square: a 0-d tensor."""
+    return sqrt(mean(square(x), axis=None, keepdims=False))
+
+
+class CombinedOptimizer(Optimizer):
+    """Several optimizers at once, each for the `variables` that it names; no variable in two of them.
+
+    The loss scale is given here, and not in the optimizers. A variable that none of them names is not trained.
+    """
+
+    def __init__(
+        self,
+        optimizers: Sequence[Optimizer],
+        loss_scale_factor: float | None = None,
+        train_step_lbn: str | None = None,
+        loss_scale_policy: LossScalePolicy | None = None,
+    ):
+        super().__init__(loss_scale_factor, train_step_lbn, loss_scale_policy)
+        self.optimizers = list(optimizers)
+        for i, each in enumerate(self.optimizers):
+            if not isinstance(each, OneRule):
+                fail(OptimError, f"CombinedOptimizer: optimizers[{i}] is a {type(each).__name__}",
+                     "optimizers such as flow.optimizer.SGD(..., variables=[...])", optimizer=each)  # fmt: skip
+            if each.loss_scale_policy is not None:
+                fail(OptimError, f"CombinedOptimizer: optimizers[{i}] has a loss scale of its own, and the loss has only one",
+                     "loss_scale_policy of the CombinedOptimizer", optimizer=each)  # fmt: skip
+
+    def updates(self, build: Any, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> Iterator[Update]:
+        taken: dict[str, int] = {}
+        for i, each in enumerate(self.optimizers):
+            for variable, _, _ in each.own(pairs):
+                if variable.name in taken:
+                    fail(
+                        OptimError,
+                        f"CombinedOptimizer: {variable.name} is trained by optimizers[{taken[variable.name]}] "
+                        f"and by optimizers[{i}]",
+                        "variables=[...] in each, and every name once",
+                        first=self.optimizers[taken[variable.name]],
+                        second=each,
+                    )
+                taken[variable.name] = i
+        for each in self.optimizers:
+            yield from each.updates(build, pairs)

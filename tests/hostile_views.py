@@ -19,9 +19,9 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.diagnosis.failure import card_of
 from minflow.diagnosis.card import card_bundle
-from minflow.views.debug_tree import debug_bundle
+from minflow.views.kinds.debug_tree import debug_bundle
 from minflow.views.show import picture
-from minflow.views.text import clean
+from minflow.views.text.listing import clean
 
 BAD = "window.__pwned=1"
 NAMES = {

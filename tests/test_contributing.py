@@ -54,9 +54,9 @@ def test_a_wrong_op_is_noticed(tmp_path):
 def test_add_a_view(tmp_path):
     view, test = blocks("Add a view", "python")
     text, = blocks("Add a view", "text")
-    import minflow.views.records as records
+    import minflow.views.records.structure as records
 
-    module = type(sys)("minflow.views.tally")
+    module = type(sys)("minflow.views.kinds.tally")
     module.__package__ = records.__package__
     exec(view, vars(module))
     sys.modules[module.__name__] = module

@@ -493,7 +493,7 @@ WARNED: set = set()
 
 
 class Notices:
-    """on: are likely mistakes told? See `notices.py`."""
+    """on: are likely mistakes told? See `messages/notices.py`."""
 
     on = os.environ.get("MINFLOW_NOTICES", "1") != "0"
 

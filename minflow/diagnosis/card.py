@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
-from ..views.dot import dot_text
-from ..views.fold import NEAR, near_the_end
-from ..views.html import CARD, NO_MATH, picture_card
-from ..views.records import GraphRecord, TapeRecord
-from ..views.svg import render_svg
-from ..views.table import CELL, GREEN, INK, NAME, RED, SIGN, low
-from ..views.text import clean, cut, graph_text, tape_text
+from ..views.draw.dot import dot_text
+from ..views.draw.fold import NEAR, near_the_end
+from ..views.html.page import CARD, NO_MATH, picture_card
+from ..views.records.structure import GraphRecord, TapeRecord
+from ..views.draw.engines import render_svg
+from ..views.html.table import CELL, GREEN, INK, NAME, RED, SIGN, low
+from ..views.text.listing import clean, cut, graph_text, tape_text
 
 LINES = 30  # of the graph as text
 WIDE = 110  # columns of a sentence as text

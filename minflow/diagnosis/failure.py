@@ -22,7 +22,7 @@ from ..core.messages.near import of_object
 from ..core.op import MODULE_CALL, OURS, Op, apply, infer
 from ..core.tensor import Tensor
 from .card import CardRecord
-from ..views.records import (
+from ..views.records.structure import (
     GraphRecord, Input, NodeRecord, TapeRecord, attrs_text, first_users, graph_record, leaf_record, op_record, walk,
 )
 from .would_fit import expected_of_layer, expected_of_op

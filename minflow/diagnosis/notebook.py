@@ -1,6 +1,6 @@
 """What views ask of IPython: is this a notebook, show this, tell me of an error in a cell. Without IPython all of it is nothing.
 
-IPython is never imported here at import time, only found where the user runs in it. Read next: `card.py`, `debug_tree.py`.
+IPython is never imported here at import time, only found where the user runs in it. Read next: `card.py`, `../views/kinds/debug_tree.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What optimizers and schedules of job functions ask of a number that they are given, and how they print.
 
-Read next: `schedule.py`, `optimizer.py`.
+Read next: `train/schedule.py`, `train/optimizer.py`.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from ..nn.graph.key import Fingerprint
 from ..nn.graph.notices import tell_reads
 from ..nn.graph.python_state import Variables, moved, reads_of
 from ..nn.graph.listing.reports import part_record
-from ..views.records import GraphRecord, recorder
-from ..views.text import clean
+from ..views.records.structure import GraphRecord, recorder
+from ..views.text.listing import clean
 from . import scope
 from .build import JobBuild, whole
 from .checks import dtype_of

@@ -18,7 +18,7 @@ from ..core.base.errors import ModuleError
 from ..core.op import EPOCH, MODE, MODULE_CALL, caller, fail
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..views.text import clean
+from ..views.text.listing import clean
 from . import messages as mistakes
 from .hooks import Handle, Hooks
 from .loading import Writes, write

@@ -1,7 +1,7 @@
 """The tree of a module: what it holds and, after one run, what passes through it.
 
 `summary(model, shape)` runs the model once and prints the tree as a table; where a layer fails, the tree up to it comes
-with the error. Read next: `../views/records.py`, the record that is made here, and `../views/text.py`, its table.
+with the error. Read next: `../views/records/structure.py`, the record that is made here, and `../views/text/listing.py`, its table.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from ..core.grad.modes import no_grad
 from ..core.op import fail
 from ..core.random import default_generator
 from ..core.tensor import Tensor
-from ..views import html, text
-from ..views.records import ModuleRecord, recorder
+from ..views.html import page as html
+from ..views.text import listing as text
+from ..views.records.structure import ModuleRecord, recorder
 from .module import Module
 from .nesting import LEVELS, levels_below
 

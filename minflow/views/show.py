@@ -1,6 +1,6 @@
 """The front door: `show(x)` draws a tape, a graph or a module tree in a notebook and prints it in a terminal.
 
-Also the renderer behind `core.display.Display`. Read next: `records.py`, what is shown; `svg.py`, how it is drawn.
+Also the renderer behind `core.display.Display`. Read next: `records/structure.py`, what is shown; `draw/engines.py`, how it is drawn.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from typing import Any
 
 from ..core.base import display as core_display
 from ..core.base.errors import DTypeError
-from .dot import dot_text
-from .fold import BOXES, LINES
-from .graph_html import report_html
-from .graph_text import Report
-from .html import module_html, picture_bundle
-from .images import ImagesRecord, images_html, images_png, images_record, images_text
-from .records import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, names_in, record_of
-from .svg import export, render_svg
-from .tape_memory import MemoryRecord, learner_tensors, memory_html, memory_record, memory_svg, memory_text, tensors_in
-from .tensor_card import TINY, TensorRecord, tensor_record, tensor_text
-from .tensor_picture import tensor_html, tensor_svg
-from .text import graph_text, module_text, parts_text, tape_text
+from .draw.dot import dot_text
+from .draw.fold import BOXES, LINES
+from .html.reports import report_html
+from .text.reports import Report
+from .html.page import module_html, picture_bundle
+from .kinds.images import ImagesRecord, images_html, images_png, images_record, images_text
+from .records.structure import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, names_in, record_of
+from .draw.engines import export, render_svg
+from .kinds.tape_memory import (
+    MemoryRecord, learner_tensors, memory_html, memory_record, memory_svg, memory_text, tensors_in,
+)
+from .kinds.tensor import TINY, TensorRecord, tensor_record, tensor_text
+from .kinds.tensor_picture import tensor_html, tensor_svg
+from .text.listing import graph_text, module_text, parts_text, tape_text
 
 
 # Records of a tensor's numbers, images and memory: how each is told, drawn, and shown in a notebook.

@@ -9,9 +9,9 @@ from test_curves import act
 from test_lab import drive, lab, shots_folder, tools  # noqa: F401
 
 from minflow.diagnosis.card import CardRecord, card_bundle
-from minflow.views.debug_tree import debug_bundle
-from minflow.views.parting import Parting, PartingRow
-from minflow.views.records import GraphRecord, Input, NodeRecord
+from minflow.views.kinds.debug_tree import debug_bundle
+from minflow.views.kinds.divergence import Parting, PartingRow
+from minflow.views.records.structure import GraphRecord, Input, NodeRecord
 
 pytestmark = pytest.mark.browser
 

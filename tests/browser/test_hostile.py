@@ -13,8 +13,8 @@ from nbformat.sign import NotebookNotary
 from test_curves import act
 from test_lab import TOP, lab, shots_folder, tools  # noqa: F401 - fixtures
 
-from minflow.views import svg as engines
-from minflow.views.text import clean
+from minflow.views.draw import engines as engines
+from minflow.views.text.listing import clean
 
 pytestmark = pytest.mark.browser
 PARTS = [list(VIEWS)[i::3] for i in range(3)]

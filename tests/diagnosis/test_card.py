@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 import pytest
 
 from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
-from minflow.views.fold import NEAR, POOR, near_the_end
-from minflow.views.debug_tree import MOST, debug_bundle, debug_html, plain_text
-from minflow.views.dot import dot_text
+from minflow.views.draw.fold import NEAR, POOR, near_the_end
+from minflow.views.kinds.debug_tree import MOST, debug_bundle, debug_html, plain_text
+from minflow.views.draw.dot import dot_text
 from minflow.diagnosis.notebook import Changing
-from minflow.views.parting import Parting, PartingRow, parting_html
-from minflow.views.records import GraphRecord, Input, NodeRecord, TapeRecord
-from minflow.views.text import graph_text
+from minflow.views.kinds.divergence import Parting, PartingRow, parting_html
+from minflow.views.records.structure import GraphRecord, Input, NodeRecord, TapeRecord
+from minflow.views.text.listing import graph_text
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>',
         "</pre></details>", "a\nb\x1b[31m", "&lt;b&gt;", "' onload='x", "\\N\\l{|}", "😀" * 40]

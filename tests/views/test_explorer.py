@@ -12,9 +12,9 @@ from minflow.nn.graph.explore.session import Exploration
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
-from minflow.views.explorer import StepTree
-from minflow.views.explorer_layout import Layout, view_of
-from minflow.views.explorer_svg import svg_of, text_of
+from minflow.views.explorer.rows import StepTree
+from minflow.views.explorer.layout import Layout, view_of
+from minflow.views.explorer.svg import svg_of, text_of
 
 
 class Train(nn.Graph):

@@ -13,8 +13,8 @@ from minflow.job.look.explore import job_subject
 from minflow.nn.graph.explore import subject as exploring
 from minflow.nn.graph.explore.session import Exploration
 from minflow.nn.graph.explore.subject import graph_subject
-from minflow.views.explorer_fit import fitted, fitted_words, wide
-from minflow.views.explorer_layout import view_of
+from minflow.views.explorer.fit import fitted, fitted_words, wide
+from minflow.views.explorer.layout import view_of
 from minflow.vision.models import lenet
 
 WORDS = {"forward": "forward", "backward": "backward", "optimizer": "update"}

@@ -7,10 +7,10 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.views.dot import dot_text
-from minflow.views.layout import layout_svg
-from minflow.views.records import attrs_text, graph_record, tape_record
-from minflow.views.svg import render_svg
+from minflow.views.draw.dot import dot_text
+from minflow.views.draw.layout import layout_svg
+from minflow.views.records.structure import attrs_text, graph_record, tape_record
+from minflow.views.draw.engines import render_svg
 
 
 class Nested(nn.Module):

@@ -11,12 +11,12 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import PASSES, name_of
-from minflow.views.graph_html import BAR
-from minflow.views.graph_records import (
+from minflow.views.html.reports import BAR
+from minflow.views.records.reports import (
     Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
 )  # fmt: skip
-from minflow.views.graph_text import Report, shares
-from minflow.views.memory_map import LOOKS, WIDTH, ends_of, hatched, peak, round_step
+from minflow.views.text.reports import Report, shares
+from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, peak, round_step
 
 EVIL = "<img src=x onerror=alert(1)>\x1b"
 SVG = "{http://www.w3.org/2000/svg}"

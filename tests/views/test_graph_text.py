@@ -1,9 +1,10 @@
 """The text forms of a graph's records, from records with given numbers: golden texts."""
 
-from minflow.views.graph_records import (
-    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline, TreeRow, Why,
+from minflow.views.records.reports import (
+    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
+    TreeRow, Why,
 )  # fmt: skip
-from minflow.views.graph_text import Report, cell, nbytes_text
+from minflow.views.text.reports import Report, cell, nbytes_text
 
 TREE = GraphTree("G_0: modules", (
     TreeRow("model", 0, "Net", "", ("float32[4, 20]",), ("float32[4, 5]",), 2_965, 1),

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 import pytest
 from hostile_views import NAMES, VIEWS, bundles, class_name, harmless, labelled, train_graph, word
 
-from minflow.views import svg as engines
+from minflow.views.draw import engines as engines
 from minflow.views.show import picture
-from minflow.views.text import clean
+from minflow.views.text.listing import clean
 
 PICTURE = re.compile(r"data:image/(svg\+xml|png);base64,[A-Za-z0-9+/=]*")
 STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixed", re.I)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from minflow.views.timeline import (
-    LANES, MOST, SHOWN, StepTimes, TimelineRecord, bars, extent, formula, ms, pair, pair_verdict, share, trimmed, verdict, which,
+from minflow.views.timeline.record import (
+    LANES, MOST, SHOWN, StepTimes, TimelineRecord, bars, extent, formula, ms, pair, pair_verdict, share, trimmed,
+    verdict, which,
 )  # fmt: skip
-from minflow.views.timeline_svg import pair_svg, timeline_svg
-from minflow.views.timeline_text import pair_text, timeline_text
+from minflow.views.timeline.svg import pair_svg, timeline_svg
+from minflow.views.timeline.text import pair_text, timeline_text
 
 
 def sync(n=20, load=0.004, comp=0.004, name="train_job", cores=4, **more):

@@ -13,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError
 from minflow.views.show import picture, show
-from minflow.views.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
+from minflow.views.kinds.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
 
 
 def without_lines(text: str) -> str:

@@ -15,11 +15,11 @@ import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
 from minflow.nn.graph.explore.array_summary import summary_of
-from minflow.views.png import png
+from minflow.views.draw.png import png
 from minflow.views.show import picture
-from minflow.views.sparkline import curve_line, shaded, sparkline, table
-from minflow.views.tensor_card import SIDE, TINY, array_record, numbers_line, shown_line, tensor_record, tensor_text
-from minflow.views.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
+from minflow.views.text.sparkline import curve_line, shaded, sparkline, table
+from minflow.views.kinds.tensor import SIDE, TINY, array_record, numbers_line, shown_line, tensor_record, tensor_text
+from minflow.views.kinds.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
 
 LIMIT = 20_000  # bytes of the HTML of one card
 

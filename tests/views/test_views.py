@@ -15,8 +15,8 @@ from minflow import nn
 from minflow.core.base import display
 from minflow.core.base.errors import DTypeError, MissingDependencyError
 from minflow.core.trace import trace
-from minflow.views import svg
-from minflow.views.records import graph_record, tape_record
+from minflow.views.draw import engines as svg
+from minflow.views.records.structure import graph_record, tape_record
 from minflow.views.show import picture, show
 
 HOSTILE = [

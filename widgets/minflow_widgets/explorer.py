@@ -25,7 +25,7 @@ from minflow.nn.graph.explore.session import Exploration
 from minflow.nn.graph.explore.subject import Subject, graph_subject
 from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
-from minflow.views.html import NO_MATH, picture_card
+from minflow.views.html.page import NO_MATH, picture_card
 
 from .frontends import answering, close, in_notebook, one_page
 

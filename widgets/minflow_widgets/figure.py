@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minflow.views.text import clean
+from minflow.views.text.listing import clean
 
 from .series import SMALL, Series, drawn, latest, number, panels, rows, wide
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, ShapeError, need
-from minflow.views.sparkline import curve_line, table
-from minflow.views.text import clean
+from minflow.views.text.sparkline import curve_line, table
+from minflow.views.text.listing import clean
 
 from .given import as_number
 

@@ -18,7 +18,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from minflow.views.text import clean
+from minflow.views.text.listing import clean
 
 ENDED: deque = deque()  # widgets that have ended last, which still live
 SHOWN: deque = deque()  # the same of those for which no picture stands on the page

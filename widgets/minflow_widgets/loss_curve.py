@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from minflow.views.text import clean
+from minflow.views.text.listing import clean
 
 from . import frontends, previous
 from .given import as_number, check_options, words
@@ -392,7 +392,7 @@ class LossCurve:
 
     def bundle(self) -> dict[str, str]:
         """The still picture in all forms."""
-        from minflow.views.html import picture_bundle
+        from minflow.views.html.page import picture_bundle
 
         try:
             return picture_bundle(self.svg(), f"Curves: {self.text()}", repr(self))

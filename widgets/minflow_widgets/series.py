@@ -13,7 +13,7 @@ from itertools import compress
 
 import numpy as np
 
-from minflow.views.text import clean
+from minflow.views.text.listing import clean
 
 POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send

@@ -25,9 +25,9 @@ from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.job.stream import STREAM
 from minflow.job.look.timeline import Comparison, Timeline, known, loops, record_of
-from minflow.views.html import picture_bundle
-from minflow.views.text import clean
-from minflow.views.timeline import LANES, bars, extent, formula, ms, pair
+from minflow.views.html.page import picture_bundle
+from minflow.views.text.listing import clean
+from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 
 from . import frontends, previous
 from .pump import Ending, Pump

@@ -1,6 +1,6 @@
 """The array functions of the job-function generation: shapes, joining, constants, and `assign`.
 
-They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so (`names.py`).
+They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so (`meanings.py`).
 Arguments come in that generation's order, `name` last. Picking and placing by index: `picking.py`; borders: `padding.py`.
 """
 

@@ -1,7 +1,7 @@
 """flow.layers: ops with variables of their own, made by name in the job that is built.
 
 A variable is named `<layer>-<what>`, so a job with a layer of the same name shares its numbers; two layers of one name
-in one job are a mistake. Works inside job functions only. Read next: `nn.py`, the ops; `build.py`, which makes variables.
+in one job are a mistake. Works inside job functions only. Read next: `nn.py`, the ops; `../build.py`, which makes variables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Arguments come in that generation's order (`name` last); comparisons give int8 (there was no bool), reductions of integers
 keep their dtype, argmax and top_k give int32 along the last axis. What no single op computes is put together here.
-Segments, sums over lists and the like: `segments.py`. Read next: `array.py`.
+Segments, sums over lists and the like: `segments.py`. Read next: `arrays.py`.
 """
 
 from __future__ import annotations

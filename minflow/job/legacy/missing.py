@@ -1,7 +1,7 @@
 """Names of the job-function generation that are not here, and what takes their place today.
 
 The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part; a name that is only misspelt is
-told by its nearest neighbours. Knows the functions by name only and imports none of them. Read next: `names.py`.
+told by its nearest neighbours. Knows the functions by name only and imports none of them. Read next: `meanings.py`.
 """
 
 from __future__ import annotations

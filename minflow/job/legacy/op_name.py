@@ -1,6 +1,6 @@
 """What `name=` means to a legacy function: a scope, so that views and errors call its ops by the learner's name.
 
-Knows nothing of jobs: the functions of `math.py` and `array.py` run on eager tensors as well. Read next: `math.py`.
+Knows nothing of jobs: the functions of `math.py` and `arrays.py` run on eager tensors as well. Read next: `math.py`.
 """
 
 from __future__ import annotations

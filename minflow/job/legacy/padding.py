@@ -1,4 +1,4 @@
-"""Borders of the job-function generation: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next: `array.py`."""
+"""Borders of the job-function generation: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next: `arrays.py`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The value is kept with the variable; the penalty itself is not part of the loss that a job returns, only its slope is
 added, after the gradient has been divided by the loss's size and before clipping. Knows nothing of jobs.
-Read next: `optimizer.py`.
+Read next: `../train/optimizer.py`.
 """
 
 from __future__ import annotations

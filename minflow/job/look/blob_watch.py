@@ -1,6 +1,6 @@
 """flow.watch and flow.watch_diff: the numbers of a Blob, or of its gradient, at every step.
 
-Handlers run on the worker after their step, before its callback. Read next: `build.py`.
+Handlers run on the worker after their step, before its callback. Read next: `../build.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A job for the explorer: its last plan, or with inputs a step recorded call by call and put back. Read next: `function.py`."""
+"""A job for the explorer: its last plan, or with inputs a step recorded call by call and put back. Read next: `../function.py`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     sync = flow.timeline(steps=20)          # after a loop with a job that waits
     sync.compare(flow.timeline(steps=20))   # after the same loop with a job that does not
 
-Read next: `../views/timeline.py`, what it says and draws; `records.py`, what is remembered of a step.
+Read next: `../views/timeline/record.py`, what it says and draws; `../records.py`, what is remembered of a step.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 from ...core.base.errors import JobError
 from ...core.op import here
-from ...views.html import picture_bundle
-from ...views.timeline import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict
-from ...views.timeline_svg import pair_svg, timeline_svg
-from ...views.timeline_text import pair_text, timeline_text
+from ...views.html.page import picture_bundle
+from ...views.timeline.record import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict
+from ...views.timeline.svg import pair_svg, timeline_svg
+from ...views.timeline.text import pair_text, timeline_text
 from ..function import Job
 from ..records import WAITS, Record
 from ..run import Run

@@ -3,7 +3,7 @@ shape and dtype as protobuf text, and an empty `<path>/snapshot_done` that is wr
 
 Written beside and renamed, so that nobody ever sees half of one; read with distrust: what a meta claims is held against
 the size of the file before memory is taken, and nothing outside the folder is followed. Knows no session and no job.
-Read next: `checkpoint.py`.
+Read next: `manager.py`.
 """
 
 from __future__ import annotations

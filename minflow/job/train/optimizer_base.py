@@ -2,7 +2,7 @@
 
 `minimize(loss)` tells the build of the job which optimizer it has; at the end of the job function the build asks it, by
 `apply`, for the updates. A subclass gives the new numbers of one weight and of its states, as ops of the graph.
-Knows no formula and nothing of how a step runs. Read next: `update_rules.py`.
+Knows no formula and nothing of how a step runs. Read next: `rules.py`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ...core.ir import Node
 from ...core.op import EPOCH, MODE, warn
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
-from ...views.records import recorder
+from ...views.records.structure import recorder
 from ...diagnosis.failure import Recorded, builds
 from ..module import Module
 from .listing import build_log as debugging
@@ -403,7 +403,7 @@ class Graph(Looking, Reports, Display):
 
     def debug(self, v_level: int = 0, *, ranks: Any = None, max_py_stack_depth: int = 2, **other: Any) -> None:
         """Say while the graph is built what happens: 0 phases and times, 1 modules, 2 operations, 3 also the lines of
-        the program that they come from; -1 turns it off. See `debug.py`."""
+        the program that they come from; -1 turns it off. See `listing/build_log.py`."""
         debugging.switch(self, v_level, ranks, max_py_stack_depth, other)
 
     def debugger(self, build: Build) -> Any:

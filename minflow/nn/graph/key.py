@@ -1,7 +1,7 @@
 """What a plan depends on besides its inputs, as identities and plain values, and what differs between two of them.
 
 Looked at again only when the global epoch has moved, or where a container holds something else than before.
-Read next: `outside.py`, `compiled.py`.
+Read next: `python_state.py`, `compiled.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers: Conv2d.
 
-Read next: `functional/conv.py`, and `../core/ops/conv.py` for the kernels.
+Read next: `../functional/conv.py`, and `../core/ops/conv.py` for the kernels.
 """
 
 from __future__ import annotations

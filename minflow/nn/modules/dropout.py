@@ -1,6 +1,6 @@
 """Layers: Dropout.
 
-Read next: `functional/dropout.py`.
+Read next: `../functional/dropout.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers: Embedding.
 
-Read next: `functional/embedding.py`.
+Read next: `../functional/embedding.py`.
 """
 
 from __future__ import annotations

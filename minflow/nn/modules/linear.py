@@ -1,6 +1,6 @@
 """Layers: Identity and Linear.
 
-Read next: `functional/linear.py`, what Linear computes and how it explains shapes that do not fit.
+Read next: `../functional/linear.py`, what Linear computes and how it explains shapes that do not fit.
 """
 
 from __future__ import annotations

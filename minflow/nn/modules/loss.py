@@ -1,4 +1,4 @@
-"""Layers: the losses. Each holds its options and calls the function of the same name in `functional/loss.py`.
+"""Layers: the losses. Each holds its options and calls the function of the same name in `../functional/loss.py`.
 
 reduction: "mean" of all elements, their "sum", or "none" for all of them.
 """

@@ -1,6 +1,6 @@
 """Layers: BatchNorm1d, BatchNorm2d, LayerNorm.
 
-Read next: `functional/norm.py`.
+Read next: `../functional/norm.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers: MaxPool2d, AvgPool2d, AdaptiveAvgPool2d. They have no parameters.
 
-Read next: `functional/pooling.py`.
+Read next: `../functional/pooling.py`.
 """
 
 from __future__ import annotations

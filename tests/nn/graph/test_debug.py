@@ -179,7 +179,7 @@ def test_lines_are_out_before_the_build_goes_on(capsys):
 
 
 def test_what_goes_wrong_in_telling_ends_the_telling_only(capsys, monkeypatch):
-    from minflow.nn.graph.listing.text import text as listing
+    from minflow.nn.graph.listing import text as listing
 
     def broken(*args):
         raise RuntimeError("no head today")
@@ -396,7 +396,7 @@ def test_streamed_lines_come_before_the_error(capsys):
 
 
 def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
-    from minflow.nn.graph.listing.text import partial as failing
+    from minflow.nn.graph.listing import partial as failing
 
     def broken(*args):
         raise RuntimeError("telling failed")
@@ -427,7 +427,7 @@ def test_an_interrupt_is_no_mistake(capsys):
 @pytest.fixture
 def displayed(monkeypatch):
     """The bundles of each display, as a notebook gets them."""
-    from minflow.nn.graph.listing.text import build_log as debug
+    from minflow.nn.graph.listing import build_log as debug
     from minflow.diagnosis import notebook
 
     display = pytest.importorskip("IPython.display")
@@ -477,7 +477,7 @@ def test_notebook_shows_the_tree_of_a_build_that_fails(displayed, capsys):
 
 
 def test_notebook_gets_lines_where_a_tree_cannot_be_shown(displayed, capsys, monkeypatch):
-    from minflow.nn.graph.listing.text import build_log as debug
+    from minflow.nn.graph.listing import build_log as debug
 
     def wrong(*args):
         raise RuntimeError("no display")

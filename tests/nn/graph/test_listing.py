@@ -11,7 +11,7 @@ from graph_models import MLP, Predict, TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.nn.graph import graph as module
-from minflow.nn.graph.listing.text import text as listing
+from minflow.nn.graph.listing import text as listing
 from minflow.vision import models
 
 

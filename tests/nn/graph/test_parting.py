@@ -10,11 +10,11 @@ from graph_models import Predict, TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphError
-from minflow.nn.graph.compare.eager_check import divergence as parting
+from minflow.nn.graph.compare import divergence as parting
 from minflow.nn.graph.explore.subject import graph_subject
-from minflow.nn.graph.compare.eager_check.eager_run import Step as Ran
-from minflow.views.fold import NEAR, near_the_end
-from minflow.views.dot import dot_text
+from minflow.nn.graph.compare.eager_run import Step as Ran
+from minflow.views.draw.fold import NEAR, near_the_end
+from minflow.views.draw.dot import dot_text
 
 
 class Net(nn.Module):

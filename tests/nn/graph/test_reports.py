@@ -9,10 +9,10 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
-from minflow.views.fold import fold
-from minflow.views.records import record_of
+from minflow.views.draw.fold import fold
+from minflow.views.records.structure import record_of
 from minflow.views.show import picture
-from minflow.views.text import graph_text
+from minflow.views.text.listing import graph_text
 
 
 class Net(nn.Module):

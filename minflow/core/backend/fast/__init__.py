@@ -1,7 +1,7 @@
 """Fast kernels in numpy, one file for each family of `core/ops`; importing this package registers them.
 
 `minflow/__init__.py` does, and nothing else may: without that line every program runs, by the reference kernels. Each
-is held to its reference by `tests/core/test_fast_kernels.py`.
+is held to its reference by `tests/core/test_ops.py`.
 """
 
 from . import conv as conv, index as index, norm as norm, pool as pool, shape as shape, update as update

@@ -1,7 +1,7 @@
 """`graph.compare(reference)`: two implementations on the same inputs, operation by operation, up to where they part.
 
 The graph's trace is computed node by node, before any pass; the reference is another graph, or runs in eager. Nothing
-changes: no state is written, or it is put back. Read next: `views/parting.py`, the record; `compare.py`, a graph against eager.
+changes: no state is written, or it is put back. Read next: `views/kinds/divergence.py`, the record; `eager_check.py`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.op import OPS, fail
 from ....core.random import default_generator
 from ....core.tensor import Tensor
-from ....views.parting import Parting, PartingRow
-from ....views.fold import common_scope
-from ....views.records import GraphRecord, Input, NodeRecord, graph_record, walk
+from ....views.kinds.divergence import Parting, PartingRow
+from ....views.draw.fold import common_scope
+from ....views.records.structure import GraphRecord, Input, NodeRecord, graph_record, walk
 from ....diagnosis.failure import calls_apart
 from ...module import Module
 from .eager_check import as_called, distance, first_part, gaps_of, rows_of

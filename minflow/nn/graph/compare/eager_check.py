@@ -1,6 +1,6 @@
 """The graph against eager, operation by operation: the same inputs, the same state, and every result compared.
 
-Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `following.py`, eager's half.
+Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `eager_run.py`, eager's half.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ....compiler.executor import LOCK, run
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import where_text
 from ....core.random import default_generator
-from ....views.text import clean
+from ....views.text.listing import clean
 from ..compiled import part_of
 from .eager_run import Step, followed
 from ..tree import Leaf, flatten, unflatten

@@ -1,7 +1,7 @@
 """Eager that is followed: what every operation read and gave, in order; then everything that it changed is put back.
 
-`compare.py` and `parting.py` run build or a reference so, beside a graph. What is followed is heard of by no listener:
-`optim/optimizer.py`, `core/autograd.py` and `compiled.py` ask `Mode.told`. Read next: `compare.py`.
+`eager_check.py` and `divergence.py` run build or a reference so, beside a graph. What is followed is heard of by no listener:
+`optim/optimizer.py`, `core/autograd.py` and `../compiled.py` ask `Mode.told`. Read next: `eager_check.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An array in a few numbers: range, mean, norm, a histogram, a corner of its values, its maps. Read next: `exploring.py`."""
+"""An array in a few numbers: range, mean, norm, a histogram, a corner of its values, its maps. Read next: `subject.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....views.explorer_tiles import Tiles, tiles_of
+from ....views.explorer.tiles import Tiles, tiles_of
 
 BINS = 24
 SAMPLE = 1 << 16  # numbers that a histogram looks at

@@ -1,6 +1,6 @@
 """What is told of one row of the explorer: spec, source line, time, bytes, values and gradients; and of one instruction.
 
-Plain data (texts and lists) made from a Subject. Read next: `exploration.py`.
+Plain data (texts and lists) made from a Subject. Read next: `session.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ....views.explorer import Item, StepRecord, StepNode, StepTree
-from ....views.explorer_layout import Row, counted, spec_of
-from ....views.explorer_tiles import tiles_picture
+from ....views.explorer.rows import Item, StepRecord, StepNode, StepTree
+from ....views.explorer.layout import Row, counted, spec_of
+from ....views.explorer.tiles import tiles_picture
 from .subject import Subject
 from .array_summary import Summary, number_text, summary_of
 

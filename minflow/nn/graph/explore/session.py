@@ -1,7 +1,7 @@
 """The state of an explorer: what is open, which pass, which instruction, what was searched for; and what to draw of it.
 
 `act` takes what a front end asks for, `picture` and `detail` give plain data for it. Malformed asks change nothing.
-Read next: `looking.py`; the widget is `minflow_widgets/explorer.py`.
+Read next: `details.py`; the widget is `minflow_widgets/explorer.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ....views.explorer import Item, StepTree
-from ....views.explorer_layout import Layout, counted, view_of
-from ....views.explorer_svg import key_of, svg_of, text_of
-from ....views.text import clean
+from ....views.explorer.rows import Item, StepTree
+from ....views.explorer.layout import Layout, counted, view_of
+from ....views.explorer.svg import key_of, svg_of, text_of
+from ....views.text.listing import clean
 from .subject import Subject
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 

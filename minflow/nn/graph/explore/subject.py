@@ -1,7 +1,7 @@
 """What the explorer shows of a compiled graph or job: records of its stages, and a step run call by call with its values.
 
 `Subject` is the one door to live objects; views get plain data. A recorded step starts from the present state, and
-everything that it wrote is put back. Read next: `looking.py`, what is told of one node; `../../views/explorer.py`.
+everything that it wrote is put back. Read next: `details.py`, what is told of one node; `../../../views/explorer/rows.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ....core.ir import CONSTANT, Node, Source, Value, where_text
 from ....core.ir import Graph as IR
 from ....core.op import fail
 from ....core.random import default_generator
-from ....views.explorer import StepNode, StepRecord, StepState, loss_of
-from ....views.records import attrs_text, short
+from ....views.explorer.rows import StepNode, StepRecord, StepState, loss_of
+from ....views.records.structure import attrs_text, short
 from ..compare.eager_check import as_called, put_back, rows_of
 from ..compiled import CompiledPart
 from ..listing.pass_marks import differences, keys_of

@@ -4,7 +4,7 @@ Levels: 0 phases with their times; 1 also each module as it is called, with its 
 operation as it is recorded; 3 also the lines of the program that it comes from. Lines go out at once, so they are there
 when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in telling
 ends the telling, never the build. Knows nothing of passes.
-Read next: `listing.py`, whose lines these are; `failing.py`, the tree so far where a build fails; `views/debug_tree.py`.
+Read next: `text.py`, whose lines these are; `partial.py`, the tree so far where a build fails; `views/kinds/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ....core.op import OURS, ROOT, fail
-from ....views.debug_tree import debug_bundle
+from ....views.kinds.debug_tree import debug_bundle
 from ....diagnosis.notebook import Changing, streams_here
 from . import text as listing
 from ....diagnosis.lines import line_of, source_of

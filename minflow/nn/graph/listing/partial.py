@@ -1,6 +1,6 @@
 """What is printed where a build fails: the modules so far with their shapes, the failing one and its line marked.
 
-The error itself goes its way, with a note of where it came from. Read next: `build.py`, whose calls these are.
+The error itself goes its way, with a note of where it came from. Read next: `../build.py`, whose calls these are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....core.ir import file_name
 from ....core.op import OURS
 from ....core.tensor import Tensor
 from ....diagnosis.lines import library, source_of
-from ....views.text import cut
+from ....views.text.listing import cut
 from . import text as listing
 from ..tree import leaves
 

@@ -1,7 +1,7 @@
 """What a pass did to a graph: which operations are new, changed, moved or gone.
 
 An operation stays itself by its number in the trace, or, where a pass made it, by what it is and where it stands. Knows
-nothing of pictures. Read next: `exploring.py`, where the explorer's records are made of it.
+nothing of pictures. Read next: `../explore/subject.py`, where the explorer's records are made of it.
 """
 
 from __future__ import annotations

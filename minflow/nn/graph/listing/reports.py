@@ -1,6 +1,6 @@
 """Records of a graph for views: made from what really runs, so a pass that takes a node out changes them all.
 
-Each method gives an object with `.record` (plain data) that prints as text. Read next: `../../views/graph_records.py`.
+Each method gives an object with `.record` (plain data) that prints as text. Read next: `../../../views/records/reports.py`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
 from ....core.op import fail
 from ....core.tensor import Tensor
-from ....views.graph_records import (
+from ....views.records.reports import (
     Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
     TreeRow, Why,
 )  # fmt: skip
-from ....views.graph_text import Report
-from ....views.records import GraphRecord, PartsRecord, graph_record
+from ....views.text.reports import Report
+from ....views.records.structure import GraphRecord, PartsRecord, graph_record
 from ...module import Module
 from ..python_state import PLAIN
 from ..tree import leaves

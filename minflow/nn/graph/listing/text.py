@@ -3,7 +3,7 @@
 "seed" is the form of v0.6 (`_G_0-input_0`), "v1" that of later versions (`_G_0_input.0.0_2`) with a line per operation.
 Before the first call the modules and their tensors; after it also the inputs and outputs of every module that ran (those
 of its first call). A module that stands in two places has those lines under its first name in both.
-Knows nothing of how a build goes on. Read next: `debug.py`, which prints the same lines while a graph is built.
+Knows nothing of how a build goes on. Read next: `build_log.py`, which prints the same lines while a graph is built.
 """
 
 from __future__ import annotations

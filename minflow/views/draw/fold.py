@@ -1,0 +1,254 @@
+"""A large record made small: neighbours of one module become one box, until few enough boxes are left.
+
+Only runs of neighbours in an order of execution are joined, so no fold can make a cycle. Read next: `../text/listing.py`, `dot.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from heapq import heappop, heappush
+
+from ..records.structure import GraphRecord, Input, NodeRecord, TapeRecord, module_name
+
+BOXES = 25  # in a picture that is opened
+LINES = 200  # in a text tree
+NEAR = 12  # in a picture that is about one of them
+POOR = 6  # boxes, with which a fold by module tells too little
+FEW = 3  # operations, that a box names
+
+
+def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | GraphRecord:
+    """The record with at most about `limit` boxes, and a `note` that says what was folded.
+
+    Folded by module, as deep as fits; where modules do not help, the operations nearest to the result stay and the
+    earlier ones become one box.
+    """
+    total = len(record.nodes)
+    if total <= limit:
+        return record
+    graph = isinstance(record, GraphRecord)
+    if graph:
+        record = arranged(record)
+    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}  # inputs stay themselves
+    for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
+        at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
+        keys = {n.id: (n.mark, n.phase, *at[n.id]) for n in record.nodes}
+        nodes = gathered(record.nodes, keys) if graph else record.nodes
+        runs = runs_by([keys[n.id] for n in nodes])
+        if 3 <= len(runs) <= limit:
+            shown = [at[nodes[run[0]].id] for run in runs]
+            alone = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
+            nodes = tuple(unframed(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
+            return joined(replace(record, nodes=nodes), runs, "by module")
+    keep = max(limit - 1, 1)
+    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
+    return joined(record, runs, "all but the last ones")
+
+
+def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ...]], limit: int, graph: bool):
+    """(depth for what the program says, depth for backward and the optimizer), in the order of preference: the program is
+    opened as deep as fits, even where backward has to stay closed.
+
+    There are at least as many boxes as modules, so that depths with too many modules are left out: with 100 modules inside
+    each other thousands of pairs.
+    """
+    deepest = max(len(scopes[n.id]) if n.scope else 0 for n in nodes)
+    depths = range(deepest, 0, -1)
+
+    def modules(depth: int, phased: bool) -> int:
+        return len({(n.mark, n.phase, *scopes[n.id][:depth]) for n in nodes if bool(n.phase) is phased})
+
+    said, made = ({depth: modules(depth, phased) for depth in depths} for phased in (False, True))
+    for depth in depths:
+        for inner in range(depth, 0, -1) if graph else (depth,):
+            if said[depth] + made[inner] <= limit:
+                yield depth, inner
+
+
+def arranged(record: GraphRecord) -> GraphRecord:
+    """The same graph in an order in which more can be joined: each state just before its first reader and in its place,
+    the optimizer at the end, however early a pass lets it run; what copies a gradient at the end belongs to backward."""
+    nodes = {n.id: n for n in record.nodes}
+    for n in record.nodes:
+        source = nodes.get(n.inputs[0].ref) if n.inputs else None
+        if source and source.phase == "backward" and not n.phase and not n.scope:
+            nodes[n.id] = replace(n, scope=source.scope, phase="backward")
+    record = replace(record, nodes=tuple(nodes.values()))
+    late = {n.id for n in record.nodes if n.phase == "optimizer"}
+    if any(x.ref in late for n in record.nodes if n.id not in late for x in n.inputs):
+        late = set()  # the program reads what the optimizer made
+    order: dict[str, NodeRecord] = {n.id: n for n in record.nodes if n.kind == "input"}
+    for n in sorted(record.nodes, key=lambda n: n.id in late):
+        if n.kind in ("input", "state"):
+            continue
+        for x in n.inputs:
+            if x.ref and x.ref not in order:  # a state: all else stands before what reads it
+                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase, mark=n.mark if n.mark == "equal" else "")
+        order[n.id] = n
+    for n in record.nodes:
+        order.setdefault(n.id, n)
+    return replace(record, nodes=tuple(order.values()))
+
+
+def gathered(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
+    """Another order in which the graph can run: what has the key of its predecessor, and is ready, comes next; else the
+    first of those that are left. So a module stays together though a pass moved one of its operations."""
+    left = {n.id: len({x.ref for x in n.inputs if x.ref}) for n in nodes}
+    users: dict[str, list[int]] = {}
+    for i, n in enumerate(nodes):
+        for ref in {x.ref for x in n.inputs if x.ref}:
+            users.setdefault(ref, []).append(i)
+    ready: dict[tuple[str, ...], list[int]] = {}
+    for i, n in enumerate(nodes):
+        if not left[n.id]:
+            ready.setdefault(keys[n.id], []).append(i)  # in order, so it is a heap
+    done: set[int] = set()
+    order: list[NodeRecord] = []
+    first, key = 0, ()
+    while len(order) < len(nodes):
+        while first in done:
+            first += 1
+        key = key if ready.get(key) else keys[nodes[first].id]
+        at = heappop(ready[key])
+        done.add(at)
+        order.append(nodes[at])
+        for i in users.get(nodes[at].id, ()):
+            left[nodes[i].id] -= 1
+            if not left[nodes[i].id]:
+                heappush(ready.setdefault(keys[nodes[i].id], []), i)
+    return tuple(order)
+
+
+def levels(scope: str) -> list[str]:
+    """The modules of a scope, outermost first, and the function in the last: "model", ".fc1", "/gelu"."""
+    return re.split(r"(?<=.)(?=[./])", scope)
+
+
+def unframed(node: NodeRecord, depth: int) -> NodeRecord:
+    """A module of one operation, named like the folded boxes beside it in place of a frame around it."""
+    modules = levels(node.scope)
+    if node.kind != "op" or not node.scope or len(modules) < depth:
+        return node
+    name = f"{module_name([module.lstrip('./') for module in modules[:depth]])} {node.phase}".strip()
+    label = node.label if node.label == name else f"{name}: {node.label}"
+    return replace(node, label=label, scope="".join(modules[: depth - 1]))
+
+
+def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
+    """Neighbours with the same key, as ranges of positions."""
+    runs, start = [], 0
+    for i in range(1, len(keys) + 1):
+        if i == len(keys) or keys[i] != keys[start]:
+            runs.append(range(start, i))
+            start = i
+    return runs
+
+
+def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
+    """One box for each run of more than one node."""
+    nodes = record.nodes
+    by_id = {n.id: n for n in nodes}
+    new_id = {nodes[i].id: nodes[run[0]].id if len(run) == 1 else f"f{run[0]}" for run in runs for i in run}
+    run_of = {nodes[i].id: k for k, run in enumerate(runs) for i in run}
+    read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}  # across boxes
+    read |= set(record.outputs) | {update[1:] for update in record.updates}
+    # An output of a folded box is known by what it was before: (old node, old output) -> its place among the box's.
+    places: dict[tuple[str, int], tuple[str, int]] = {}
+    boxes: list[NodeRecord] = []
+    for run in runs:
+        if len(run) == 1:
+            boxes.append(nodes[run[0]])
+            continue
+        members = [nodes[i] for i in run]
+        inside = {n.id for n in members}
+        outs = [(n.id, k, spec) for n in members[::-1] for k, spec in enumerate(n.outs) if (n.id, k) in read]
+        outs.sort(key=lambda out: by_id[out[0]].kind != "op")  # the last result first, what the box holds at the end
+        held = sum(by_id[id].kind != "op" for id, *_ in outs)
+        for place, (id, k, _) in enumerate(outs):
+            places[id, k] = new_id[id], place
+        rest = "operations" if how == "by module" else "earlier operations"
+        boxes.append(box(members, new_id[members[0].id], inside, tuple(spec for *_, spec in outs), rest, held))
+
+    def moved(x: Input) -> Input:
+        ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
+        return replace(x, ref=ref, index=index)
+
+    boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
+    gone = len(nodes) - len(boxes)
+    note = f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, {how}"
+
+    def output(id: str, index: int) -> tuple[str, int]:
+        return places.get((id, index), (new_id[id], index))
+
+    if isinstance(record, TapeRecord):
+        root, index = output(record.root, record.index)
+        return TapeRecord(tuple(boxes), root, index, record.title, note)
+    return GraphRecord(
+        tuple(boxes),
+        tuple(output(*o) for o in record.outputs),
+        tuple((new_id[s], *output(i, k)) for s, i, k in record.updates),
+        record.title,
+        note,
+    )
+
+
+def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str, held: int) -> NodeRecord:
+    """The box that stands for its members. rest: what it is called where they share no module."""
+    ops = [n for n in members if n.kind == "op"]
+    count = sum(n.count for n in members if n.kind in ("op", "folded"))
+    scope = common_scope([n.scope for n in members])
+    states = sum(n.hidden or n.kind not in ("op", "folded") for n in members)
+    phases = {n.phase for n in members}
+    phase = phases.pop() if len(phases) == 1 else ""
+    label = f"{module_name([level.lstrip('./') for level in levels(scope)])} {phase}".strip() or rest
+    kind = "states" if any(n.kind == "state" for n in members) else "parameters"
+    few = count == len(ops) <= FEW and not phase
+    attrs = ", ".join(n.label for n in ops) if few else f"{count} operation{'s' * (count != 1)}"
+    attrs += f", {states} {kind[: None if states > 1 else -1]}" if states else ""
+    return NodeRecord(
+        id=id,
+        kind="folded",
+        label=label,
+        outs=outs,
+        inputs=tuple(x for n in members for x in n.inputs if x.ref and x.ref not in inside),
+        attrs=attrs,
+        scope="".join(levels(scope)[:-1]),
+        needs=any(n.needs for n in members),
+        count=count,
+        phase=phase,
+        held=held,
+        mark=members[0].mark if len({n.mark for n in members}) == 1 else "",
+    )
+
+
+def common_scope(scopes: list[str]) -> str:
+    """The innermost module that holds all of them."""
+    parts = [levels(s) for s in dict.fromkeys(scopes)]
+    shared = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    return "".join(shared)
+
+
+def unique(inputs, folded: bool) -> tuple[Input, ...]:
+    """A folded box reads a value once, however many of its operations do, and names no input."""
+    if not folded:
+        return tuple(inputs)
+    return tuple({(x.ref, x.index): replace(x, name="") for x in inputs}.values())
+
+
+def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
+    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is about."""
+    folded = fold(graph, limit)
+    if len(folded.nodes) >= POOR or len(graph.nodes) <= limit:
+        return folded
+    keep = limit - 2
+    fine = fold(graph, 20 * limit)
+    if len(fine.nodes) <= keep + 1:  # even single layers are too many: the last operations
+        fine = arranged(graph) if isinstance(graph, GraphRecord) else graph
+    total = len(fine.nodes)
+    runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
+    return joined(fine, runs, "all but the last ones")

@@ -1,0 +1,333 @@
+"""Our own layered layout, so that there is always a picture: pure Python, no loops over depth by recursion.
+
+The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
+coordinates; each rank's x are the least-squares fit to its neighbours that keeps order and distance. Read next: `engines.py`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from html import escape
+
+from .dot_reader import Box, Drawing, Edge, read_dot
+
+SIZE, LINE = 11, 14  # of text, in pixels
+PAD_X, PAD_Y, GAP_X, GAP_Y, MARGIN = 10, 6, 18, 34, 12
+FRAME, HEAD = 8, 16  # between a frame and what is in it; for its name
+SWEEPS = 12
+HALO = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'  # of a text that a line may pass behind
+FONT = "Helvetica, Arial, sans-serif"
+
+
+def layout_svg(dot: str) -> str:
+    """The picture of a DOT text as SVG. Raises ValueError where the text cannot be read."""
+    return draw(read_dot(dot))
+
+
+def text_width(text: str) -> float:
+    """Estimated width in pixels of a sans-serif line; wide characters count double."""
+    return sum(SIZE if unicodedata.east_asian_width(c) in "WF" else SIZE * (0.3 if c in "iljt.,:;|!' []()" else 0.58) for c in text)
+
+
+class Place:
+    """A box, or a dummy on a long edge: its size, rank, centre."""
+
+    __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
+
+    def __init__(self, box: Box | None, rank: int = 0, frames: tuple[str, ...] = ()):
+        self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0
+        self.frames = box.frames if box else frames
+        self.width = max(map(text_width, box.lines), default=0) + 2 * PAD_X if box else 2.0
+        self.height = len(box.lines) * LINE + 2 * PAD_Y if box else 0.0
+        if box and box.attrs.get("shape") == "ellipse":
+            self.width, self.height = self.width * 1.2, self.height + 6
+
+
+def draw(drawing: Drawing) -> str:
+    ranks = ranked(drawing)
+    places: dict[object, Place] = {id: Place(box, ranks[id]) for id, box in drawing.boxes.items()}
+    chains: list[tuple[Edge, list]] = []
+    for k, edge in enumerate(drawing.edges):
+        a, b = places[edge.source], places[edge.target]
+        step = 1 if b.rank >= a.rank else -1
+        keys = [(k, r) for r in range(a.rank + step, b.rank, step)]
+        for key in keys:
+            places[key] = Place(None, key[1], shared(a.frames, b.frames))
+        chains.append((edge, [edge.source, *keys, edge.target]))
+    rows: list[list] = [[] for _ in range(max((p.rank for p in places.values()), default=-1) + 1)]
+    for key, place in places.items():
+        rows[place.rank].append(key)
+    above, below = neighbours(places, chains)
+    order(rows, above, below)
+    across(rows, places, above, below)
+    sides = separated(drawing, list(places.values()), len(rows))
+    inner = depths(drawing)
+    ends = {id: [p.rank for p in places.values() if id in p.frames] for id in inner}
+    y = float(MARGIN)
+    for r, row in enumerate(rows):
+        tall = max((places[k].height for k in row), default=0)
+        for k in row:
+            places[k].y = y + tall / 2
+        closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
+        opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
+        y += tall + max(GAP_Y, closing + opening + FRAME)
+    return picture(drawing, places, chains, frames(drawing, list(places.values()), sides, inner))
+
+
+def shared(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+    """The frames around both."""
+    return a[: sum(a[: i + 1] == b[: i + 1] for i in range(min(len(a), len(b))))]
+
+
+def depths(drawing: Drawing) -> dict[str, int]:
+    """How many frames stand in each other at most, from each frame on inward, itself too; of those that hold a box."""
+    found: dict[str, int] = {}
+    for box in drawing.boxes.values():
+        for i, id in enumerate(box.frames):
+            found[id] = max(found.get(id, 0), len(box.frames) - i)
+    return found
+
+
+def apart(a: Place, b: Place) -> float:
+    """The least distance between the sides of two neighbours of a row: the frames that one has and the other has not lie there."""
+    return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(shared(a.frames, b.frames)))
+
+
+def separated(drawing: Drawing, places: list[Place], rows: int) -> dict[tuple[str, ...], list[float]]:
+    """Move what stands in other frames apart, so that a frame holds its own alone: (left, right) of each, the frames around it first.
+
+    From the innermost on: a frame whose inside is done moves in one piece. What overlaps in height goes to the right of what is left of it.
+    """
+    members: dict[tuple[str, ...], list[Place]] = {}
+    for place in places:
+        for depth in range(len(place.frames) + 1):
+            members.setdefault(place.frames[:depth], []).append(place)
+    sides: dict[tuple[str, ...], list[float]] = {}
+    for path in sorted(members, key=lambda path: -len(path)) if len(members) > 1 else ():
+        items = [(p.x - p.width / 2, p.x + p.width / 2, [p], ()) for p in members[path] if p.frames == path]
+        items += [(*sides[inside], members[inside], inside) for inside in sides if inside[:-1] == path]
+        free = [-float("inf")] * rows  # where the next may begin
+        ends = []
+        for left, right, held, inside in sorted(items, key=lambda item: item[0] + item[1]):
+            ranks = range(min(p.rank for p in held), max(p.rank for p in held) + 1)
+            shift = max(0.0, max(free[r] for r in ranks) - left)
+            for p in held if shift else ():
+                p.x += shift
+            for other in [other for other in sides if inside and other[: len(inside)] == inside] if shift else ():
+                sides[other] = [side + shift for side in sides[other]]
+            for r in ranks:
+                free[r] = right + shift + GAP_X
+            ends.append((left + shift, right + shift))
+        if path:
+            left, right = min(end[0] for end in ends) - FRAME, max(end[1] for end in ends) + FRAME
+            sides[path] = [left, max(right, left + text_width(drawing.frames[path[-1]]) + 2 * FRAME)]
+    return dict(sorted(sides.items(), key=lambda item: len(item[0])))
+
+
+def ranked(drawing: Drawing) -> dict[str, int]:
+    """The row of each box: the longest path from a source; edges that would close a cycle count for nothing."""
+    out = defaultdict(list)
+    for edge in drawing.edges:
+        if edge.attrs.get("constraint") != "false" and edge.source != edge.target:
+            out[edge.source].append(edge.target)
+    state: dict[str, int] = {}  # 1: on the way down, 2: done
+    finished: list[str] = []
+    back = set()
+    for start in drawing.boxes:
+        stack = [(start, iter(out[start]))] if start not in state else []
+        if stack:
+            state[start] = 1
+        while stack:
+            id, targets = stack[-1]
+            target = next(targets, None)
+            if target is None:
+                state[id] = 2
+                finished.append(id)
+                stack.pop()
+            elif state.get(target) == 1:
+                back.add((id, target))
+            elif target not in state:
+                state[target] = 1
+                stack.append((target, iter(out[target])))
+    rank = dict.fromkeys(drawing.boxes, 0)
+    fed = set()
+    for id in reversed(finished):
+        for target in out[id]:
+            if (id, target) not in back:
+                rank[target] = max(rank[target], rank[id] + 1)
+                fed.add(target)
+    for id in drawing.boxes:  # a leaf stands just above its first user
+        users = [rank[t] for t in out[id] if (id, t) not in back]
+        if id not in fed and users:
+            rank[id] = min(users) - 1
+    return rank
+
+
+def neighbours(places, chains):
+    above, below = defaultdict(list), defaultdict(list)
+    for _, chain in chains:
+        for a, b in zip(chain, chain[1:]):  # noqa: RUF007
+            if places[a].rank < places[b].rank:
+                below[a].append(b)
+                above[b].append(a)
+            elif places[a].rank > places[b].rank:
+                above[a].append(b)
+                below[b].append(a)
+    return above, below
+
+
+def order(rows: list[list], above, below) -> None:
+    """Fewer crossings: each row sorted by the mean position of its neighbours, down and up in turn; the best is kept."""
+    best, kept = None, None
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        for row, near in zip(rows[1:] if down else rows[-2::-1], rows if down else rows[:0:-1]):
+            at = {k: i for i, k in enumerate(near)}
+            links = above if down else below
+            mean = {}
+            for i, k in enumerate(row):
+                spots = [at[n] for n in links[k] if n in at]
+                mean[k] = sum(spots) / len(spots) if spots else i
+            row.sort(key=mean.__getitem__)
+        found = sum(crossings(a, b, below) for a, b in zip(rows, rows[1:]))  # noqa: RUF007
+        if best is None or found < best:
+            best, kept = found, [list(row) for row in rows]
+        if best == 0:
+            break
+    if kept is not None:
+        rows[:] = kept
+
+
+def crossings(upper: list, lower: list, below) -> int:
+    """How many edges between two rows cross, counted by insertion."""
+    from bisect import bisect_right, insort
+
+    at = {k: i for i, k in enumerate(lower)}
+    seen: list[int] = []
+    total = 0
+    for k in upper:
+        ends = sorted(at[n] for n in below[k] if n in at)
+        for end in ends:
+            total += len(seen) - bisect_right(seen, end)
+        for end in ends:
+            insort(seen, end)
+    return total
+
+
+def across(rows: list[list], places, above, below) -> None:
+    """x of every place: near the mean of its neighbours, in order, boxes apart."""
+    for row in rows:
+        x = 0.0
+        for k, after in zip(row, [*row[1:], None]):
+            places[k].x = x + places[k].width / 2
+            x += places[k].width + (apart(places[k], places[after]) if after is not None else 0)
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        for row in rows if down else rows[::-1]:
+            wanted = []
+            for k in row:
+                near = (above if down else below)[k] or (below if down else above)[k]
+                wanted.append(sum(places[n].x for n in near) / len(near) if near else places[k].x)
+            for k, x in zip(row, fitted(row, wanted, places), strict=True):
+                places[k].x = x
+    left = min((p.x - p.width / 2 for p in places.values()), default=0.0)
+    for place in places.values():
+        place.x += MARGIN - left
+
+
+def fitted(row: list, wanted: list[float], places) -> list[float]:
+    """The x nearest to the wanted ones (least squares) that keep the order and the gaps: pooled neighbours."""
+    offset, offsets = 0.0, []
+    for i, k in enumerate(row):
+        if i:
+            offset += (places[row[i - 1]].width + places[k].width) / 2 + apart(places[row[i - 1]], places[k])
+        offsets.append(offset)
+    pools: list[list[float]] = []  # sum of what its members want, how many they are
+    for x, shift in zip(wanted, offsets, strict=True):
+        pools.append([x - shift, 1])
+        while len(pools) > 1 and pools[-2][0] * pools[-1][1] > pools[-1][0] * pools[-2][1]:
+            total, n = pools.pop()
+            pools[-1][0] += total
+            pools[-1][1] += n
+    bases = [total / n for total, n in pools for _ in range(int(n))]
+    return [base + shift for base, shift in zip(bases, offsets, strict=True)]
+
+
+# ---- drawing -------------------------------------------------------------------------------------------------------
+
+
+def picture(drawing: Drawing, places, chains, around: list[tuple[str, float, float, float, float]]) -> str:
+    """around: the frames, (name, left, top, right, bottom) of each."""
+    parts = [
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" rx="6" fill="none" stroke="#b6bfca"/>'
+        f'<text x="{left + 7:.1f}" y="{top + 14:.1f}" fill="#57606a">{escape(name)}</text>'
+        for name, left, top, right, bottom in around
+    ]
+    for edge, chain in chains:
+        parts.append(edge_path(edge, [places[k] for k in chain]))
+    parts += [box_shape(places[id]) for id in drawing.boxes]
+    corners = [corner[1:] for corner in around]
+    corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places.values()]
+    left, top = (min((c[i] for c in corners), default=0) - MARGIN for i in (0, 1))
+    right, bottom = (max((c[i] for c in corners), default=40) + MARGIN for i in (2, 3))
+    size = f'width="{right - left:.0f}" height="{max(bottom - top, 40):.0f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{left:.0f} {top:.0f} {right - left:.0f} {max(bottom - top, 40):.0f}" '
+        f'font-family="{FONT}" font-size="{SIZE}"><rect x="{left:.0f}" y="{top:.0f}" {size} fill="#ffffff"/>{"".join(parts)}</svg>'
+    )
+
+
+def frames(drawing: Drawing, places: list[Place], sides, inner: dict[str, int]) -> list[tuple[str, float, float, float, float]]:
+    """The frame of each module, those around it first; its name stands in its upper left corner."""
+    found = []
+    for path, (left, right) in sides.items():
+        members = [p for p in places if p.frames[: len(path)] == path]
+        top = min(p.y - p.height / 2 for p in members) - (FRAME + HEAD) * inner[path[-1]]
+        bottom = max(p.y + p.height / 2 for p in members) + FRAME * inner[path[-1]]
+        found.append((drawing.frames[path[-1]], left, top, right, bottom))
+    return found
+
+
+def edge_path(edge: Edge, way: list[Place]) -> str:
+    a, b = way[0], way[-1]
+    color = edge.attrs.get("color", "#5b6775")
+    dash = {"dashed": ' stroke-dasharray="5 3"', "dotted": ' stroke-dasharray="2 3"'}.get(edge.attrs.get("style", ""), "")
+    sign = 1 if b.rank >= a.rank else -1
+    points = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, b.y - sign * (b.height / 2 + 6))]
+    if a is b:
+        points = [(a.x + a.width / 2, a.y - 4), (a.x + a.width / 2 + 14, a.y), (a.x + a.width / 2 + 6, a.y + 4)]
+    d = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):  # noqa: RUF007
+        middle = (y0 + y1) / 2
+        d += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
+    x, y = points[-1]
+    head = f"M{x - 3.5:.1f} {y:.1f}L{x:.1f} {y + sign * 6:.1f}L{x + 3.5:.1f} {y:.1f}Z"
+    label = ""
+    if edge.label:
+        (x0, y0), (x1, y1) = points[0], points[1]
+        at = f'x="{(x0 + x1) / 2 + 4:.1f}" y="{(y0 + y1) / 2 + 4:.1f}"'
+        label = f'<text {at} fill="#57606a" font-size="10" {HALO}>{escape(edge.label)}</text>'
+    return f'<path d="{d}" fill="none" stroke="{color}"{dash}/><path d="{head}" fill="{color}"/>{label}'
+
+
+def box_shape(place: Place) -> str:
+    box = place.box
+    style = box.attrs.get("style", "")
+    fill = box.attrs.get("fillcolor", "#ffffff") if "filled" in style else "#ffffff"
+    thick = box.attrs.get("penwidth", "1")
+    look = f'fill="{escape(fill, True)}" stroke="{escape(box.attrs.get("color", "#24292f"), True)}" stroke-width="{escape(thick, True)}"'
+    look += ' stroke-dasharray="5 3"' if "dashed" in style else ""
+    x, y, w, h = place.x - place.width / 2, place.y - place.height / 2, place.width, place.height
+    if box.attrs.get("shape") == "ellipse":
+        shape = f'<ellipse cx="{place.x:.1f}" cy="{place.y:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}" {look}/>'
+    else:
+        shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{5 if "rounded" in style else 0}" {look}/>'
+    if box.attrs.get("peripheries") == "2":
+        shape += f'<rect x="{x - 3:.1f}" y="{y - 3:.1f}" width="{w + 6:.1f}" height="{h + 6:.1f}" rx="7" fill="none" stroke="#5b6775"/>'
+    color = escape(box.attrs.get("fontcolor", "#24292f"), True)
+    first = place.y - (len(box.lines) - 1) * LINE / 2 + 4
+    return shape + "".join(
+        f'<text x="{place.x:.1f}" y="{first + i * LINE:.1f}" text-anchor="middle" fill="{color}">{escape(line)}</text>'
+        for i, line in enumerate(box.lines)
+    )

@@ -1,0 +1,39 @@
+"""Pictures made of pixels, as PNG: the standard library has all that it takes.
+
+Every cell is drawn as many pixels wide as it will be seen, so that no browser blurs it; equal rows cost nothing.
+Knows nothing of tensors. Read next: `../kinds/tensor.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+
+import numpy as np
+
+
+def png(pixels: np.ndarray, palette: np.ndarray | None = None) -> bytes:
+    """A PNG file of uint8 pixels: (H, W) grey, or numbers of a uint8 (n, 3) palette; (H, W, 3) colours."""
+    height, width = pixels.shape[:2]
+    kind = 3 if palette is not None else 2 if pixels.ndim == 3 else 0
+    rows = pixels.reshape(height, -1)
+    same = np.zeros(height, bool)
+    same[1:] = (rows[1:] == rows[:-1]).all(axis=1)  # a row like the one above is stored as nothing but zeros
+    lines = np.concatenate([np.where(same, 2, 0).astype(np.uint8)[:, None], np.where(same[:, None], 0, rows).astype(np.uint8)], axis=1)
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))]
+    if palette is not None:
+        chunks.append((b"PLTE", palette.astype(np.uint8).tobytes()))
+    chunks += [(b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
+    body = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(body)
+
+
+def data_uri(image: bytes) -> str:
+    """The PNG as an address that needs no network."""
+    return "data:image/png;base64," + base64.b64encode(image).decode()
+
+
+def enlarged(cells: np.ndarray, size: int) -> np.ndarray:
+    """Each cell as a square of `size` pixels."""
+    return cells.repeat(size, axis=0).repeat(size, axis=1)

@@ -1,0 +1,456 @@
+"""Where everything stands in the explorer's picture: rows of three columns, forward (down), backward (up) and update.
+
+A row is a module, a fold or an operation, with its backward twin and its parameters beside it. Neighbours are joined by
+straight arrows; what skips rows goes through the margin, one lane for each source. The result is plain data (`view_of`)
+that both the widget's script and `svg.py` draw: sizes in pixels, texts already cut. Read next: `svg.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .rows import Item, StepRecord, StepTree, begins, idle
+from .fit import BROAD, FAR, PAD, Texts, fitted, fitted_words, wide
+from ..text.listing import clean, shape_of
+
+HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13  # heights: a box of two lines, of one, of an open module's line; between rows; a third line
+WIDTHS = ((150, 276), (110, 200), (96, 184))  # of each column: the least and the most; between them, as wide as its texts
+LANE, LANES, INSET, INSETS = 8, 7, 7, 6  # width and number of lanes in a margin; how far an inner row is moved in, how often at most
+TOP, EDGE, BETWEEN = 30, 8, 24
+SHAPES = 2  # that a box names on each side
+
+
+@dataclass
+class Part:
+    """A column's share of a row. nodes: its operations.  ins, outs: values that come in and go out, as (node, output)."""
+
+    nodes: list[int] = field(default_factory=list)
+    ins: dict[tuple[int, int], None] = field(default_factory=dict)
+    outs: dict[tuple[int, int], None] = field(default_factory=dict)
+
+
+@dataclass
+class Row:
+    item: Item
+    level: int
+    is_open: bool
+    parts: tuple[Part, Part, Part]
+    states: list[int]
+    marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # of each column: mark -> how many
+    kept: bool = False  # does its backward read values of forward?
+    gradients: bool = False  # does its backward give something to an update?
+    loss: bool = False  # was backward called on its result?
+    ahead: str = ""  # the row whose backward runs after that of this one, though forward has them the other way round
+    y: float = 0.0
+    height: float = HIGH
+
+
+def spec_of(record: StepRecord, value: tuple[int, int]) -> str:
+    node, index = value
+    return record.states[~node].spec if node < 0 else record.nodes[node].outs[index]
+
+
+def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
+    ins, outs = ([shape_of(spec_of(record, v)) for v in values] for values in (part.ins, part.outs))
+    texts = [", ".join(x[:SHAPES]) + (f" +{len(x) - SHAPES}" if len(x) > SHAPES else "") for x in (ins, outs)]
+    return f" {arrow} ".join([x for x in (texts if arrow == "→" else texts[::-1]) if x])
+
+
+def counted(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' * (n != 1)}"
+
+
+class Layout:
+    """The rows of a tree with what is open in it, and the links between them."""
+
+    def __init__(self, tree: StepTree, opened: set[str]):
+        self.tree, self.record = tree, tree.record
+        listed = tree.rows(opened)
+        self.row_at = [-1] * len(tree.leaves)  # leaf -> row
+        self.rows: list[Row] = []
+        for item, level, is_open in listed:
+            self.rows.append(Row(item, level, is_open, (Part(), Part(), Part()), [], ({}, {}, {})))
+            if not is_open:
+                self.row_at[item.first : item.last] = [len(self.rows) - 1] * (item.last - item.first)
+        self.links: dict[str, dict[int, set[int]]] = {"forward": {}, "backward": {}, "update": {}}  # kind -> from -> to
+        self.collect()
+        self.heights()
+
+    def row_of(self, node: int) -> int:
+        leaf = self.tree.leaf_of[node] if node >= 0 else self.tree.leaf_of_state.get(~node)
+        return self.row_at[leaf.first] if leaf is not None else -1
+
+    def collect(self) -> None:
+        """What each row holds, reads and gives. Only what goes from one row to another is looked at one by one."""
+        record, reads, rows = self.record, self.tree.reads, self.rows
+        for row in rows:
+            if not row.is_open:
+                for column, part in enumerate(row.parts):
+                    part.nodes = reads.of(column, row.item.first, row.item.last)
+        for s, leaf in self.tree.leaf_of_state.items():
+            rows[self.row_at[leaf.first]].states.append(s)
+        row_at = np.array([*self.row_at, -1])
+        source, target, columns = row_at[reads.source], row_at[reads.target], reads.column
+        for r in np.unique(target[(reads.source_column == 0) & (columns == 1)]).tolist():
+            rows[r].kept = True
+        other = (source != target) & (source >= 0)
+        straight = other & ((reads.source_column == columns) | ((reads.source_column < 0) & (columns == 0)))
+        for k in np.flatnonzero(straight).tolist():
+            s, t = int(source[k]), int(target[k])
+            self.link(reads.values[k], s, t, int(columns[k]))
+            if columns[k] == 1 and t > s and record.nodes[reads.values[k][0]].by and rows[t].item.kind != "rest":
+                rows[s].ahead = rows[t].item.name
+        for k in np.flatnonzero((reads.source_column == 1) & (columns == 2)).tolist():
+            rows[int(source[k])].gradients = True
+            self.links["update"].setdefault(int(source[k]), set()).add(int(target[k]))
+        for i in [i for i, node in enumerate(record.nodes) if node.mark]:
+            self.marked(i)
+        for item, (node, index) in self.tree.output_rows.items():
+            r, s = self.row_at[item.first], self.row_of(node)
+            if s >= 0:
+                rows[r].parts[0].ins[node, index] = None
+                if node >= 0:
+                    rows[s].parts[record.nodes[node].column].outs[node, index] = None
+                self.links["forward"].setdefault(s, set()).add(r)
+
+        firsts = [i for i, node in enumerate(record.nodes) if begins(record.nodes, node)]
+        self.begins = self.row_of(max(firsts, key=lambda i: record.nodes[record.nodes[i].twin].order)) if firsts else -1
+        self.loss = self.row_of(record.loss) if record.loss >= 0 else -1
+        if self.loss >= 0:
+            rows[self.loss].loss = True
+
+    def link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
+        """Row r reads, in this column, a value of row s."""
+        rows = self.rows
+        if x[0] >= 0 or self.record.states[~x[0]].kind == "input":
+            rows[r].parts[column].ins[x] = None
+            rows[s].parts[column].outs[x] = None
+        elif rows[s].item.kind != "state":
+            return  # a parameter of a closed module that another one reads too
+        if column < 2:
+            self.links[("forward", "backward")[column]].setdefault(s, set()).add(r)
+
+    def marked(self, i: int) -> None:
+        """A pass did something to this operation; one that it took out is drawn where single operations are."""
+        node, r = self.record.nodes[i], self.row_of(i)
+        row = self.rows[r]
+        marks = row.marks[node.column]
+        marks[node.mark] = marks.get(node.mark, 0) + 1
+        if node.mark == "gone" and row.item.kind == "op":
+            row.parts[node.column].nodes.append(i)
+            for x in node.inputs:
+                s = -1 if x is None else self.row_of(x[0])
+                if x is not None and s not in (-1, r) and (x[0] < 0 or self.record.nodes[x[0]].column == node.column):
+                    self.link(x, s, r, node.column)
+
+    def heights(self) -> None:
+        y = float(TOP)
+        for row in self.rows:
+            row.y = y
+            small = row.item.kind in ("input", "output") or (row.item.kind == "state" and not row.parts[2].nodes)
+            row.height = HEAD if row.is_open else LOW if small else HIGH + (MORE if row.item.kind == "fold" else 0)
+            y += row.height + (5 if row.is_open else GAP)
+        self.bottom = y
+
+
+def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
+    """What the third column says of the parameters, states and updates of a row."""
+    states = [record.states[s] for s in row.states]
+    own = [s for s in states if s.kind in ("parameter", "buffer")]
+    extra = [s for s in states if s.kind == "optimizer state"]
+    ops = [record.nodes[i].op for i in row.parts[2].nodes]
+    kinds = list(dict.fromkeys(ops))
+    if row.item.kind in ("module", "fold") and len(own) > 3:
+        title = counted(len([s for s in own if s.kind == "parameter"]), "parameter")
+        buffers = sum(s.kind == "buffer" for s in own)
+        title += f", {counted(buffers, 'buffer')}" if buffers else ""
+    else:
+        title = ", ".join(s.short for s in own) or (counted(len(ops), "operation") if ops else "")
+        title = row.item.name if row.item.kind == "rest" else title
+    size = sum(s.size for s in own)
+    numbers = {x[0] for i in row.parts[2].nodes for x in record.nodes[i].inputs if x is not None and x[0] < 0}
+    names = [record.states[~x].short.replace("_", " ") for x in sorted(numbers) if record.states[~x].kind == "number"]
+    if row.item.kind == "rest" and names:
+        kinds = [f"{', '.join(kinds[:2])} of the {names[0]}"]
+    words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
+    if extra:
+        words.append(", ".join(list(dict.fromkeys(s.short.removesuffix("_buffer") for s in extra))[:3]))
+    return title + (f" ({size:,})" if own else ""), " + ".join(w for w in words if w)
+
+
+def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
+    """(name, what it is, shapes) of the first column."""
+    item = row.item
+    ops = sum(len(part.nodes) for part in row.parts)
+    if item.kind == "input":
+        return item.name, "input", shape_of(record.states[item.states[0]].spec)
+    if item.kind == "output":
+        node = row.parts[0].ins
+        return item.name, "", shape_of(spec_of(record, next(iter(node)))) if node else ""
+    if item.kind == "state":
+        state = record.states[item.states[0]]
+        return item.name, state.kind, shape_of(state.spec)
+    shapes = shapes_text(record, row.parts[0])
+    if item.kind == "fold":
+        return item.name, item.label if row.is_open else f"{item.label}, {counted(ops, 'op')}", shapes
+    if item.kind == "op":
+        return item.name, "the loss" if row.loss else record.nodes[item.nodes[0]].told, shapes
+    return item.name, ", ".join(x for x in (item.label, "the loss" * row.loss) if x), shapes
+
+
+MARKS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
+
+
+def mark_text(row: Row, column: int) -> str:
+    """What a pass did to the share of a column: of one operation the word, else how many of each."""
+    marks = row.marks[column]
+    if row.item.kind == "op" and len(row.parts[column].nodes) == 1:
+        return next(iter(marks), "")
+    return " ".join(f"{MARKS[m]}{marks[m]}" for m in MARKS if m in marks)
+
+
+# Where in a box's height a line through the margin leaves and comes in, so that one that comes and one that goes on are apart.
+LEAVES, ENTERS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
+
+
+def ports(rows: list[Row], s: int, t: int) -> tuple[float, float]:
+    """Heights at which a line from row s to row t leaves and comes in."""
+    way = 1 if t >= s else -1
+    return rows[s].y + rows[s].height * LEAVES[way], rows[t].y + rows[t].height * ENTERS[way]
+
+
+def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
+    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source one way, lanes shared in turn."""
+    spans = []
+    for s, targets in links.items():
+        for way in (-1, 1):
+            far = sorted(t for t in targets if not skip(s, t) and (1 if t >= s else -1) == way)
+            if far:
+                ys = [y for t in far for y in ports(rows, s, t)]
+                spans.append((min(ys), max(ys), s, far))
+    spans.sort()
+    ends: list[float] = []
+    found = []
+    for low, high, s, far in spans:
+        lane = next((k for k, end in enumerate(ends) if end < low), None)
+        if lane is None:
+            lane = len(ends)
+            ends.append(high)
+        ends[lane] = max(ends[lane], high)
+        found.append((s, far, min(lane, LANES - 1)))
+    return found
+
+
+def view_of(layout: Layout) -> dict:
+    """The picture as plain data.
+
+    rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
+    [[column, x, width, bold text, faint text, second line, mark, third line], ...]].
+    paths: [kind, d], with "h" behind the kind for the heads of broken lines.  frames: [x, y, width, height].  heads: [x, text].
+    """
+    record, rows = layout.record, layout.rows
+    has_backward = any(n.column == 1 for n in record.nodes)
+    has_update = any(row.states and row.item.kind != "input" or row.parts[2].nodes for row in rows)
+    closed = [(r, row) for r, row in enumerate(rows) if not row.is_open]
+    in_forward = [r for r, row in closed if row.parts[0].nodes or row.item.kind in ("input", "output", "state")]
+    in_backward = [r for r, row in closed if row.parts[1].nodes]
+    chain = [r for r in in_forward if rows[r].item.kind != "state"]
+    after = dict(zip(chain, chain[1:])) | {  # noqa: RUF007
+        a: b for a, b in zip(in_forward, in_forward[1:]) if rows[a].item.kind == "state" and rows[b].item.kind != "state"}  # noqa: RUF007
+    touching = {a: b for a, b in after.items() if all(rows[k].is_open or k not in in_forward for k in range(a + 1, b))}
+    before = dict(zip(in_backward[1:], in_backward))  # noqa: RUF007
+    left = lanes_for(rows, layout.links["forward"], lambda s, t: touching.get(s) == t)
+    ups = lanes_for(rows, layout.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
+    across = lanes_for(rows, layout.links["update"], lambda s, t: s == t)
+    gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
+    texts = [texts_of(record, row) for row in rows]
+    widths = [widest(texts, k) for k in range(3)]
+    columns = [gutter, gutter + widths[0] + BETWEEN, 0]
+    right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
+    columns[2] = columns[1] + widths[1] + right + 18 if has_backward else columns[1]
+    end = columns[2] + widths[2] if has_update else (columns[1] + widths[1] if has_backward else gutter + widths[0])
+    heads = [[gutter, "forward ↓"]]
+    if has_backward:
+        heads.append([columns[1], "backward ↑"])
+    if has_update:
+        heads.append([columns[2], "parameters, update" if any(n.column == 2 for n in record.nodes) else "parameters"])
+    drawn, frames = [], []
+    for r, row in enumerate(rows):
+        inset = min(row.level, INSETS) * INSET
+        frames += frame_of(rows, r, gutter - 5 + inset - INSET / 2, end + 6 - inset / 2) if row.is_open else []
+        drawn.append(row_data(record, row, texts[r], columns, widths))
+    places = Places(rows, drawn)
+    paths = []
+    for a, b in touching.items():
+        if b in layout.links["forward"].get(a, ()):
+            x = gutter + widths[0] * 0.82
+            paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
+    for s, far, lane in left:
+        paths.append(["f", trunk(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
+    for a, b in before.items():
+        if b in layout.links["backward"].get(a, ()):
+            paths.append(["b", arrow_up(columns[1] + widths[1] * 0.6, rows[a].y, rows[b].y + rows[b].height)])
+        if a in layout.links["backward"].get(b, ()):
+            paths.append(["b", arrow_down(columns[1] + widths[1] * 0.75, rows[b].y + rows[b].height, rows[a].y)])
+    margin = columns[1] + widths[1] + 8
+    for s, far, lane in ups:
+        paths.append(["b", trunk(places, s, far, 1, margin + LANE * lane, 1)])
+    margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
+    for s, far, lane in across:
+        paths.append(["u", trunk(places, s, far, 1, margin + LANE * lane, 1, 2)])
+    if 0 in places.boxes[layout.loss] and 1 in places.boxes[layout.begins] and min(layout.loss, layout.begins) >= 0:
+        paths.append(["b", turn(places, rows, layout.loss, layout.begins)])
+    for r, row in enumerate(rows):
+        boxes = places.boxes[r]
+        if row.kept and 0 in boxes and 1 in boxes:
+            (x0, w0), (x1, _) = boxes[0], boxes[1]
+            paths.append(["k", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
+        if r in layout.links["update"].get(r, ()) and 1 in boxes and 2 in boxes:
+            (x0, w0), (x1, _) = boxes[1], boxes[2]
+            paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
+    paths = [part for kind, d in paths for part in apart(kind, d)]
+    return {"w": round(end + EDGE), "h": round(layout.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
+
+
+def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
+    """Column -> what its box says; of an open row only the first."""
+    item, found = row.item, {}
+    inset = min(row.level, INSETS) * INSET
+    name, what, second = forward_words(record, row)
+    signs = [mark_text(row, k) for k in range(3)]
+    if row.is_open:
+        return {0: Texts(inset, "▾ " + name, what or counted(item.last - item.first, "part"))}
+    if row.parts[0].nodes or item.kind in ("input", "output", "state", "module", "fold"):
+        name = "▸ " + name if item.kind in ("module", "fold") else name
+        if item.kind == "fold":
+            found[0] = Texts(inset, name, "", what, signs[0], second)
+        elif row.height == LOW:
+            found[0] = Texts(inset, name, f"{what}  {second}".strip(), "", signs[0], cut=False)
+        else:
+            found[0] = Texts(inset, name, what, second, signs[0], cut=item.kind == "op" and not row.loss)
+    if row.parts[1].nodes:
+        part = row.parts[1]
+        ops = [record.nodes[i].op for i in part.nodes]
+        told = [record.nodes[i].op for i in part.nodes if not idle(record, record.nodes[i])] or ops
+        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(told))
+        again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
+        label = f"{counted(len(ops), 'op')}, {again} recomputed" if again else label
+        shapes = shapes_text(record, part, "←")
+        if row.gradients and part.ins and not part.outs:
+            shapes = f"parameters ← {shapes}"
+        found[1] = Texts(inset / 2, label, f"before {row.ahead}" if row.ahead else "", shapes, signs[1], cut=False)
+    if item.kind not in ("input", "output") and (row.parts[2].nodes or (row.states and item.kind != "state")):
+        title, words = update_words(record, row)
+        found[2] = Texts(inset / 2, title, "", words, signs[2])
+    return found
+
+
+def widest(texts: list[dict[int, Texts]], column: int) -> int:
+    """The width of a column: the least in which all of its texts are whole, within WIDTHS."""
+    least, most = WIDTHS[column]
+    return math.ceil(min(max([least, *[own[column].needed() for own in texts if column in own]]), most))
+
+
+def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: list, widths: list) -> list:
+    item, boxes = row.item, []
+    name, what, second = forward_words(record, row)
+    opens = -1 if item.kind not in ("module", "fold") else int(row.is_open)
+    said = [f"{name} {what}", "open"] if row.is_open else [name, what, second]
+    for column, own in texts.items():
+        room, width = own.room(widths[column]), widths[column] - own.inset
+        bold = fitted(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, BROAD)
+        faint = own.faint and fitted_words(own.faint, room - wide(bold, BROAD) - FAR)
+        second, third = (fitted(words, width - 2 * PAD) for words in (own.second, own.third))
+        boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
+        if column == 1:
+            said.append(f"backward {counted(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")
+        elif column == 2:
+            said.append(f"parameters {own.bold} {own.second}")
+    said += [f"{word} {box.mark}" for word, box in zip(("forward", "backward", "update"), map(texts.get, range(3))) if box and box.mark]
+    kind = "open" if row.is_open else item.kind
+    return [item.id, kind, row.y, row.height, row.level, opens, clean(", ".join([x for x in said if x])), boxes]
+
+
+def frame_of(rows: list[Row], r: int, x: float, end: float) -> list:
+    last = r
+    while last + 1 < len(rows) and rows[last + 1].level > rows[r].level:
+        last += 1
+    low = rows[last].y + rows[last].height
+    return [[round(x, 1), rows[r].y - 3, round(end - x, 1), round(low - rows[r].y + 8, 1), rows[r].level]]
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------------------
+
+
+class Places:
+    """Where the boxes of each row are: column -> (x, width)."""
+
+    def __init__(self, rows: list[Row], drawn: list):
+        self.rows = rows
+        self.boxes = [{box[0]: (box[1], box[2]) for box in data[7]} for data in drawn]
+
+
+def number(x: float) -> str:
+    return f"{x:.1f}".rstrip("0").rstrip(".")
+
+
+def arrow_down(x: float, y0: float, y1: float) -> str:
+    return f"M{number(x)} {number(y0)}V{number(y1)}" + head(x, y1, 0, 1)
+
+
+def arrow_up(x: float, y0: float, y1: float) -> str:
+    return f"M{number(x)} {number(y0)}V{number(y1)}" + head(x, y1, 0, -1)
+
+
+def arrow_right(x0: float, x1: float, y: float) -> str:
+    return f"M{number(x0)} {number(y)}H{number(x1)}" + head(x1, y, 1, 0)
+
+
+def head(x: float, y: float, dx: int, dy: int) -> str:
+    """The two strokes of an arrow's head at (x, y) that points along (dx, dy)."""
+    a = f"{number(x - 5 * dx - 3.5 * dy)} {number(y - 5 * dy - 3.5 * dx)}"
+    b = f"{number(x - 5 * dx + 3.5 * dy)} {number(y - 5 * dy + 3.5 * dx)}"
+    return f"M{a}L{number(x)} {number(y)}L{b}"
+
+
+def apart(kind: str, d: str) -> list[list[str]]:
+    """A broken line and its heads, which are not broken: [[kind, d], [kind + "h", d of the heads]]."""
+    heads = re.findall(r"M[^M]*L[^M]*", d) if kind in ("b", "k") else []
+    for part in heads:
+        d = d.replace(part, "", 1)
+    return [[kind, d], [kind + "h", "".join(heads)]] if heads else [[kind, d]]
+
+
+def turn(places: Places, rows: list[Row], s: int, t: int) -> str:
+    """From the forward box of row s, the loss, to the first box of backward, in row t."""
+    (x0, w0), (x1, _) = places.boxes[s][0], places.boxes[t][1]
+    y0, y1, x = rows[s].y + rows[s].height * 0.28, rows[t].y + rows[t].height * 0.28, x1 - BETWEEN / 2
+    if s == t:
+        return arrow_right(x0 + w0, x1, y0)
+    return f"M{number(x0 + w0)} {number(y0)}H{number(x)}V{number(y1)}H{number(x1)}" + head(x1, y1, 1, 0)
+
+
+def trunk(places: Places, s: int, targets: list[int], column: int, x: float, side: int, into: int | None = None) -> str:
+    """From the side of row s through a lane at x to the side of each target, all above or all below it.
+    side: -1 left of the column, 1 right of it."""
+    into = column if into is None else into
+
+    def edge(r: int, c: int, side: int) -> float:
+        x, width = places.boxes[r].get(c, (x_default, 0))
+        return x + (width if side > 0 else 0)
+
+    x_default = x
+    start = ports(places.rows, s, targets[0])[0]
+    parts, low, high = [f"M{number(edge(s, column, side))} {number(start)}H{number(x)}"], start, start
+    for t in targets:
+        y = ports(places.rows, s, t)[1]
+        low, high = min(low, y), max(high, y)
+        facing = side if into == column else -side
+        end = edge(t, into, facing)
+        parts.append(f"M{number(x)} {number(y)}H{number(end)}" + head(end, y, -facing, 0))
+    parts.append(f"M{number(x)} {number(low)}V{number(high)}")
+    return "".join(parts)

@@ -1,0 +1,484 @@
+"""A step of training as a tree that opens module by module: what stands in a row of the explorer's picture, and what is folded.
+
+Pure functions of a StepRecord; all loops, no recursion. A leaf of the tree is one forward operation with its gradients
+beside it, a parameter with its update and states, or an input; a row of the picture is a range of leaves.
+Read next: `layout.py`, where rows become a picture.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..draw.fold import BOXES, levels
+
+REPEATS = 8  # children of a module, up to which repeats among them stay single
+PERIOD = 8  # the longest pattern that is looked for among repeats
+PHASES = ("forward", "backward", "optimizer")  # the columns of the picture; recompute is drawn with backward
+
+
+@dataclass(frozen=True)
+class StepNode:
+    """An operation. inputs: (node, output), where a node below 0 is state ~node, and None for a number.
+
+    column: 0 forward, 1 backward (recompute too), 2 optimizer.  order: where it stands in the program.
+    twin: the forward operation whose gradient it is, or -1.  mark: what a pass did: "new", "changed", "moved" or "gone".
+    told: of the attributes, those that are not the usual ones, for the picture.  by: the pass that made it, if one did.
+    """
+
+    name: str
+    op: str
+    phase: str
+    column: int
+    scope: str
+    outs: tuple[str, ...]
+    nbytes: int
+    inputs: tuple[tuple[int, int] | None, ...]
+    attrs: str = ""
+    where: str = ""
+    twin: int = -1
+    order: float = 0.0
+    mark: str = ""
+    view: bool = False
+    told: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class StepState:
+    """What a step reads that is no operation. kind: "input", "parameter", "buffer", "optimizer state", "constant" or "number".
+
+    owner: the module that it stands in.  short: its name there.
+    """
+
+    name: str
+    kind: str
+    spec: str
+    size: int
+    nbytes: int
+    owner: str = ""
+    short: str = ""
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """A step of a graph or job after one pass. updates: state -> node that gives its new value.  modules: path -> class.
+
+    outputs: (node, output).  note: a line that is shown with the picture.  loss: the node where backward was called, or -1.
+    """
+
+    title: str
+    nodes: tuple[StepNode, ...]
+    states: tuple[StepState, ...]
+    updates: tuple[tuple[int, int], ...]
+    outputs: tuple[tuple[int, int], ...]
+    modules: dict[str, str]
+    note: str = ""
+    loss: int = -1
+
+
+class Item:
+    """A module, an operation, a parameter, an input or output, or a fold of neighbours. first, last: its leaves, last not in it."""
+
+    __slots__ = ("key", "name", "kind", "label", "path", "parent", "children", "folds", "nodes", "states", "first", "last", "id")
+
+    def __init__(self, key: str, name: str, kind: str, label: str, path: str, parent: Item | None):
+        self.key, self.name, self.kind, self.label, self.path, self.parent = key, name, kind, label, path, parent
+        self.children: list[Item] = []
+        self.folds: list[Item] | None = None  # the children as they are shown
+        self.nodes: list[int] = []
+        self.states: list[int] = []
+        self.first = self.last = self.id = -1
+
+
+class Reads:
+    """Who reads what, as arrays, so that a click on a large graph costs little: values[k] goes from leaf source[k] to leaf target[k].
+
+    leaves: -1 for a source that stands nowhere.  source_column: -1 for a state.  ghosts, which a pass took out, are not in it.
+    """
+
+    def __init__(self, tree: StepTree):
+        record, leaf_of = tree.record, tree.leaf_of
+        place = [leaf.first for leaf in leaf_of]
+        state_place = {~s: leaf.first for s, leaf in tree.leaf_of_state.items()}
+        rows: list[tuple[int, int, int, int]] = []
+        self.values: list[tuple[int, int]] = []
+        for i, node in enumerate(record.nodes):
+            for x in node.inputs if node.mark != "gone" else ():
+                if x is not None:
+                    column = record.nodes[x[0]].column if x[0] >= 0 else -1
+                    rows.append((place[x[0]] if x[0] >= 0 else state_place.get(x[0], -1), place[i], column, node.column))
+                    self.values.append(x)
+        self.source, self.target, self.source_column, self.column = np.array(rows, dtype="int64").reshape(-1, 4).T
+        self.nodes: list[list[int]] = []  # of each column, by leaf
+        for column in range(3):
+            own = [i for i, n in enumerate(record.nodes) if n.column == column and n.mark != "gone"]
+            self.nodes.append(sorted(own, key=place.__getitem__))
+        self.places = [[place[i] for i in nodes] for nodes in self.nodes]
+
+    def of(self, column: int, first: int, last: int) -> list[int]:
+        """The operations of a column in the leaves from first to last, by leaf."""
+        places = self.places[column]
+        return self.nodes[column][bisect_left(places, first) : bisect_left(places, last)]
+
+    def where(self, mask: np.ndarray) -> list[tuple[int, int]]:
+        """The values of those reads, each once, in order."""
+        return list(dict.fromkeys([self.values[k] for k in np.flatnonzero(mask).tolist()]))
+
+
+class StepTree:
+    """The tree of a StepRecord. root: its rows are `shown(root)`.  leaf_of: node -> its leaf.  leaves: in order."""
+
+    def __init__(self, record: StepRecord):
+        self.record = record
+        self.root = Item("", "", "module", "", "", None)
+        self.items: list[Item] = []
+        self.by_path: dict[str, Item] = {}  # the first item of each module
+        self.by_key: dict[str, Item] = {}
+        self.leaf_of: list[Item | None] = [None] * len(record.nodes)
+        self.leaf_of_state: dict[int, Item] = {}
+        self.output_rows: dict[Item, tuple[int, int]] = {}
+        self.place_forward()
+        self.place_states()
+        self.place_gradients()
+        self.place_updates()
+        self.place_ends()
+        self.number()
+        self.reads = Reads(self)
+
+    # ---- building ------------------------------------------------------------------------------------------------------------
+
+    def new(self, key: str, name: str, kind: str, label: str, path: str, parent: Item, at: int | None = None) -> Item:
+        while key in self.by_key:
+            key += "'"
+        item = self.by_key[key] = Item(key, name, kind, label, path, parent)
+        item.id = len(self.items)
+        self.items.append(item)
+        parent.children.insert(len(parent.children) if at is None else at, item)
+        return item
+
+    def place_forward(self) -> None:
+        """Modules in the order of the program. A module that is called again later stands there again."""
+        nodes, modules = self.record.nodes, self.record.modules
+        hosts = self.hosts()
+        calls: dict[str, int] = {}
+        stack = [self.root]
+        paths: list[str] = []
+        for i in sorted([i for i, n in enumerate(nodes) if not n.column and i not in hosts], key=lambda i: nodes[i].order):
+            node = nodes[i]
+            wanted = levels(node.scope) if node.scope else []
+            shared = 0
+            while shared < min(len(paths), len(wanted)) and paths[shared] == wanted[shared]:
+                shared += 1
+            del stack[shared + 1 :], paths[shared:]
+            for level in wanted[shared:]:
+                path = stack[-1].path + level
+                count = calls[path] = calls.get(path, 0) + 1
+                item = self.new(f"{path}#{count}", short_name(path), "module", modules.get(path, ""), path, stack[-1])
+                self.by_path.setdefault(path, item)
+                stack.append(item)
+                paths.append(level)
+            leaf = self.new(f"op {node.name}", node.op, "op", "", node.scope, stack[-1])
+            self.put(i, leaf)
+        for i, host in hosts.items():
+            self.put(i, self.leaf_of[host])
+
+    def hosts(self) -> dict[int, int]:
+        """A reshape to the shape that is there already says nothing: it stands with what reads it, or else with what it reads.
+        The node -> the other one, always of the same module."""
+        nodes = self.record.nodes
+        found: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        for i, node in enumerate(nodes):
+            for x in node.inputs if not node.column and node.mark != "gone" else ():
+                if x is not None and x[0] >= 0:
+                    readers.setdefault(x[0], []).append(i)
+        same = set()
+        for i, node in enumerate(nodes):
+            if not node.column and node.mark != "gone" and idle(self.record, node):
+                same.add(i)
+        for i in same:
+            near = [*readers.get(i, ()), nodes[i].inputs[0][0]]
+            near = [j for j in near if j >= 0 and j not in same and not nodes[j].column and nodes[j].scope == nodes[i].scope]
+            if near:
+                found[i] = near[0]
+        return found
+
+    def place_states(self) -> None:
+        """Parameters and buffers stand first in their module; the states of the optimizer with their parameter."""
+        states = self.record.states
+        own = {s.name: i for i, s in enumerate(states) if s.kind in ("parameter", "buffer")}
+        for name, i in own.items():
+            path = states[i].owner
+            parent = self.by_path.get(path, self.root)
+            at = sum(c.kind == "state" for c in parent.children)
+            shown = states[i].short if parent is not self.root else name
+            leaf = self.new(f"state {name}", shown, "state", states[i].kind, path, parent, at)
+            leaf.states.append(i)
+            self.leaf_of_state[i] = leaf
+        for i, s in enumerate(states):
+            if s.kind == "optimizer state":
+                base = own.get(s.name.rpartition("-")[0])
+                if base is not None:
+                    leaf = self.leaf_of_state[i] = self.leaf_of_state[base]
+                    leaf.states.append(i)
+
+    def place_gradients(self) -> None:
+        """A gradient stands beside the operation it belongs to; one whose operation is gone, in its module."""
+        for i, node in enumerate(self.record.nodes):
+            if node.column != 1:
+                continue
+            leaf = self.leaf_of[node.twin] if node.twin >= 0 else None
+            self.put(i, leaf or self.rest(node.scope, "more of backward"))
+
+    def place_updates(self) -> None:
+        """An operation of the optimizer stands with the parameter that it serves, or with all others at the end."""
+        nodes = self.record.nodes
+        serves: dict[int, set] = {}
+        for state, node in self.record.updates:
+            if nodes[node].column == 2 and state in self.leaf_of_state:
+                serves.setdefault(node, set()).add(self.leaf_of_state[state])
+        for i in range(len(nodes) - 1, -1, -1):
+            if nodes[i].column == 2:
+                for x in nodes[i].inputs:
+                    if x is not None and x[0] >= 0 and nodes[x[0]].column == 2 and i in serves:
+                        serves.setdefault(x[0], set()).update(serves[i])
+        for i, node in enumerate(nodes):
+            if node.column == 2:
+                found = serves.get(i, ())
+                self.put(i, next(iter(found)) if len(found) == 1 else self.rest("", "for all parameters"))
+
+    def put(self, i: int, leaf: Item) -> None:
+        leaf.nodes.append(i)
+        self.leaf_of[i] = leaf
+
+    def rest(self, scope: str, name: str) -> Item:
+        parent = self.by_path.get(scope, self.root)
+        return self.by_key.get(f"rest {parent.key} {name}") or self.new(f"rest {parent.key} {name}", name, "rest", "", parent.path, parent)
+
+    def place_ends(self) -> None:
+        """An input stands just before what reads it first, an output after what makes it."""
+        readers: dict[int, int] = {}
+        for i, node in enumerate(self.record.nodes):
+            for x in node.inputs:
+                if x is not None and x[0] < 0 and self.record.states[~x[0]].kind == "input":
+                    known = readers.setdefault(~x[0], i)
+                    if (node.column, node.order) < (self.record.nodes[known].column, self.record.nodes[known].order):
+                        readers[~x[0]] = i
+        for s, state in enumerate(self.record.states):
+            if state.kind == "input":
+                at = self.root.children.index(self.top(self.leaf_of[readers[s]])) if s in readers else 0
+                leaf = self.new(f"input {state.name}", state.name, "input", "", "", self.root, at)
+                leaf.states.append(s)
+                self.leaf_of_state[s] = leaf
+        for k, (node, index) in enumerate(self.record.outputs):
+            source = self.leaf_of[node] if node >= 0 else self.leaf_of_state.get(~node)
+            at = self.root.children.index(self.top(source)) + 1 if source is not None else len(self.root.children)
+            name = "output" if len(self.record.outputs) == 1 else f"output {k}"
+            self.output_rows[self.new(f"output {k}", name, "output", "", "", self.root, at)] = (node, index)
+
+    def top(self, item: Item) -> Item:
+        while item.parent is not self.root:
+            item = item.parent
+        return item
+
+    def number(self) -> None:
+        """Leaves in order, and of each item the range of its leaves."""
+        self.leaves: list[Item] = []
+        stack: list[tuple[Item, bool]] = [(self.root, False)]
+        while stack:
+            item, done = stack.pop()
+            if done:
+                item.last = len(self.leaves)
+                continue
+            item.first = len(self.leaves)
+            if item.kind != "module":
+                self.leaves.append(item)
+                item.last = len(self.leaves)
+                continue
+            stack.append((item, True))
+            stack += [(child, False) for child in reversed(item.children)]
+
+    # ---- folding -------------------------------------------------------------------------------------------------------------
+
+    def shown(self, item: Item) -> list[Item]:
+        """The children of an item as rows: repeats as one row, and never more than BOXES of them."""
+        if item.folds is None:
+            children = item.children
+            if item.kind == "fold":
+                item.folds = children if len(children) <= BOXES else self.chunked(item, children)
+            elif len(children) <= REPEATS:
+                item.folds = children
+            else:
+                item.folds = self.repeats(item)
+                if len(item.folds) > BOXES:
+                    item.folds = self.chunked(item, item.folds)
+        return item.folds
+
+    def repeats(self, item: Item) -> list[Item]:
+        children = item.children
+        signs = [child.label or child.name if child.kind != "state" else "state " + child.label for child in children]
+        rows: list[Item] = []
+        i = 0
+        while i < len(children):
+            best, period = 0, 1
+            for p in range(1, PERIOD + 1):
+                n = p
+                while i + n < len(signs) and signs[i + n] == signs[i + n - p]:
+                    n += 1
+                n -= n % p
+                if n >= 4 * p and n > best:
+                    best, period = n, p
+            if best > 3 and all(plain(child, children[i + k % period]) for k, child in enumerate(children[i : i + best])):
+                label = f"{best // period} " + (words_of(children[i : i + period], signs[i]))
+                rows.append(self.fold(item, children[i : i + best], label))
+            else:
+                best = max(best, 1)
+                rows += children[i : i + best]
+            i += best
+        return rows
+
+    def fold(self, parent: Item, members: list[Item], label: str) -> Item:
+        first, last = members[0], members[-1]
+        end = last.name.rpartition(".")[2] if last.kind == "module" else last.name
+        fold = Item(f"{first.key} to {last.key}", f"{first.name} to {end}", "fold", label, parent.path, parent)
+        fold.children, fold.first, fold.last, fold.id = members, first.first, last.last, len(self.items)
+        self.items.append(fold)
+        self.by_key[fold.key] = fold
+        for member in members:
+            member.parent = fold
+        return fold
+
+    def chunked(self, parent: Item, members: list[Item]) -> list[Item]:
+        """Ten or so folds of neighbours, each with whole repeats where there are some."""
+        size = max(-(-len(members) // 10), 2)
+        words = parent.label.partition("times ")[2]
+        if words:
+            period = words.count(",") + 1
+            size = -(-size // period) * period
+        rows = []
+        for i in range(0, len(members), size):
+            part = members[i : i + size]
+            if len(part) == 1:
+                rows += part
+                continue
+            if words:
+                label = f"{len(part) // period} times {words}"
+            else:
+                labels = {m.label or m.name for m in part}
+                label = f"{len(part)} {labels.pop() if len(labels) == 1 else 'parts'}"
+            rows.append(self.fold(parent, part, label))
+        return rows
+
+    # ---- what is open ----------------------------------------------------------------------------------------------------------
+
+    def opened_first(self, limit: int = BOXES) -> set[str]:
+        """What is open at first: modules that hold modules, outermost first, as long as there are few rows."""
+        opened: set[str] = set()
+        rows, queue, at = len(self.shown(self.root)), list(self.shown(self.root)), 0
+        while at < len(queue):
+            item, at = queue[at], at + 1
+            if item.kind == "module" and any(child.label for child in item.children if child.kind == "module"):
+                inside = self.shown(item)
+                if rows - 1 + len(inside) + len(opened) < limit:
+                    opened.add(item.key)
+                    rows += len(inside) - 1
+                    queue += inside
+        return opened
+
+    def rows(self, opened: set[str]) -> list[tuple[Item, int, bool]]:
+        """(item, level, is it open) from top to bottom; an open item is followed by what is in it."""
+        found: list[tuple[Item, int, bool]] = []
+        stack = [(item, 0) for item in reversed(self.shown(self.root))]
+        while stack:
+            item, level = stack.pop()
+            is_open = item.key in opened and item.kind in ("module", "fold")
+            found.append((item, level, is_open))
+            if is_open:
+                stack += [(child, level + 1) for child in reversed(self.shown(item))]
+        return found
+
+    def reveal(self, item: Item) -> set[str]:
+        """What has to be open so that the item is a row. Asking for rows may put a fold between an item and its parent."""
+        while True:
+            above, outer = [], item.parent
+            while outer is not None:
+                above.append(outer)
+                outer = outer.parent
+            for outer in reversed(above):
+                self.shown(outer)
+            if item.parent is (above[0] if above else None) and all(a.parent is b for a, b in zip(above, above[1:])):  # noqa: RUF007
+                return {outer.key for outer in above if outer is not self.root}
+
+    def search(self, text: str, limit: int = 50) -> list[Item]:
+        """Items whose name, class or operation holds the text, in order."""
+        words = text.casefold().split()
+        if not words:
+            return []
+        found = []
+        nodes, states = self.record.nodes, self.record.states
+        for item in self.items:
+            if item.kind == "fold":
+                continue
+            told = [item.path, item.name, item.label, *[states[i].name for i in item.states]]
+            told += [f"{nodes[i].name} {nodes[i].op}" for i in item.nodes]
+            if all(word in " ".join(told).casefold() for word in words):
+                found.append(item)
+        found.sort(key=lambda item: (item.first, item.kind != "module", -item.last))
+        return found[:limit]
+
+
+def idle(record: StepRecord, node: StepNode) -> bool:
+    """Is it a reshape to the shape that is there already?"""
+    if node.op != "reshape" or not node.view or node.inputs[0] is None:
+        return False
+    source, k = node.inputs[0]
+    return node.outs[0] == (record.nodes[source].outs[k] if source >= 0 else record.states[~source].spec)
+
+
+def loss_of(nodes: Sequence[StepNode]) -> int:
+    """The forward operation whose result backward was called on, or -1; of a step as traced.
+
+    The first gradients read no other one. They belong to the loss, or, where the loss is a sum, to what is summed.
+    """
+    firsts = {n.twin for n in nodes if begins(nodes, n)}
+    above: dict[int, frozenset[int]] = {}  # which of them lead to a node
+    for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
+        found = frozenset().union(*[above.get(x[0], frozenset()) for x in nodes[i].inputs if x is not None])
+        above[i] = found | {i} if i in firsts else found
+        if firsts and above[i] == firsts:
+            return i
+    return -1
+
+
+def begins(nodes: Sequence[StepNode], node: StepNode) -> bool:
+    """Is it a gradient that reads no other one?"""
+    if node.phase != "backward" or node.column != 1 or node.twin < 0 or node.mark == "gone":
+        return False
+    return not any(x is not None and x[0] >= 0 and nodes[x[0]].phase == "backward" for x in node.inputs)
+
+
+def plain(item: Item, first: Item) -> bool:
+    """May it be folded into a sentence? An operation, the member of a list, or the same module called again: a name like
+    `query` says more than a number. first: what stands in its place in the first repeat."""
+    return item.kind == "op" or (item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit()))
+
+
+def words_of(members: list[Item], sign: str) -> str:
+    """ "InvertedResidual", "times (Linear, ReLU)": what is repeated; a module with a name of its own by that name."""
+    if len(members) == 1:
+        return sign
+    words = [m.label if m.kind == "module" and m.name.rpartition(".")[2].isdigit() and m.label else m.name for m in members]
+    return f"times ({', '.join(words)})"
+
+
+def short_name(path: str) -> str:
+    """ "conv1" of "model.conv1"; a number is told with what it is a number of: "features.3"."""
+    parts = [part.lstrip("./") for part in levels(path)]
+    first = len(parts) - 1
+    while first and parts[first].isdigit():
+        first -= 1
+    return ".".join(parts[first:])

@@ -1,0 +1,82 @@
+"""The maps in an array of four axes, as one small picture: the channels of the first image, side by side, with one scale.
+
+A corner of numbers says little of a convolution: it is mostly what the padding gives. Pure functions of arrays.
+Read next: `../kinds/tensor_picture.py`, whose colours these are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .layout import counted
+from ..draw.png import data_uri, png
+from ..text.sparkline import short_number
+from ..kinds.tensor_picture import LEVELS, PAPER, levels, palette
+
+MOST, CELLS, LONGEST = 32, 12_544, 32  # maps, cells of them all (16 maps of 28 x 28), and cells of a side, at most
+WIDE, LARGE, SMALL = 272, 64, 32  # pixels: of all, of a map where there are at most eight, and where there are more
+COLORED = 4  # channels, below which an image is taken for one with colours, and more than one image is shown
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """cells: numbers of the palette, as uint8 of `shape`, (maps, height, width).  last: (image, channel) of the last map.
+    whole: shape of the array.  step: one row and one column of so many is drawn.  low, high: the ends of the scale."""
+
+    cells: bytes
+    shape: tuple[int, int, int]
+    last: tuple[int, int]
+    whole: tuple[int, ...]
+    step: int
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        """What is shown, and what the colours mean."""
+        n, (images, channels, height, width) = self.shape[0], self.whole
+        shown = "[0, 0]" if n == 1 else f"[0, 0] to [{self.last[0]}, {self.last[1]}]"
+        parts = [f"maps {shown} of {images:,} × {channels:,}, each {height:,} × {width:,}"]
+        parts += [f"one row and column of {self.step} is drawn"] if self.step > 1 else []
+        wrong = sum(self.cells.count(bytes([LEVELS + k])) for k in range(3))
+        low, high = short_number(self.low), short_number(self.high)
+        if wrong == len(self.cells):
+            pass
+        elif self.low < 0 < self.high:
+            parts.append(f"blue {low}, white 0, orange {high}")
+        else:
+            parts.append(f"white {low} to dark blue {high}" if self.low < self.high else f"all {low}")
+        return "; ".join(parts + ([f"{counted(wrong, 'cell')} not finite, dark red"] if wrong else []))
+
+
+def tiles_of(array: np.ndarray) -> Tiles | None:
+    """The maps of (images, channels, height, width): the channels of the first image, or of fewer than COLORED channels the
+    first images; as many as fit. None for other arrays, and where a map is a single row or column."""
+    if array.ndim != 4 or min(array.shape[2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
+        return None
+    images, channels, height, width = array.shape
+    step = -(-max(height, width) // LONGEST)
+    one = -(-height // step) * -(-width // step)
+    n = min(MOST, max(CELLS // one, 1), channels if channels >= COLORED else images * channels)
+    some = array[: -(-n // channels), :, ::step, ::step][:, :n]
+    some = some.reshape(-1, *some.shape[2:])[:n].astype(np.float64 if array.dtype.kind != "f" or array.itemsize > 4 else np.float32)
+    finite = some[np.isfinite(some)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if low < 0 < high:
+        high = max(-low, high)
+        low = -high
+    return Tiles(levels(some, low, high).tobytes(), some.shape, divmod(n - 1, channels), array.shape, step, low, high)
+
+
+def tiles_picture(tiles: Tiles) -> list:
+    """[the picture as an address, its width on the screen in pixels, what it shows]."""
+    n, height, width = tiles.shape
+    size = max(1, min(12, (2 * LARGE if n == 1 else LARGE if n <= 8 else SMALL) // max(height, width)))
+    across = max(1, min(n, (WIDE + size) // ((width + 1) * size)))
+    sheet = np.full((-(-n // across) * (height + 1) - 1, across * (width + 1) - 1), PAPER, np.uint8)
+    for k, cells in enumerate(np.frombuffer(tiles.cells, np.uint8).reshape(tiles.shape)):
+        y, x = k // across * (height + 1), k % across * (width + 1)
+        sheet[y : y + height, x : x + width] = cells
+    return [data_uri(png(sheet, palette(tiles.low < 0 < tiles.high))), sheet.shape[1] * size, tiles.words]

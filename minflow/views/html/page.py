@@ -1,0 +1,117 @@
+"""Records as HTML that survives everywhere: in dark themes, in saved and in untrusted notebooks, without scripts.
+
+Pictures are an `<img>` with the SVG inside (an inline `<svg>` is stripped to loose text where a notebook is not
+trusted), on a light card of their own; trees are nested `<details>` with inline styles. No ids, the same text for the
+same record. Read next: `../show.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+
+from ..records.structure import ModuleRecord
+from ..text.listing import clean, module_totals
+
+CARD = (
+    "background:#ffffff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;padding:8px;"
+    "display:inline-block;max-width:100%;box-sizing:border-box"
+)
+NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
+ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
+FAINT = "opacity:.75"
+NAMED = 3  # outputs of a layer between its first and its last call that are told
+OPEN = 2  # levels of a module tree that stand open at first
+WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8  # of a module tree that ran, of one that did not, of its columns; in em
+END = '<br style="clear:both">'  # a row is as tall as its columns
+
+
+def picture_card(svg: str, alt: str, text: str = "") -> str:
+    """The picture on a light card; `text` is offered below it, folded."""
+    data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
+    image = f'<img alt="{escape(clean(alt), True)}" style="max-width:100%;height:auto" src="data:image/svg+xml;base64,{data}">'
+    below = ""
+    if text:
+        look = "color:#24292f;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
+        pre = f'<pre style="{look}">{escape(text)}</pre>'
+        below = f'<details><summary style="cursor:pointer;font-size:12px;color:#57606a">as text</summary>{pre}</details>'
+    return f'<div {NO_MATH} style="{CARD}">{image}{below}</div>'
+
+
+def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> dict[str, str]:
+    """All forms of a picture: HTML for notebooks, SVG for other readers, text for terminals and screen readers."""
+    return {"text/html": picture_card(svg, alt, text if fold_text else ""), "image/svg+xml": svg, "text/plain": text}
+
+
+def module_html(record: ModuleRecord) -> str:
+    """The module tree as nested `<details>` under a header: layer, output, parameters; the totals below. Two levels are open.
+
+    The columns hang at the right edge, which all levels share: how wide a browser's triangle is moves nothing.
+    """
+    ran = record.calls is not None
+    parts: list[str] = []
+    stack: list = [(record, 0)]
+    while stack:
+        entry = stack.pop()
+        if isinstance(entry, str):
+            parts.append(entry)
+            continue
+        module, level = entry
+        line = module_line(module, ran)
+        if not module.children and not module.own:
+            parts.append(f'<div style="padding-left:1.1em">{line}</div>')
+            continue
+        opened = " open" if level == 0 or (level < OPEN and module.children) or fails(module) else ""
+        parts.append(f'<details{opened}><summary style="cursor:pointer">{line}</summary><div style="padding-left:1.4em">')
+        parts += [f'<div style="{FAINT};padding-left:1.1em">{escape(clean(name))} {escape(spec)}</div>' for name, spec in module.own]
+        stack.append("</div></details>")
+        stack += [(child, level + 1) for child in reversed(module.children)]
+    head = f'<div style="border-bottom:1px solid #8c959f;font-weight:bold">{module_columns("output", "parameters", ran)}layer{END}</div>'
+    total = f'<div style="border-top:1px solid #8c959f">{escape(module_totals(record))}</div>'
+    return f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}{"".join(parts)}{total}</div>'
+
+
+def module_columns(output: str, parameters: str, ran: bool) -> str:
+    """The columns at the right of a row, of escaped text: what floats first stands at the edge."""
+    first = f'<span style="float:right;width:{PARAMETERS}em;text-align:right">{parameters}</span>'
+    return first + (f'<span style="float:right;width:{OUTPUT}em">{output}</span>' if ran else "")
+
+
+def fails(module: ModuleRecord) -> bool:
+    """Whether an error stands in it or inside it."""
+    stack = [module]
+    while stack:
+        module = stack.pop()
+        if module.error:
+            return True
+        stack += module.children
+    return False
+
+
+def module_line(module: ModuleRecord, ran: bool) -> str:
+    name = f"<b>{escape(clean(module.name))}</b>: " if module.name else ""
+    extra = escape(clean(module.extra))
+    text = f"{name}{escape(clean(module.kind))}({extra})" if extra else f"{name}{escape(clean(module.kind))}"
+    frozen = module.params - module.trainable
+    parameters = "shared" if module.shared else f"{module.params:,}" if module.params else "-"
+    parameters += f"<br>{frozen:,} frozen" if frozen and not module.shared else ""
+    output = "<br>".join(escape(clean(part)) for part in module_output(module))
+    line = f"{module_columns(output, parameters, ran)}{text}{END}"
+    if module.error:
+        line += f'<pre style="color:#b42318;background:#fff;margin:0;padding:2px 6px;white-space:pre-wrap">{escape(module.error)}</pre>'
+    return line
+
+
+def module_output(module: ModuleRecord) -> list[str]:
+    """`→ float32[50, 10]`; of a layer that ran several times how often, and each other shape that it gave, in lines."""
+    if not module.calls:
+        return ["not reached"]
+    if not module.outputs:
+        return ["did not finish"]
+    shapes = [", ".join(outputs) or "no tensor" for outputs in (*module.earlier, module.outputs)]
+    lines = [f"→ {shapes[0]}"]
+    if len(shapes) > 1:
+        lines += [f"then {shape}" for shape in shapes[1:-1][:NAMED]]
+        lines += [f"and {len(shapes) - 2 - NAMED} more"] if len(shapes) - 2 > NAMED else []
+        lines += [f"last: {shapes[-1]}"]
+    return [*lines, f"ran {module.calls} times"] if module.calls > 1 else lines

@@ -1,0 +1,143 @@
+"""The reports of a graph in a notebook: tables with bars, the map of the memory as a picture, on a light card.
+
+Pure functions of records, inline styles only, every text escaped; the text form is folded below a picture. Read next:
+`../text/reports.py`, the text forms; `../kinds/memory_map.py`, the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from ..records.reports import GraphTree, Lanes, MemoryMap, Stages, Timeline
+from ..text.reports import memory_text, ms, nbytes_text, shares, times, views_note
+from .page import CARD, NO_MATH, picture_card
+from ..kinds.memory_map import headline, memory_svg
+from ..text.listing import clean, shape_of
+
+INK, SOFT, RED = "#24292f", "#57606a", "#b42318"
+CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;border:0"
+WHOLE = ";white-space:nowrap"
+NUMBER = CELL.replace("left", "right") + WHOLE
+COLORS = {"forward": "#1f5fa8", "backward": "#a8420a", "recompute": "#5b3fa0", "optimizer": "#1d7a46"}
+PLAIN = "#4b5563"
+BAR = 120  # pixels of the longest bar
+LOUD = ("never ran", "no gradient", "not registered")  # badges that tell of a mistake, most often
+
+
+def td(content: str, look: str = CELL) -> str:
+    return f'<td style="{look}">{content}</td>'
+
+
+def told(text: str) -> str:
+    """A text that came from the user."""
+    return escape(clean(text))
+
+
+def printable(text: str) -> str:
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def code(text: str) -> str:
+    return f'<span style="font-family:monospace">{told(text)}</span>'
+
+
+def faint(text: str) -> str:
+    return f'<span style="color:{SOFT}">{told(text)}</span>'
+
+
+def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1) -> str:
+    """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not broken."""
+    looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
+    first = "".join(td(told(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
+    body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
+    lines = "".join(f'<tr style="background:#ffffff">{cells}</tr>' for cells in (first, *body))
+    common = f"border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK};font-size:12.5px{look}"
+    return f'<table style="{common}">{lines}</table>'
+
+
+def bar(share: float, color: str = PLAIN, start: float = 0.0) -> str:
+    """A bar from `start` on, both as shares of the whole; the number stands beside it."""
+    left = round(BAR * start)
+    wide = max(1, round(BAR * (start + share)) - left) if share > 0 else 0
+    inner = f'<div style="margin-left:{left}px;width:{wide}px;height:12px;background:{color}"></div>'
+    return f'<div style="width:{BAR}px;margin-top:3px;background:#f3f4f6">{inner}</div>'
+
+
+def badge(text: str) -> str:
+    color = RED if text.startswith(LOUD) else SOFT
+    look = f"color:{color};border:1px solid {color};border-radius:8px;padding:0 6px;margin-left:6px;font-size:11.5px;white-space:nowrap"
+    return f'<span style="{look}">{told(text)}</span>'
+
+
+def card(record: Any, body: str) -> str:
+    title = f'<div style="font-size:13px;font-weight:600">{told(record.title)}</div>'
+    return f'<div {NO_MATH} style="{CARD};overflow-x:auto;text-align:left">{title}{body}</div>'
+
+
+def tree_html(record: GraphTree) -> str:
+    rows = []
+    for row in record.rows:
+        name = row.path.rpartition(".")[2] if row.depth else row.path
+        extra = f"({row.extra})" if row.extra else ""
+        line = f'<div style="margin-left:{min(row.depth, 24) * 18}px">{told(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
+        line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
+        calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
+        marks = "".join(map(badge, (*calls, *row.badges)))
+        flow = " \u2192 ".join(told(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))
+        flow = flow if row.inputs or row.outputs else ""
+        rows.append([line, f"{row.params:,}" if row.params else "-", flow + marks])
+    return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,), ";font-family:monospace", 2))
+
+
+def stages_html(record: Stages) -> str:
+    most = max((row.arena for row in record.rows), default=0) or 1
+    rows = [[f"{code(row.name)}<br>{faint(row.does)}", f"{row.nodes:,}", str(row.removed or "-"), str(row.added or "-"),
+             nbytes_text(row.arena), bar(row.arena / most), ms(row.seconds) if row.seconds else "-"] for row in record.rows]  # fmt: skip
+    return card(record, table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6), whole=0))
+
+
+def lanes_html(record: Lanes) -> str:
+    whole = sum(lane.seconds or 0 for lane in record.lanes)
+    rows = []
+    for lane, share in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
+        time = [ms(lane.seconds), f"{share} %"] if lane.seconds is not None else ["-", "-"]
+        part = (lane.seconds or 0) / whole if whole else 0.0
+        rows.append([told(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time, bar(part, COLORS.get(lane.phase, PLAIN))])
+    ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
+    rows.append(["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "100 %" if whole else "-", ""])
+    body = table(("phase", "operations", "bytes written", "time", "share", ""), rows, (1, 2, 3, 4))
+    body += f'<div style="font-size:12px;margin:0 0 8px">{faint(views_note(record))}</div>' if record.views else ""
+    if record.slowest:
+        most = max(x.seconds for x in record.slowest) or 1.0
+        inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else "" for x in record.slowest]
+        slow = [[code(x.name) + module, told(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
+                 bar(x.seconds / most, COLORS.get(x.phase, PLAIN)), code(x.where)]
+                for x, module in zip(record.slowest, inside)]  # fmt: skip
+        body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)
+    return card(record, body)
+
+
+def timeline_html(record: Timeline) -> str:
+    whole = sum(seconds for _, seconds in record.bars) or 1.0
+    rows, start = [], 0.0
+    for name, seconds in record.bars:
+        rows.append([code(name), ms(seconds), bar(seconds / whole, COLORS["forward"], start)])
+        start += seconds / whole
+    return card(record, table(("what", "time", "one after the other"), rows, (1,)))
+
+
+def map_html(record: MemoryMap) -> str:
+    return picture_card(memory_svg(record), headline(record), printable(memory_text(record)))
+
+
+FORMS: dict[type, Callable[[Any], str]] = {
+    GraphTree: tree_html, Stages: stages_html, Lanes: lanes_html, Timeline: timeline_html, MemoryMap: map_html,
+}  # fmt: skip
+
+
+def report_html(record: Any) -> str:
+    """The record as HTML; nothing for one that is read as text, or has nothing in it."""
+    empty = isinstance(record, MemoryMap) and not record.blocks
+    return FORMS[type(record)](record) if type(record) in FORMS and not empty else ""

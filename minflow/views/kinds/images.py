@@ -1,0 +1,210 @@
+"""A tensor as the images that it holds: `show(x, images=True, labels=y)`. A record of pixels, its picture and its shades of text.
+
+Read next: `tensor.py`, a tensor as numbers.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import DTypeError, ShapeError
+from ..html.page import CARD, NO_MATH
+from ..draw.png import png
+from ..text.sparkline import shaded, short_number
+from .tensor import array_of
+from ..text.listing import clean, count
+
+MANY = 32  # images, at most
+BYTES = 36_000  # of all pixels together: what 60 kB of HTML can hold
+WIDE = 640  # pixels of the picture on the screen, about
+COLUMNS = 32  # of an image in text
+GAP = 4  # pixels between images
+WORD = 40  # characters of a label
+NO_NUMBER = (255, 0, 200)  # a pixel that is NaN or infinite; how many there are is said in words
+
+
+@dataclass(frozen=True)
+class ImagesRecord:
+    """pixels: uint8 of `shape`, (H, W) or (H, W, 3): all images in rows, a light line between them.
+    width: on the screen.  title: what is shown, in words.  first: the first image in grey, for text.
+    one: height and width of an image in the picture.  labels: of the images shown, row by row; none, or one for each.
+    """
+
+    title: str
+    pixels: bytes
+    shape: tuple[int, ...]
+    width: int
+    first: tuple[tuple[float, ...], ...]
+    one: tuple[int, int]
+    labels: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple:
+        return self.first
+
+
+def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
+    """(N, H, W) or (N, H, W, 3), and how the axes were read.
+
+    (H, W), (C, H, W), (N, H, W), (N, C, H, W) with C of 1 or 3, and the same with C last; any other C counts as grey
+    images of their own. Raises DTypeError for arrays of fewer than 2 or more than 4 axes.
+    """
+    if not 2 <= array.ndim <= 4 or not array.size:
+        raise DTypeError(
+            f"show(images=True): an array of shape {list(array.shape)} is no image",
+            hint="(height, width), (channels, height, width) or (images, channels, height, width)",
+        )
+    at = "images, " if array.ndim == 4 else ""
+    if array.ndim == 2:
+        return array[None], "height, width"
+    first, last = array.ndim - 3, array.ndim - 1
+    if array.shape[first] in (1, 3):
+        array, axes = np.moveaxis(array, first, -1), (f"{at}channel, height, width", f"{at}colours, height, width")
+    elif array.shape[last] in (1, 3):
+        axes = (f"{at}height, width, channel", f"{at}height, width, colours")
+    elif array.ndim == 3:
+        return array, "images, height, width"
+    else:
+        return array.reshape(-1, *array.shape[2:]), "images, channels as images of their own, height, width"
+    array = array if array.ndim == 4 else array[None]
+    return (array[..., 0], axes[0]) if array.shape[-1] == 1 else (array, axes[1])
+
+
+def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
+    """What is written under the first `shown` images. Raises ShapeError where there is not one label for each of all
+    `total` images, DTypeError for what holds no labels.
+    """
+    if hasattr(labels, "spec"):
+        labels = array_of(labels)
+    if isinstance(labels, np.ndarray) and labels.size == total:
+        labels = labels.reshape(-1)  # targets of shape (N, 1)
+    if isinstance(labels, str) or not isinstance(labels, (Sequence, np.ndarray)) or getattr(labels, "shape", None) == ():
+        what = repr(labels) if isinstance(labels, str) else type(labels).__name__
+        raise DTypeError(f"show(labels=): {clean(what)} is no list of labels", hint="one label for each image, as in labels=targets")
+    if len(labels) != total:
+        raise ShapeError(
+            f"show(labels=): {count(len(labels), 'label')} for {count(total, 'image')}",
+            hint="one label for each image, as in show(x[:10], images=True, labels=targets[:10])",
+        )
+    found = []
+    for label in labels[:shown]:
+        if hasattr(label, "item") and math.prod(label.shape) == 1:
+            label = label.item()
+        text = clean(short_number(label) if isinstance(label, float) else str(label))
+        found.append(text if len(text) <= WORD else text[: WORD - 3] + "...")
+    return tuple(found)
+
+
+def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
+    """The images in a tensor (or an array): the first of them, as many as fit. labels: a list or tensor, one for each."""
+    array = array_of(tensor) if hasattr(tensor, "spec") else np.asarray(tensor)
+    if array is None:
+        raise DTypeError("show(images=True): a symbolic tensor has no numbers yet", hint="show what the graph returns")
+    images, axes = images_of(array)
+    total, height, width = images.shape[:3]
+    depth = 3 if images.ndim == 4 else 1
+    step = 1
+    while -(-height // step) * -(-width // step) * depth > BYTES:
+        step += 1
+    images = images[:, ::step, ::step]
+    shown = max(1, min(total, MANY, BYTES // (images.shape[1] * images.shape[2] * depth)))
+    texts = () if labels is None else label_texts(labels, total, shown)
+    pixels, scale, bad = as_bytes(images[:shown])
+    rows, columns = pixels.shape[1:3]
+    size = max(1, min(12, (96 if shown <= 6 else 64) // max(rows, columns)))
+    across = max(1, min(shown, WIDE // (columns * size + GAP)))
+    tall, wide = -(-shown // across) * (rows * size + GAP) - GAP, across * (columns * size + GAP) - GAP
+    sheet = np.full((tall, wide, *pixels.shape[3:]), 255, np.uint8)
+    for k, image in enumerate(pixels):
+        y, x = k // across * (rows * size + GAP), k % across * (columns * size + GAP)
+        sheet[y : y + rows * size, x : x + columns * size] = image.repeat(size, 0).repeat(size, 1)
+        if bad and size >= 4:  # a cross, for who does not tell this colour from others
+            for i, j in np.argwhere((image == NO_NUMBER).all(axis=-1)).tolist():
+                at = np.arange(size)
+                sheet[y + i * size + at, x + j * size + at] = sheet[y + i * size + at, x + j * size + size - 1 - at] = 0
+    parts = [f"{count(total, 'image')} of {height} x {width}{', colour' if depth == 3 else ''} (axes read as {axes})"]
+    parts += [f"shown: the first {shown}, row by row"] if shown < total else []
+    parts += [f"every {step}th pixel".replace("2th", "2nd").replace("3th", "3rd")] if step > 1 else []
+    parts += [scale] + ([bad] if bad else [])
+    grey = images[0].astype(np.float64).mean(axis=-1) if depth == 3 else images[0].astype(np.float64)
+    grey = grey[:: -(-grey.shape[0] // COLUMNS), :: -(-grey.shape[1] // COLUMNS)]
+    seen = min(WIDE, sheet.shape[1] * (step if shown == 1 else 1))
+    first = tuple(map(tuple, grey.tolist()))
+    return ImagesRecord("; ".join(parts), sheet.tobytes(), sheet.shape, seen, first, (rows * size, columns * size), texts)
+
+
+def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
+    """uint8 pixels, how numbers became brightness, and what was no number."""
+    if images.dtype == np.uint8:
+        return images, "0 is black, 255 white", ""
+    numbers = images.astype(np.float64)
+    finite = np.isfinite(numbers)
+    some = numbers[finite]
+    low, high = (float(some.min()), float(some.max())) if some.size else (0.0, 1.0)
+    if images.dtype.kind == "f" and 0 <= low and high <= 1 or images.dtype == bool:
+        low, high = 0.0, 1.0
+    span = (high - low) or 1.0
+    with np.errstate(all="ignore"):
+        pixels = np.nan_to_num((numbers - low) / span * 255, nan=0.0).clip(0, 255).round().astype(np.uint8)
+    scale = f"{short_number(low)} is black, {short_number(high)} white"
+    if finite.all():
+        return pixels, scale, ""
+    if pixels.ndim == 3:
+        pixels = np.stack([pixels] * 3, axis=-1)
+        wrong = ~finite
+    else:
+        wrong = ~finite.all(axis=-1)
+    pixels[wrong] = NO_NUMBER
+    return pixels, scale, f"{int((~finite).sum()):,} numbers are NaN or infinite, drawn magenta with a cross"
+
+
+def images_text(record: ImagesRecord) -> str:
+    """What is shown, with the labels, and the first image in shades."""
+    told = clean(record.title)
+    if record.labels:
+        told += f"; labelled {', '.join(record.labels)}"
+    return "\n".join([told if told.startswith("1 image ") else f"{told}; the first:", *shaded(record.first)])
+
+
+def images_png(record: ImagesRecord) -> bytes:
+    """The picture as a PNG file, without labels."""
+    return png(pixels_of(record))
+
+
+def pixels_of(record: ImagesRecord) -> np.ndarray:
+    return np.frombuffer(record.pixels, np.uint8).reshape(record.shape)
+
+
+def images_html(record: ImagesRecord) -> str:
+    """The card with the images, their labels under them, and what they are."""
+    title = escape(clean(record.title), True)
+    images = labelled(record) if record.labels else image_tag(pixels_of(record), title, record.width)
+    return f'<div {NO_MATH} style="{CARD}">{images}<div style="font-size:12px">{title}</div></div>'
+
+
+def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
+    """alt: escaped.  width: on the screen, in pixels."""
+    data = base64.b64encode(png(pixels)).decode()
+    return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
+
+
+def labelled(record: ImagesRecord) -> str:
+    """Each image by itself, with its label under it: rows break where the page is narrow."""
+    tall, wide = record.one
+    across = (record.shape[1] + GAP) // (wide + GAP)
+    shown = record.width if len(record.labels) == 1 else wide  # a large image is shown as large as it is
+    look = f"display:inline-block;vertical-align:top;text-align:center;margin:0 {GAP}px {GAP}px 0;overflow-wrap:anywhere"
+    pixels, parts = pixels_of(record), []
+    for k, label in enumerate(record.labels):
+        y, x = k // across * (tall + GAP), k % across * (wide + GAP)
+        text = escape(label, True)
+        image = image_tag(pixels[y : y + tall, x : x + wide], f"image {k}: {text}", shown)
+        parts.append(f'<span style="{look};width:{max(shown, 28)}px">{image}<br>{text}</span>')
+    return f'<div style="font-size:12px;line-height:1.3">{"".join(parts)}</div>'

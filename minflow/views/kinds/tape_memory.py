@@ -1,0 +1,292 @@
+"""What a tape keeps in memory, for which operation, and until when: a record, its text and its picture.
+
+The gradient rule of an operation reads some of its inputs or results; the tape keeps those arrays until backward has
+passed the operation, or until the last tensor computed from it is gone. An array counts once, with all of the storage
+that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule asks for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ...core.ir import Freed, Node, Source, Value, toposort, where_text
+from ..html.page import picture_card
+from ..records.structure import input_name, leaf_name, names_in
+from ..text.sparkline import table
+from ..text.listing import clean, count
+
+ROWS = 20  # arrays that are told one by one, the largest; of the others only the sum
+INK, FAINT, OWN, SHARED = "#24292f", "#57606a", "#b5470b", "#1f5fa8"
+LONGEST, LETTER = 150, 5.9  # characters of a line of the picture, at most; and how wide one is, about
+KEPT = 3  # operations that are named of those which keep one array
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """One array. spec: as it was saved.  nbytes: of the storage that it keeps alive.  used: bytes of it that are read.
+    keepers: what keeps it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: who else holds it, "leaf w" or "variable h".
+    last: the number of the operation after whose gradient the tape lets it go; operations are numbered as they ran.
+    """
+
+    spec: str
+    nbytes: int
+    used: int
+    keepers: tuple[str, ...]
+    owner: str
+    last: int
+
+
+@dataclass(frozen=True)
+class MemoryRecord:
+    """What the tape of a tensor keeps. rows: the largest first.  operations: of the tape.  keeping: of these, how many
+    keep something.  freed: how many had saved something that a backward let go, the last `freed_at`.
+    gradients: (leaves with a .grad, their bytes).
+    """
+
+    title: str
+    rows: tuple[HeldRow, ...] = ()
+    operations: int = 0
+    keeping: int = 0
+    freed: int = 0
+    freed_at: str = ""
+    gradients: tuple[int, int] = (0, 0)
+
+    @property
+    def nodes(self) -> tuple[HeldRow, ...]:
+        return self.rows
+
+    @property
+    def total(self) -> int:
+        return sum(row.nbytes for row in self.rows)
+
+    @property
+    def alone(self) -> int:
+        """Bytes that nothing else is known to hold."""
+        return sum(row.nbytes for row in self.rows if not row.owner)
+
+
+def learner_tensors(depth: int = 1) -> dict[str, Any]:
+    """The tensors that the caller of our caller has under names: its locals, then its globals."""
+    frame = sys._getframe(depth + 1)
+    return tensors_in({**frame.f_globals, **frame.f_locals})
+
+
+def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Those entries that are tensors; names that start with an underscore are not the learner's."""
+    entries = [(name, x) for name, x in list(namespace.items()) if not name.startswith("_")]
+    return {name: x for name, x in entries if hasattr(type(x), "requires_grad") and hasattr(x, "spec")}
+
+
+def storage(array: Any) -> Any:
+    """The array that owns the memory which this one looks into."""
+    while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes") and hasattr(array.base, "dtype"):
+        array = array.base
+    return array
+
+
+def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
+    """(array, its role) for each array that the tape keeps for a node."""
+    if not node.saved or node.saved.__class__ is Freed:
+        return
+    if node.attrs.get("ctx") is not None:  # an autograd.Function: what its forward saved
+        entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "kept", ())]
+    else:
+        slots = node.op.saves[node.needs]
+        entries = [(entry, role(node, slot)) for slot, entry in zip(slots, node.saved, strict=False)]
+    for entry, what in entries:
+        if isinstance(entry, tuple) and hasattr(entry[0], "nbytes"):
+            yield entry[0], what
+
+
+def role(node: Node, slot: int) -> str:
+    if slot >= 0:
+        return f"input {input_name(node, slot)}".replace("input input", "input")
+    return "its result" if len(node.out_specs) == 1 else f"its result {node.op.outputs[~slot]}"
+
+
+def keeper(number: int, node: Node, roles: list[str]) -> str:
+    """`#1 mul: input a and input b, at In[3]:2 in fc1`"""
+    place = (f", at {where_text(node.where)}" if node.where else "") + (f" in {node.scope}" if node.scope else "")
+    return f"#{number} {node.op}: {' and '.join(roles)}{place}"
+
+
+def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> MemoryRecord:
+    """The record of what the tape of a tensor keeps. tensors: name -> tensor, the learner's own variables."""
+    tensors = tensors or {}
+    names = names_in(tensors)
+    title = f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
+    if tensor.value is None:
+        return MemoryRecord(title)
+    order = toposort([tensor.value.node])
+    operations = [node for node in order if not isinstance(node, Source)]
+    users: dict[Node, Node] = {}
+    for node in operations:
+        for x in node.inputs:
+            if x.__class__ is Value:
+                users.setdefault(x.node, node)
+    owners: dict[int, str] = {}
+    gradients = [0, 0]
+    for name, x in tensors.items():
+        if getattr(x, "array", None) is not None:
+            owners.setdefault(id(storage(x.array)), f"variable {name}")
+    for node in order:
+        leaf = node.tensor() if isinstance(node, Source) else None
+        if leaf is None:
+            continue
+        if getattr(leaf, "array", None) is not None:
+            scope = users[node].scope if node in users else ""
+            owners[id(storage(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace("leaf leaf", "a leaf")
+        gradient = getattr(leaf, "gradient", None)
+        if gradient is not None:
+            gradients = [gradients[0] + 1, gradients[1] + gradient.spec.nbytes]
+    held: dict[int, list] = {}  # storage -> [array, keepers, last]
+    freed, freed_at = 0, None
+    numbers = {node: number for number, node in enumerate(operations, 1)}
+    for node in reversed(operations):
+        if node.saved.__class__ is Freed:
+            freed, freed_at = freed + 1, freed_at or node.saved.where
+        for array, what in saved_by(node):
+            entry = held.setdefault(id(storage(array)), [array, {}, 0])
+            entry[0] = array if array.nbytes > entry[0].nbytes else entry[0]
+            entry[1].setdefault(node, []).append(what)
+            entry[2] = numbers[node]
+    rows = []
+    for key, (a, keepers, last) in held.items():
+        told = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
+        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), told, owners.get(key, ""), last))
+    keeping = len({node for _, keepers, _ in held.values() for node in keepers})
+    rows.sort(key=lambda row: -row.nbytes)
+    where = where_text(freed_at) if freed_at else ""
+    return MemoryRecord(title, tuple(rows), len(operations), keeping, freed, where, (gradients[0], gradients[1]))
+
+
+# ---- in words --------------------------------------------------------------------------------------------------------
+
+
+def size(n: int) -> str:
+    """`1,234 bytes`, `1.2 MiB`"""
+    return f"{n / 2**30:.2f} GiB" if n >= 2**30 else f"{n / 2**20:.2f} MiB" if n >= 2**20 else f"{n:,} bytes"
+
+
+def share_of(part: int, whole: int) -> str:
+    """`0.15 of 4.34 MiB`; a part too small for that unit has one of its own."""
+    unit, name = (2**30, "GiB") if whole >= 2**30 else (2**20, "MiB")
+    if whole < 2**20 or part < unit / 100:
+        return f"{size(part)} of {size(whole)}" if whole >= 2**20 else f"{part:,} of {size(whole)}"
+    return f"{part / unit:.2f} of {whole / unit:.2f} {name}"
+
+
+def headline(record: MemoryRecord) -> str:
+    """What is kept, in one line."""
+    title = clean(record.title)
+    if not record.operations:
+        return f"{title}: keeps nothing; no operation is recorded"
+    operations = count(record.operations, "operation")
+    if record.rows:
+        arrays = count(len(record.rows), "array")
+        return f"{title}: keeps {size(record.total)} for backward, in {arrays}, for {record.keeping:,} of {operations}"
+    if record.freed:
+        done = count(record.freed, "operation")
+        return f"{title}: keeps no arrays any more; backward at {clean(record.freed_at)} let go what {done} had saved"
+    return f"{title}: keeps no arrays; the gradient rules of its {operations} read none"
+
+
+def notes(record: MemoryRecord) -> list[str]:
+    """What the table does not say."""
+    lines = []
+    shared = record.total - record.alone
+    if record.rows and shared:
+        alone = f"only the tape holds {size(record.alone)} of them" if record.alone else "the tape alone holds none of them"
+        lines.append(f"{alone}; {size(shared)} are numbers of leaves or variables too, and stay with those")
+    if record.rows:
+        lines.append("operations are numbered as they ran; backward passes them from the last to #1, and then needs the array no more")
+        lines.append("backward(retain_graph=True) keeps all of them until the result itself is gone")
+    if record.rows and record.freed:
+        lines.append(f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had saved")
+    if record.gradients[0]:
+        lines.append(f"besides the tape, .grad of {count(record.gradients[0], 'leaf', 'leaves')} holds {size(record.gradients[1])}")
+    return lines
+
+
+def kept_for(row: HeldRow) -> list[str]:
+    """What keeps an array, a line for each operation."""
+    more = [f"and {len(row.keepers) - KEPT} more"] if len(row.keepers) > KEPT else []
+    part = [f"part of a larger array: {share_of(row.used, row.nbytes)} are read"] if row.used < row.nbytes else []
+    return [*map(clean, row.keepers[:KEPT]), *more, *part]
+
+
+def memory_text(record: MemoryRecord) -> str:
+    """The record as a table, the largest array first."""
+    lines = [headline(record)]
+    if record.rows:
+        cells = []
+        for row in record.rows[:ROWS]:
+            first, *more = kept_for(row)
+            cells.append((f"{row.nbytes:,}", row.spec, f"after #{row.last}", row.owner or "-", first))
+            cells += [("", "", "", "", line) for line in more]
+        rest = record.rows[ROWS:]
+        if rest:
+            cells.append((f"{sum(row.nbytes for row in rest):,}", count(len(rest), "smaller array"), "", "", ""))
+        lines += table(("bytes", "array", "freed in backward", "also held by", "kept for"), cells, right=(0,))
+    return "\n".join([*lines, *[f"({note})" for note in notes(record)]])
+
+
+# ---- as a picture ----------------------------------------------------------------------------------------------------
+
+
+def memory_svg(record: MemoryRecord) -> str:
+    """Bars, one for each array: solid for what only the tape holds, outlined for what stays with its owner."""
+    rows = record.rows[:ROWS]
+    most = max((row.nbytes for row in rows), default=1) or 1
+    wide, left, y, width = 150, 10, 40, 740.0
+
+    def line(x: float, y: float, content: str, color: str, bold: str = "") -> str:
+        nonlocal width
+        content = cut(content, LONGEST)
+        width = max(width, x + len(content) * LETTER * (1.1 if bold else 1) + 10)
+        return f'<text x="{x:g}" y="{y:g}"{bold} fill="{color}">{escape(content)}</text>'
+
+    parts = [line(10, 20, headline(record), INK, ' font-weight="bold"')]
+    for row in rows:
+        bar = max(row.nbytes / most * wide, 1.5)
+        look = f'fill="#ffffff" stroke="{SHARED}" stroke-width="1.5"' if row.owner else f'fill="{OWN}"'
+        parts.append(f'<rect x="{left}" y="{y}" width="{bar:.1f}" height="13" {look}/>')
+        words = f"{size(row.nbytes)}  {row.spec}  freed when backward has passed #{row.last}"
+        words += f"; {row.owner} holds it too" if row.owner else ""
+        parts.append(line(left + wide + 10, y + 11, clean(words), INK))
+        parts.append(line(left + wide + 10, y + 26, "; ".join(kept_for(row)), FAINT))
+        y += 36
+    if len(record.rows) > ROWS:
+        rest = record.rows[ROWS:]
+        words = f"{count(len(rest), 'smaller array')}: {size(sum(row.nbytes for row in rest))}"
+        parts.append(f'<text x="{left + wide + 10}" y="{y + 11}" fill="{INK}">{words}</text>')
+        y += 24
+    y += 6
+    if rows:
+        parts.append(f'<rect x="{left}" y="{y}" width="24" height="11" fill="{OWN}"/>')
+        parts.append(f'<text x="{left + 30}" y="{y + 10}" fill="{INK}">only the tape holds it</text>')
+        parts.append(f'<rect x="{left + 200}" y="{y}" width="24" height="11" fill="#ffffff" stroke="{SHARED}" stroke-width="1.5"/>')
+        parts.append(f'<text x="{left + 230}" y="{y + 10}" fill="{INK}">also the numbers of a leaf or a variable</text>')
+        y += 20
+    for note in notes(record):
+        parts.append(line(left, y + 12, note, FAINT))
+        y += 16
+    height = y + 10
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img" '
+        f'aria-label="{escape(headline(record), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
+        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
+    )
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def memory_html(record: MemoryRecord) -> str:
+    """The card: picture and, folded, the table."""
+    return picture_card(memory_svg(record), headline(record), memory_text(record))

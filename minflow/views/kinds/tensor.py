@@ -1,0 +1,245 @@
+"""A tensor's numbers at a glance: a record of a few thousand of them and the whole's statistics, as text and as a picture.
+
+Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`; of a large one only
+some rows, columns and slices are drawn, but NaN and infinity anywhere in them leave their mark.
+Read next: `tensor_picture.py`, how a record is drawn; `../show.py`, who asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.ir import Source, where_text
+from ..records.structure import numbers_text
+from ..text.sparkline import BARS, shaded, short_number
+from ..text.listing import clean, count
+
+TINY = 16  # numbers that are read faster than a picture is: up to here a tensor stays text
+SIDE = 48  # rows and columns of a picture of one matrix, at most
+SLICE = 28  # rows and columns of one slice of many, at most
+CELLS = 5000  # cells of all slices together: what 20 kB of HTML can hold
+SLICES = 12
+EXACT = 2**24  # numbers, above which statistics are those of a sample: looking at all takes longer than a blink
+BINS = 24  # of the histogram
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One matrix of a tensor. cells: rows of floats; NaN or infinite where any number of the block it stands for is."""
+
+    title: str
+    cells: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class TensorRecord:
+    """What a card shows. about: where the tensor comes from.  rows, columns: sizes of the matrices, of which `tiles`
+    shows some.  least, mean, most: of the finite numbers.  nan, plus, minus: how many numbers are NaN, inf, -inf.
+    true: how many of a bool tensor, else None.  looked: at how many numbers the statistics looked.
+    histogram: (counts, first edge, last edge), the range of the colours too.  text: what `repr` says.
+    """
+
+    spec: str
+    about: str
+    size: int
+    text: str
+    grad: str = ""
+    tiles: tuple[Tile, ...] = ()
+    slices: int = 1
+    rows: int = 1
+    columns: int = 1
+    least: float = 0.0
+    mean: float = 0.0
+    most: float = 0.0
+    nan: int = 0
+    plus: int = 0
+    minus: int = 0
+    true: int | None = None
+    looked: int = 0
+    histogram: tuple[tuple[int, ...], float, float] = ((), 0.0, 0.0)
+    whole: bool = False  # the numbers are integers or bools
+    symbolic: bool = False
+
+    @property
+    def nodes(self) -> tuple[Tile, ...]:
+        return self.tiles
+
+
+def array_of(tensor: Any) -> np.ndarray | None:
+    """The numbers on the host; None of a symbolic tensor."""
+    array = tensor.array
+    return None if array is None else np.asarray(array.get() if hasattr(array, "get") else array)
+
+
+def about(tensor: Any) -> str:
+    """In words where a tensor comes from."""
+    value, symbolic = tensor.value, tensor.array is None
+    label = f" ({clean(tensor.label)})" if getattr(tensor, "label", "") else ""
+    if value is None:
+        result = getattr(tensor, "result_of", "")
+        return "symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result else ""
+    node = value.node
+    if isinstance(node, Source):
+        kind = f"{node.op} {clean(node.name)}".strip() if symbolic else "leaf, requires grad"
+        return f"symbolic: {kind} of a graph" if symbolic else kind + label
+    module = f" in {clean(node.scope)}" if node.scope else ""
+    place = f" at {clean(where_text(node.where))}" if node.where else ""
+    return f"{'symbolic: ' if symbolic else ''}result of {clean(str(node.op))}{place}{module}"
+
+
+def tensor_record(tensor: Any) -> TensorRecord:
+    """The record of a tensor's numbers; of a symbolic one only what is known of it."""
+    spec, array = str(tensor.spec), array_of(tensor)
+    if array is None:
+        return TensorRecord(spec, about(tensor), tensor.spec.size, repr(tensor), symbolic=True)
+    gradient = getattr(tensor, "gradient", None)
+    grad = numbers_text(array_of(gradient)) if gradient is not None else ""
+    return array_record(array, spec, about(tensor), repr(tensor), grad)
+
+
+def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", grad: str = "") -> TensorRecord:
+    """The record of an array's numbers."""
+    seen = array.reshape(-1) if array.flags.c_contiguous or array.size <= EXACT else array
+    if array.size > EXACT:
+        steps = [max(1, -(-n // 256)) for n in array.shape] if array.ndim > 1 else [-(-array.size // 2**20)]
+        seen = array[tuple(slice(None, None, step) for step in steps)]
+    seen = np.ascontiguousarray(seen).reshape(-1)
+    fields: dict[str, Any] = {"looked": seen.size, "whole": array.dtype.kind != "f"}
+    if array.dtype.kind == "f":
+        finite = np.isfinite(seen)
+        if not finite.all():
+            bad = seen[~finite]
+            fields |= {"nan": int(np.isnan(bad).sum()), "plus": int((bad > 0).sum()), "minus": int((bad < 0).sum())}
+            seen = seen[finite]
+    elif array.dtype == bool:
+        fields["true"] = int(seen.sum())
+    if seen.size:
+        with np.errstate(all="ignore"):
+            mean = float(seen.mean(dtype=np.float64))
+            fields |= {"least": float(seen.min()), "mean": mean, "most": float(seen.max()), "histogram": histogram(seen)}
+    rows, columns = (array.shape[-2] if array.ndim > 1 else 1), (array.shape[-1] if array.ndim else 1)
+    tiles = tiles_of(array) if array.size else ()
+    slices = array.size // max(rows * columns, 1)
+    return TensorRecord(spec, about, array.size, text, grad, tiles, slices, rows, columns, **fields)
+
+
+def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
+    """Counts in equal steps, and the numbers at both ends; one step for each integer where they are few.
+
+    One number far away from all others does not put all others into one bin: the ends are then nearer, and what lies
+    beyond them is counted in the last bin.
+    """
+    some = numbers[:: -(-numbers.size // 2**18)].astype(np.float64)
+    low, high = float(numbers.min()), float(numbers.max())
+    if numbers.size >= 50:
+        inner = np.quantile(some, (0.02, 0.98)).tolist()
+        room = inner[1] - inner[0]
+        low = inner[0] - room if 0 < 10 * room < inner[0] - low else low
+        high = inner[1] + room if 0 < 10 * room < high - inner[1] else high
+    if not high > low or not np.isfinite(high - low):
+        return (), low, high
+    bins = int(high - low) + 1 if numbers.dtype.kind != "f" and high - low < BINS else BINS
+    scaled = (some - low) / (high - low + (bins < BINS)) * min(bins, BINS)  # high - low may be 1e-310
+    found = np.bincount(np.clip(scaled, 0, bins - 1).astype(np.int64), minlength=bins)
+    return tuple(found.tolist()), low, high
+
+
+def starts(size: int, limit: int) -> np.ndarray:
+    """Where the blocks begin into which `size` rows are put, at most `limit` of them."""
+    blocks = min(size, limit)
+    return np.arange(blocks) * size // blocks
+
+
+def tiles_of(array: np.ndarray) -> tuple[Tile, ...]:
+    """The first slices of an array, each as a grid small enough to see."""
+    if array.ndim < 3:
+        matrix = array.reshape(1, -1) if array.ndim < 2 else array
+        return (Tile("", grid(matrix, SIDE)),)
+    rows, columns = array.shape[-2:]
+    many = array.size // (rows * columns)
+    if many == 1:
+        return (Tile("", grid(array.reshape(rows, columns), SIDE)),)
+    shown = min(many, SLICES, max(2, CELLS // (min(rows, SLICE) * min(columns, SLICE))))
+    indices = [tuple(map(int, np.unravel_index(i, array.shape[:-2]))) for i in range(shown)]
+    return tuple(Tile(str(list(index)), grid(array[index], SLICE)) for index in indices)
+
+
+def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
+    """The number in the middle of each block; where a block has numbers that are not finite, one of those (NaN first)."""
+    tops, lefts = starts(matrix.shape[0], limit), starts(matrix.shape[1], limit)
+    middle = [np.append(s[1:], n) + s for s, n in ((tops, matrix.shape[0]), (lefts, matrix.shape[1]))]
+    with np.errstate(all="ignore"):
+        cells = matrix[np.ix_(middle[0] // 2, middle[1] // 2)].astype(np.float64)
+    if matrix.dtype.kind == "f" and matrix.size <= EXACT and not np.isfinite(matrix).all():
+        for mark, test in ((-np.inf, np.isneginf), (np.inf, np.isposinf), (np.nan, np.isnan)):
+            found = np.logical_or.reduceat(np.logical_or.reduceat(test(matrix), tops, axis=0), lefts, axis=1)
+            cells[found] = mark
+    return tuple(map(tuple, cells.tolist()))
+
+
+# ---- in words ------------------------------------------------------------------------------------------------------
+
+
+def marks(record: TensorRecord) -> list[str]:
+    """`["3 NaN", "1 inf"]`: what is not finite, and how often."""
+    kinds = ((record.nan, "NaN"), (record.plus, "inf"), (record.minus, "-inf"))
+    least = "at least " if record.looked < record.size else ""
+    return [f"{least}{n:,} {name}" for n, name in kinds if n]
+
+
+def numbers_line(record: TensorRecord) -> str:
+    """`640 numbers: min -2, mean 0.1, max 3; 3 NaN`"""
+    what = count(record.size, "number")
+    if not record.size:
+        return "no numbers"
+    bad = marks(record)
+    if record.true is not None:
+        return f"{record.true:,} of {what} true" if record.looked == record.size else f"{record.true:,} of {record.looked:,} looked at true"
+    if record.nan + record.plus + record.minus == record.looked:
+        return f"{what}, none finite: {', '.join(bad)}"
+    exact = not record.whole or abs(record.most) < 2**53  # larger integers may differ where their floats do not
+    if record.least == record.most and exact and not bad and record.looked == record.size:
+        return f"{what}, all {short_number(record.least)}"
+    parts = [("min", record.least), ("mean", record.mean), ("max", record.most)]
+    line = f"{what}: " + ", ".join(f"{name} {short_number(x)}" for name, x in parts)
+    line += "; " + ", ".join(bad) if bad else ""
+    return line + (f" (a sample of {record.looked:,})" if record.looked < record.size else "")
+
+
+def shown_line(record: TensorRecord) -> str:
+    """What part of the tensor the picture shows; nothing if all of it."""
+    if not record.tiles:
+        return ""
+    cells = record.tiles[0].cells
+    parts = [f"first {len(record.tiles)} of {record.slices:,} slices"] if len(record.tiles) < record.slices else []
+    if len(cells) < record.rows:
+        parts.append(f"{len(cells)} of {record.rows:,} rows")
+    if len(cells[0]) < record.columns:
+        parts.append(f"{len(cells[0])} of {record.columns:,} columns")
+    return "shown: " + ", ".join(parts) if parts else ""
+
+
+def tensor_text(record: TensorRecord) -> str:
+    """The card in words: spec and origin, statistics, and a histogram or the grid itself in shades."""
+    lines = [f"{record.spec}  {record.about}".rstrip()]
+    if record.symbolic:
+        return lines[0] + "\nits numbers are known when the graph runs"
+    lines.append(numbers_line(record))
+    counts, low, high = record.histogram
+    if counts:
+        lines.append(f"values  {short_number(low)} {histogram_line(counts)} {short_number(high)}")
+    if record.grad:
+        lines.append(f"grad    {record.grad}")
+    if len(record.tiles) == 1 and 1 < len(record.tiles[0].cells) <= SLICE:
+        lines += [f"  {line}" for line in shaded(record.tiles[0].cells)]
+        lines.append(shown_line(record))
+    return "\n".join(line for line in lines if line)
+
+
+def histogram_line(counts: tuple[int, ...]) -> str:
+    """The counts as bars from zero, so that an empty bin looks empty."""
+    most = max(counts)
+    return "".join(" " if not n else BARS[min(n * len(BARS) // most, len(BARS) - 1)] for n in counts)

@@ -1,0 +1,231 @@
+"""A TensorRecord as a picture: heat maps with their colour scale, a histogram and the statistics in words.
+
+An SVG on a light ground of its own; the cells are one PNG inside it. NaN and infinity are drawn as signs, on yellow,
+never by colour alone. Pure functions of records. Read next: `../html/page.py`, cards; `images.py`, tensors as photographs.
+"""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+import numpy as np
+
+from ..html.page import CARD, NO_MATH, picture_card
+from ..draw.png import data_uri, enlarged, png
+from ..text.sparkline import short_number
+from .tensor import TINY, TensorRecord, numbers_line, shown_line
+from ..text.listing import clean
+
+INK, FAINT, BAR = "#24292f", "#57606a", "#5b6775"
+LEVELS = 48  # colours of a scale
+NAN, PLUS, MINUS, PAPER = LEVELS, LEVELS + 1, LEVELS + 2, LEVELS + 3  # numbers of the palette after those of the scale
+DOWN = ((43, 95, 168), (247, 247, 247), (181, 71, 11))  # below zero, zero, above zero
+UP = ((247, 251, 255), (107, 163, 214), (8, 48, 107))  # from the least to the greatest
+GROUND, SIGN = (255, 236, 153), (122, 31, 21)  # of a cell that is no number, and the sign on it
+LONGEST = 2600  # characters of the numbers below a card; all of them stand in text/plain
+ACROSS, DOWNWARD = 12, 16  # columns and rows of a matrix, up to which each number is written into its cell
+TEXT_CELL = (58, 20)  # a cell with its number written in it, in pixels
+LEFT, TOP, GAP = 34, 58, 14
+
+
+def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
+    """What the first and the last colour mean, and whether the colour in the middle stands for zero."""
+    _, low, high = record.histogram
+    if low < 0 < high:
+        most = max(-low, high)
+        return -most, most, True
+    return low, high, False
+
+
+def palette(diverging: bool) -> np.ndarray:
+    """The colours of the scale, then those of NaN, inf, -inf and of the paper between slices, as uint8 (n, 3)."""
+    points = np.array(DOWN if diverging else UP, float)
+    at = np.linspace(0, len(points) - 1, LEVELS)
+    colors = [np.interp(at, range(len(points)), points[:, k]) for k in range(3)]
+    return np.concatenate([np.stack(colors, 1).round(), [SIGN, SIGN, SIGN, (255, 255, 255), GROUND]]).astype(np.uint8)
+
+
+def levels(cells: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Numbers of the palette for finite cells; NAN, PLUS or MINUS for others."""
+    with np.errstate(all="ignore"):
+        share = (cells - low) / (high - low) if high > low else np.full(cells.shape, 0.5)
+        found = np.nan_to_num(np.clip(share, 0, 1) * (LEVELS - 1), nan=0.0).round().astype(np.uint8)
+    found[np.isnan(cells)], found[np.isposinf(cells)], found[np.isneginf(cells)] = NAN, PLUS, MINUS
+    return found
+
+
+def sign(kind: int, size: int) -> np.ndarray:
+    """A cell of `size` pixels that is no number: a cross for NaN, a plus and a minus for the infinities."""
+    cell = np.full((size, size), LEVELS + 4, np.uint8)
+    at, middle, thick = np.arange(1, size - 1), size // 2, max(1, size // 8)
+    for k in range(-(thick // 2), thick - thick // 2):
+        if kind == NAN:
+            cell[at, np.clip(at + k, 1, size - 2)] = cell[at, np.clip(size - 1 - at + k, 1, size - 2)] = NAN
+        else:
+            cell[middle + k, at] = kind
+            if kind == PLUS:
+                cell[at, middle + k] = kind
+    return cell
+
+
+def painted(found: np.ndarray, size: int) -> np.ndarray:
+    """Cells as squares of pixels, those that are no numbers with their signs."""
+    pixels = enlarged(found, size)
+    for kind in (NAN, PLUS, MINUS):
+        if (found == kind).any():
+            mask = enlarged(found == kind, size)
+            tiled = np.tile(sign(kind, size), found.shape)
+            pixels[mask] = tiled[mask]
+    return pixels
+
+
+def label(x: float, y: float, content: str, more: str = "", color: str = INK) -> str:
+    return f'<text x="{x:g}" y="{y:g}" fill="{color}"{more}>{escape(content)}</text>'
+
+
+def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
+    """The picture of a record. asked: for its numbers, so that it says why they are not written where they do not fit."""
+    low, high, diverging = scale_of(record)
+    cells = [np.array(tile.cells) for tile in record.tiles]
+    with_numbers = len(cells) == 1 and cells[0].shape[1] <= ACROSS and cells[0].shape[0] <= DOWNWARD and not shown_line(record)
+    if not cells:
+        parts, width, height = [], 0, 0
+    elif with_numbers:
+        parts, width, height = written(record, cells[0], low, high, diverging)
+    else:
+        parts, width, height = mosaic(record, cells, low, high, diverging)
+    side = scale_and_histogram(record, low, high, diverging, LEFT + width + 22)
+    height = max(TOP + height + 22, TOP + 112)
+    width = max(LEFT + width + 22 + 190, 460)
+    head = clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec)
+    parts += [label(8, 20, head if len(head) < 90 else head[:87] + "...", ' font-weight="bold"'), label(8, 38, numbers_line(record))]
+    notes = [shown_line(record)] if shown_line(record) else []
+    if asked and cells and not with_numbers:
+        notes.append(f"colours only: numbers are written into one matrix of at most {DOWNWARD} rows and {ACROSS} columns")
+    if not with_numbers and (record.nan or record.plus or record.minus):
+        signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
+        notes.append("signs: " + ", ".join(name for n, name in signs if n))
+    for note in notes:
+        height += 16
+        parts.append(label(8, height - 8, note, color=FAINT))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{escape(alt_text(record), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
+        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}{side}</svg>'
+    )
+
+
+def alt_text(record: TensorRecord) -> str:
+    """The picture in words."""
+    about = f", {record.about}" if record.about else ""
+    return clean(f"Tensor {record.spec}{about}; {numbers_line(record)}")
+
+
+def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, diverging: bool):
+    """Few enough cells to write each number into its own: (parts, width, height)."""
+    colors, found = palette(diverging), levels(cells, low, high)
+    across, down = TEXT_CELL
+    rows, columns = cells.shape
+    width, height = across * columns, down * rows
+    ground = np.where(found >= LEVELS, LEVELS + 4, found).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
+    ground[down - 1 :: down] = ground[:, across - 1 :: across] = PAPER
+    light = colors.astype(int) @ (299, 587, 114) > 140_000
+    parts = [f'<image x="{LEFT}" y="{TOP}" width="{width}" height="{height}" href="{data_uri(png(ground, colors))}"/>']
+    parts.append(group("end", FAINT, [text(LEFT - 6, TOP + down * i + 14, i) for i in range(rows)]))
+    parts.append(group("middle", FAINT, [text(LEFT + across * j + 28, TOP - 5, j) for j in range(columns)]))
+    for dark in (False, True):
+        words = [
+            text(LEFT + across * j + 28, TOP + down * i + 14, cell_text(record, x))
+            for i, row in enumerate(cells.tolist())
+            for j, x in enumerate(row)
+            if bool(light[LEVELS + 4 if found[i, j] >= LEVELS else found[i, j]]) is not dark
+        ]
+        parts.append(group("middle", "#ffffff" if dark else INK, words))
+    return parts, width, height
+
+
+def cell_text(record: TensorRecord, x: float) -> str:
+    if record.true is not None:
+        return str(bool(x))
+    return str(int(x)) if record.whole and abs(x) < 1e7 else f"{x:.3g}" if math.isfinite(x) else short_number(x)
+
+
+def group(anchor: str, color: str, texts: list[str]) -> str:
+    return f'<g text-anchor="{anchor}" fill="{color}">{"".join(texts)}</g>' if texts else ""
+
+
+def text(x: float, y: float, content: object) -> str:
+    return f'<text x="{x:g}" y="{y:g}">{content}</text>'
+
+
+def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: float, diverging: bool):
+    """Heat maps side by side, as one PNG: (parts, width, height)."""
+    rows, columns = cells[0].shape
+    one = len(cells) == 1
+    size = max(5, min(24 if rows > 1 else 18, (480 if rows == 1 else 336 if one else 84) // max(rows, columns)))
+    title = 0 if one else 15
+    across = max(1, min(len(cells), 480 // (columns * size + GAP)))
+    step_x, step_y = columns * size + GAP, rows * size + GAP + title
+    width, height = step_x * min(across, len(cells)) - GAP, step_y * -(-len(cells) // across) - GAP
+    paper = np.full((height, width), PAPER, np.uint8)
+    parts = []
+    for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
+        x, y = k % across * step_x, k // across * step_y + title
+        paper[y : y + rows * size, x : x + columns * size] = painted(levels(values, low, high), size)
+        if title:
+            parts.append(label(LEFT + x, TOP + y - 4, tile.title, color=FAINT))
+    image = data_uri(png(paper, palette(diverging)))
+    look = 'style="image-rendering:pixelated"'
+    parts.insert(0, f'<image x="{LEFT}" y="{TOP}" width="{width}" height="{height}" {look} href="{image}"/>')
+    frame = f'x="{LEFT - 0.5}" y="{TOP - 0.5}" width="{width + 1}" height="{height + 1}"'
+    if one:
+        parts.append(f'<rect {frame} fill="none" stroke="{BAR}" stroke-opacity=".5"/>')
+        parts.append(label(LEFT, TOP - 5, "0", color=FAINT))
+        parts.append(label(LEFT + width, TOP - 5, f"{record.columns - 1:,}", ' text-anchor="end"', FAINT))
+        if rows > 1:
+            parts.append(label(LEFT - 5, TOP + 10, "0", ' text-anchor="end"', FAINT))
+            parts.append(label(LEFT - 5, TOP + height, f"{record.rows - 1}", ' text-anchor="end"', FAINT))
+    return parts, width, height
+
+
+def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging: bool, x: float) -> str:
+    """The colour scale with the numbers at its ends, and over it how often each occurs, at the right of the cells."""
+    if not high > low or record.true is not None:
+        return ""
+    counts, first, last = record.histogram
+    if not counts:  # from -1e308 to 1e308: no float tells how far that is
+        return ""
+    strip = data_uri(png(np.arange(LEVELS, dtype=np.uint8)[None], palette(diverging)))
+    wide, base = 150, TOP + 62
+    most = max(counts)
+    start, end = x + (first - low) / (high - low) * wide, x + (last - low) / (high - low) * wide
+    step = (end - start) / len(counts)
+    bars = []
+    for i, n in enumerate(counts):
+        tall = max(n / most * 50, 1.0)
+        bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
+    share = f"how often; tallest bar: {most / sum(counts):.0%}"
+    parts = [label(x, TOP + 4, share, color=FAINT), f'<path d="{"".join(bars)}" fill="{BAR}"/>']
+    under = base + 4
+    parts.append(f'<image x="{x:g}" y="{under}" width="{wide}" height="10" preserveAspectRatio="none" href="{strip}"/>')
+    parts.append(f'<rect x="{x:g}" y="{under}" width="{wide}" height="10" fill="none" stroke="{BAR}" stroke-opacity=".5"/>')
+    ends = (("≤ " if record.least < low else "") + short_number(low), ("≥ " if record.most > high else "") + short_number(high))
+    parts.append(label(x, under + 23, ends[0]))
+    parts.append(label(x + wide, under + 23, ends[1], ' text-anchor="end"'))
+    if diverging:
+        parts.append(label(x + wide / 2, under + 23, "0", ' text-anchor="middle"'))
+    return "".join(parts)
+
+
+def tensor_html(record: TensorRecord, always: bool = False) -> str:
+    """The card of a tensor; empty for what reads better as text, unless `always`."""
+    if record.symbolic:
+        line = f"<b>{escape(clean(record.spec))}</b> · {escape(record.about)}"
+        return f'<div {NO_MATH} style="{CARD};font-size:13px">{line}<br>its numbers are known when the graph runs</div>'
+    if not record.tiles or (record.size <= TINY and not always):
+        return ""
+    text = record.text if len(record.text) <= LONGEST else record.text[:LONGEST] + "\n... (print it to see all)"
+    return picture_card(tensor_svg(record, always), alt_text(record), text + (f"\ngrad: {record.grad}" if record.grad else ""))
+
+

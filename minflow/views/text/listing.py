@@ -1,0 +1,214 @@
+"""Records as text: what a terminal, a screen reader and a golden test read.
+
+Deterministic, at most about 120 columns. Read next: `../draw/dot.py`, the same records as pictures.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...core.base.errors import clean as clean
+from ..draw.fold import LINES, fold
+from ..records.structure import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, TapeRecord
+
+DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
+COLUMN = 74  # where the right-hand column of a tree starts, at most
+NAME = 52  # columns of the first column of a module table, at most
+SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}  # before a node that is marked
+VALUES = 6  # that a box of many operations names; of more only how many
+
+
+def cut(text: str, most: int) -> str:
+    """Without the middle of a long text: both ends say more."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
+
+
+def columns(rows: list[tuple[str, str]]) -> list[str]:
+    """Left and right parts, the right ones under each other."""
+    width = min(max((len(left) for left, right in rows if right), default=0), COLUMN)
+    return [f"{left:<{width}}  {right}".rstrip() for left, right in rows]
+
+
+# ---- tape and graph ------------------------------------------------------------------------------------------------
+
+
+def tape_text(record: TapeRecord, limit: int = LINES) -> str:
+    """The tape as a tree: the tensor on top, what it was computed from below it, a shared node told once."""
+    whole, record = record, fold(record, limit)
+    ops = sum(n.count for n in record.nodes if n.kind in ("op", "folded"))
+    leaves = sum(n.hidden or n.kind == "leaf" for n in whole.nodes)
+    head = clean(record.title) + (f": {count(ops, 'operation')}, {count(leaves, 'leaf', 'leaves')}" if record.nodes else "")
+    rows = [(head, "")]
+    by_id = {n.id: n for n in record.nodes}
+    uses: dict[str, int] = {}
+    for n in record.nodes:
+        for ref in {x.ref for x in n.inputs if x.ref}:
+            uses[ref] = uses.get(ref, 0) + 1
+        for ref in [x.ref for x in n.inputs if x.ref]:
+            uses[ref] = uses.get(ref, 0) + ([x.ref for x in n.inputs].count(ref) > 1)
+    marks: dict[str, str] = {}
+    # (input, prefix, the branch drawn before it, level); the last pushed is written first
+    stack: list[tuple[Input, str, str, int]] = [(Input("", record.root, record.index), "", "", 0)] if record.root else []
+    while stack:
+        x, prefix, branch, level = stack.pop()
+        lead = prefix + branch if level <= DEEP else f"{'':<{3 * DEEP}}({level}) "
+        lead += f"{clean(x.name)}: " if x.name else ""
+        if not x.ref:
+            rows.append((lead + constant(x.text), ""))
+            continue
+        node = by_id[x.ref]
+        if node.id in marks:
+            rows.append((lead + f"{clean(node.label)}  see [{marks[node.id]}]", ""))
+            continue
+        tag = ""
+        if uses.get(node.id, 0) > 1:
+            marks[node.id] = str(len(marks) + 1)
+            tag = f"[{marks[node.id]}] "
+        output = f" (output {x.index})" if len(node.outs) > 1 and node.kind == "op" else ""
+        rows.append((lead + tag + headline(node, x.index) + output, place(node)))
+        below = prefix + ("   " if branch in ("", "└─ ") else "│  ") if level else ""
+        for title, numbers in (("value", node.value), ("grad", node.grad)):
+            if numbers:
+                bar = "│  " if node.inputs else "   "
+                rows.append(((below + bar if level <= DEEP else " " * (3 * DEEP + 4)) + f"{title} {numbers}", ""))
+        inputs = shown_inputs(node)
+        for i in range(len(inputs) - 1, -1, -1):
+            stack.append((inputs[i], below, "└─ " if i == len(inputs) - 1 else "├─ ", level + 1))
+    return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])
+
+
+def shown_inputs(node: NodeRecord) -> list[Input]:
+    """The inputs, without a name where there is only one."""
+    if len(node.inputs) == 1:
+        x = node.inputs[0]
+        return [Input("", x.ref, x.index, x.text)]
+    return list(node.inputs)
+
+
+def headline(node: NodeRecord, index: int) -> str:
+    """`matmul(ta=False) -> float32[64, 10]`"""
+    spec = node.outs[index] if index < len(node.outs) else ""
+    if node.kind == "folded":
+        return f"{SIGNS.get(node.mark, '')}{clean(node.label)} ({node.attrs}) -> {spec}"
+    if node.mark == "failed":
+        return f"{SIGNS['failed']}{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} fails"
+    if node.kind != "op":
+        return f"{node.kind} {clean(node.label)}".replace("leaf leaf", "leaf") + f" {spec}"
+    return f"{clean(node.label)}{f'({clean(node.attrs)})' if node.attrs else ''} -> {spec}"
+
+
+def constant(text: str) -> str:
+    """A Python number, or a tensor of which only the spec is recorded."""
+    return f"{text}, no gradient" if "[" in text else text
+
+
+def place(node: NodeRecord) -> str:
+    return "  ".join(clean(part) for part in (node.scope if node.kind != "leaf" else "", node.where) if part)
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def graph_text(record: GraphRecord, limit: int = LINES) -> str:
+    """The graph as a listing, one line per node, then updates and outputs."""
+    record = fold(record, limit)
+    names: dict[tuple[str, int], str] = {}
+    rows = [(clean(record.title), "")]
+    for node in record.nodes:
+        for k in range(len(node.outs)):
+            names[node.id, k] = f"%{len(names)}"
+        outs = [names[node.id, k] for k in range(len(node.outs))]
+        many = node.kind == "folded" and len(outs) > VALUES
+        made, specs = (f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many else (", ".join(outs), ", ".join(node.outs))
+        if node.kind in ("input", "state"):
+            rows.append((f"{made} = {node.kind} {clean(node.label)} {specs}", ""))
+            continue
+        read = [names.get((x.ref, x.index), "?") if x.ref else x.text for x in node.inputs]
+        reads = [clean(listed(read, node))] if read else []
+        attrs = [clean(node.attrs)] if node.attrs else []
+        if node.mark:
+            made, specs = SIGNS[node.mark] + (made or "-"), "fails" if node.mark == "failed" else specs
+        rows.append((f"{made} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
+    by_id = {n.id: n for n in record.nodes}
+    updates: dict[tuple, list[str]] = {}  # those of one box to another are told together
+    for state, id, k in record.updates:
+        folded = by_id[state].kind == "folded"
+        updates.setdefault((state, id) if folded else (state, id, k), []).append(names[id, k])
+    for (state, id, *_), values in updates.items():
+        rows.append((f"update {clean(by_id[state].label)} <- {listed(values, by_id[state])}", ""))
+    if record.outputs or not any(node.mark for node in record.nodes):
+        rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
+    return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])
+
+
+def listed(values: list[str], node: NodeRecord) -> str:
+    """`%3, %4`, or of a folded box that has many "88 values"."""
+    return ", ".join(values) if node.kind != "folded" or len(values) <= VALUES else f"{len(values)} values"
+
+
+def parts_text(record: PartsRecord, limit: int = LINES) -> str:
+    """Each graph as its own listing, in the order in which they run."""
+    return "\n\n".join([clean(record.title), *[graph_text(part, limit) for part in record.parts]])
+
+
+# ---- modules -------------------------------------------------------------------------------------------------------
+
+
+def shape_of(spec: str) -> str:
+    """8×6×28×28 of "float32[8, 6, 28, 28]"; the dtype stands before it where it is another one."""
+    dtype, _, rest = spec.partition("[")
+    shape = "×".join(re.findall(r"\d+", rest.partition("]")[0])) or "one number"
+    return shape if dtype == "float32" else f"{dtype} {shape}"
+
+
+def module_text(record: ModuleRecord) -> str:
+    """The module tree as a table: layer, output shape, parameters, calls where not one, the totals below."""
+    ran = record.calls is not None
+    rows: list[tuple[str, ...]] = []
+    stack = [(record, "", "")]
+    while stack:
+        module, prefix, branch = stack.pop()
+        rows.append((prefix + branch + layer_title(module), *module_cells(module, ran)))
+        below = prefix + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
+        if module.error:
+            rows += [(below + "   " + clean(line), *[""] * (len(rows[0]) - 1)) for line in ("!! fails here",)]
+        for i in range(len(module.children) - 1, -1, -1):
+            stack.append((module.children[i], below, "└─ " if i == len(module.children) - 1 else "├─ "))
+    head = ("layer", "output", "parameters", "trainable", "bytes") if ran else ("layer", "parameters", "trainable", "bytes")
+    widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
+    numeric = len(head) - 3
+
+    def line(cells: tuple[str, ...]) -> str:
+        parts = [f"{c:>{w}}" if i >= numeric else f"{c:<{w}}" for i, (c, w) in enumerate(zip(cells, widths, strict=True))]
+        return "  ".join(parts).rstrip()
+
+    rule = "-" * (sum(widths) + 2 * len(widths) - 2)
+    return "\n".join([line(head), rule, *map(line, rows), rule, module_totals(record)])
+
+
+def layer_title(module: ModuleRecord) -> str:
+    name = f"{clean(module.name)}: " if module.name else ""
+    extra = clean(module.extra)
+    room = NAME - len(name) - len(module.kind) - 2
+    extra = extra if len(extra) <= max(room, 16) else extra[: max(room, 16) - 3] + "..."
+    return f"{name}{clean(module.kind)}" + (f"({extra})" if extra else "")
+
+
+def module_cells(module: ModuleRecord, ran: bool) -> tuple[str, ...]:
+    numbers = tuple(f"{n:,}" if n else "-" for n in (module.params, module.trainable, module.nbytes))
+    if module.shared:
+        numbers = ("shared", "", "")
+    if not ran:
+        return numbers
+    out = ", ".join(module.outputs) if module.outputs else "did not finish" if module.calls else "not reached"
+    return (out + (f"  x{module.calls}" if (module.calls or 0) > 1 else ""), *numbers)
+
+
+def module_totals(record: ModuleRecord) -> str:
+    frozen = record.params - record.trainable
+    parts = [f"{record.params:,} parameters" + (f", {frozen:,} of them frozen" if frozen else ", all trainable" if record.params else "")]
+    parts.append(f"{record.nbytes:,} bytes" + (f" ({record.nbytes / 2**20:.1f} MiB)" if record.nbytes >= 2**20 else ""))
+    if record.inputs:
+        parts.append("input " + ", ".join(record.inputs))
+    return "; ".join(parts)

@@ -1,0 +1,236 @@
+"""Records of an nn.Graph as text: for terminals, for screen readers, for golden tests.
+
+About 100 columns, so that a notebook beside its file browser need not wrap them. Pure functions: the same text for
+the same record. Read next: `../nn/graph/listing/reports.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import wrap
+from typing import Any
+
+from ...core.base.display import Display
+from ..records.reports import (
+    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
+)  # fmt: skip
+from .listing import clean
+
+WIDTH = 60  # columns of a picture made of characters
+ROWS = 12
+LINE = 98  # columns of an operation
+FLOW = 50  # columns of the shapes that pass a module
+LARGEST = 12  # values of the arena that are listed
+CONTEXT = 1  # unchanged operations shown around a change
+
+
+class Report(Display):
+    """A record, printing as its text; in a notebook a table or a picture, where it has one. `.record` is the data, `.text` the text."""
+
+    def __init__(self, record: GraphReport):
+        self.record = record
+
+    @property
+    def text(self) -> str:
+        return TEXTS[type(self.record)](self.record)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def nbytes_text(n: int) -> str:
+    """12 B, 3.4 kB, 5.6 MB: powers of 1000."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n >= size:
+            return f"{n / size:.1f} {unit}"
+    return f"{n} B"
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
+
+
+def table(rows: list[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
+    """Columns under each other; those of `right` to the right. The first row is the head."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join([f"{c:>{w}}" if i in right else f"{c:<{w}}" for i, (c, w) in enumerate(zip(row, widths))]).rstrip() for row in rows]
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+
+def times(row: TreeRow) -> str:
+    """That a row stands for several modules; its parameters are those of each."""
+    return f"x{row.count}" + (" (each)" if row.params else "")
+
+
+def tree_text(record: GraphTree) -> str:
+    rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
+    for row in record.rows:
+        name = row.path.rpartition(".")[2] if row.depth else row.path
+        title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra else "")
+        flow = cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", FLOW) if row.inputs or row.outputs else ""
+        calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
+        badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
+        title += f"  {times(row)}" if row.count > 1 else ""
+        rows.append((title, f"{row.params:,}" if row.params else "-", f"{flow}  {badges}".strip()))
+    return "\n".join([clean(record.title), *table(rows, (1,))])
+
+
+# ---- passes ----------------------------------------------------------------------------------------------------------
+
+
+def stages_text(record: Stages) -> str:
+    rows: list[tuple[str, ...]] = [("pass", "operations", "removed", "added", "arena", "time", "what it does")]
+    for row in record.rows:
+        changed = (str(row.removed or "-"), str(row.added or "-"), nbytes_text(row.arena), ms(row.seconds) if row.seconds else "-")
+        rows.append((row.name, f"{row.nodes:,}", *changed, clean(row.does)))
+    return "\n".join([clean(record.title), *table(rows, (1, 2, 3, 4, 5))])
+
+
+def change_text(record: Change) -> str:
+    lines, marks = [clean(record.title)], [mark for mark, _ in record.lines]
+    near = [any(m != " " for m in marks[max(i - CONTEXT, 0) : i + CONTEXT + 1]) for i in range(len(marks))]
+    i = 0
+    while i < len(marks):
+        if near[i]:
+            text = clean(record.lines[i][1])
+            # Cut, a line before and after may look the same: what differs can stand at the end.
+            parts = wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False) if marks[i] != " " else [cut(text, LINE)]
+            lines += [f"{marks[i]} {part}".rstrip() for part in parts]
+            i += 1
+            continue
+        end = i
+        while end < len(marks) and not near[end]:
+            end += 1
+        lines.append(f"  ... {end - i} operations as before")
+        i = end
+    return "\n".join(lines if any(m != " " for m in marks) else [*lines, "  nothing changed"])
+
+
+# ---- a step ----------------------------------------------------------------------------------------------------------
+
+
+def shares(parts: list[float]) -> list[int]:
+    """Parts in whole per cents, which together are 100; those that lose most by cutting are rounded up."""
+    whole = sum(parts)
+    if not whole:
+        return [0] * len(parts)
+    exact = [100 * part / whole for part in parts]
+    found = [int(x) for x in exact]
+    for i in sorted(range(len(parts)), key=lambda i: found[i] - exact[i])[: 100 - sum(found)]:
+        found[i] += 1
+    return found
+
+
+def lanes_text(record: Lanes) -> str:
+    whole = sum(lane.seconds or 0 for lane in record.lanes)
+    rows: list[tuple[str, ...]] = [("phase", "operations", "written", "time", "share", "")]
+    for lane, percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
+        share = (lane.seconds or 0) / whole if whole else 0.0
+        time = (ms(lane.seconds), f"{percent}%", "#" * round(24 * share)) if lane.seconds is not None else ("-", "-", "")
+        rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
+    total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)), ms(whole) if whole else "-", "", "")
+    lines = [clean(record.title), *table([*rows, ("step", *total)], (1, 2, 3, 4))]
+    lines += [views_note(record)] if record.views else []
+    if record.slowest:
+        slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line, module")]
+        slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x)) for x in record.slowest]
+        lines += ["", *table(slow, (2, 3))]
+    return "\n".join(lines)
+
+
+def views_note(record: Lanes) -> str:
+    are = "is a view of numbers" if record.views == 1 else "are views of numbers"
+    return f"{record.views:,} of the operations {are} that are there, and run{'s' * (record.views == 1)} without a call"
+
+
+def place(x: Operation) -> str:
+    """`In[3]:12 in model.fc1`"""
+    return clean(x.where) + (f" in {cut(clean(x.module), 32)}" if x.module else "")
+
+
+def memory_text(record: MemoryMap) -> str:
+    lines = [
+        clean(record.title),
+        f"arena {nbytes_text(record.arena)} for values of {nbytes_text(record.total)} in all; "
+        f"no placement could do with less than {nbytes_text(record.least)}",
+        f"outside it: states {nbytes_text(record.states)} ({record.in_place} updates written in place), "
+        f"new outputs {nbytes_text(record.fresh)} a call",
+    ]
+    if record.blocks:
+        lines += ["", *memory_picture(record)]
+        rows: list[tuple[str, ...]] = [("the largest values", "spec", "offset", "bytes", "steps")]
+        for block in sorted(record.blocks, key=lambda b: (-b.nbytes, b.first, b.offset))[:LARGEST]:
+            span = f"{block.first} to {block.last}" if block.last < record.steps else f"{block.first} to the end"
+            rows.append((cut(clean(block.name), 52), block.spec, f"{block.offset:,}", f"{block.nbytes:,}", span))
+        lines += ["", *table(rows, (2, 3))]
+    return "\n".join(lines)
+
+
+def memory_picture(record: MemoryMap) -> list[str]:
+    """Addresses downwards, steps to the right; a digit for each tenth of the cell that is taken, # where it is full."""
+    columns = min(WIDTH, record.steps + 1)
+    size, step = max(record.arena, 1) / ROWS, (record.steps + 1) / columns
+    lines = [f"{'address':>9}  steps 0 to {record.steps} ->"]
+    for row in range(ROWS):
+        low, high = row * size, (row + 1) * size
+        full = [sum(taken(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks) for c in range(columns)]
+        lines.append(f"{nbytes_text(int(low)):>9} |{''.join([cell(n / size) for n in full])}|")
+    return lines
+
+
+def taken(block: Block, low: float, high: float, first: int, last: int) -> float:
+    """Bytes of [low, high) that the block takes at step `first` (or at any until `last`, if the column has several)."""
+    if block.first > max(last - 1, first) or block.last < first:
+        return 0.0
+    return max(0.0, min(high, block.offset + block.nbytes) - max(low, block.offset))
+
+
+def cell(share: float) -> str:
+    return " " if share < 0.05 else "#" if share >= 0.95 else str(min(9, max(1, round(share * 10))))
+
+
+def timeline_text(record: Timeline) -> str:
+    whole = sum(seconds for _, seconds in record.bars) or 1.0
+    rows, start = [], 0.0
+    for name, seconds in record.bars:
+        left = round(40 * start / whole)
+        bar = " " * left + "#" * max(1, round(40 * (start + seconds) / whole) - left)
+        rows.append((clean(name), ms(seconds), f"|{bar:<40}|"))
+        start += seconds
+    return "\n".join([clean(record.title), *table(rows, (1,))] if rows else [clean(record.title), "it has not been called yet"])
+
+
+# ---- what holds ------------------------------------------------------------------------------------------------------
+
+
+def frozen_text(record: Frozen) -> str:
+    lines = [clean(record.title)]
+    for head, rows in (("fixed in this plan", record.built_in), ("read anew at each call", record.free)):
+        lines.append(f"{head}:")
+        lines += [f"  {line}" for line in table([(clean(what), clean(value)) for what, value in rows] or [("nothing", "")])]
+    return "\n".join(lines)
+
+
+def why_text(record: Why) -> str:
+    lines = [clean(record.title)]
+    for plan in record.plans:
+        inputs = ", ".join(f"{clean(name)} {spec}" for name, spec in plan.inputs)
+        lines.append(f"plan {plan.number}: {inputs or 'no inputs'}; {plan.nodes} operations, made in {ms(plan.seconds)}")
+        shown = plan.reasons[:8]
+        lines += [f"  because {clean(what)}: {clean(old)} -> {clean(new)}" for what, old, new in shown]
+        if len(plan.reasons) > len(shown):
+            lines.append(f"  and {len(plan.reasons) - len(shown)} more of the kind")
+        lines += [f"  Try: {clean(hint)}" for hint in plan.hints]
+    return "\n".join(lines)
+
+
+TEXTS: dict[type, Callable[[Any], str]] = {
+    GraphTree: tree_text, Stages: stages_text, Change: change_text, Lanes: lanes_text, MemoryMap: memory_text,
+    Timeline: timeline_text, Frozen: frozen_text, Why: why_text,
+}  # fmt: skip

@@ -1,0 +1,464 @@
+"""Who was busy when while a job ran: loader, queue, compute and callback, as records, numbers and text.
+
+A step's loader is the time in which the thread that submits steps does something else than wait. Pure functions of
+times; knows nothing of queues or jobs. Read next: `svg.py`, the same as a picture; `text.py`, as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from ..text.listing import clean
+
+LANES = ("loader", "queue", "compute", "callback")
+SHOWN = 12  # steps of a picture if nobody asks for more
+MOST = 33  # steps of a picture, at most: six bars each
+SEEN = 0.004  # of a picture: shorter waits are not drawn
+PAUSE = 0.1  # seconds in which the loop waits and has nothing in flight: that is a pause, not a wait for a result
+ABOVE = 1.005  # times what the formula promises: more than that is to be explained
+
+Span = tuple[float, float]  # seconds of one clock, from and to
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so far.
+
+    got: when the caller had waited for it, None if it never did.  others: seconds that other jobs of the same loop took
+    since the step before, of loading and of work on the worker.
+    """
+
+    number: int
+    loads: tuple[Span, ...] = ()
+    waits: tuple[Span, ...] = ()
+    queued: Span | None = None
+    compute: Span | None = None
+    callback: Span | None = None
+    failed: bool = False
+    got: float | None = None
+    others: Span = (0.0, 0.0)
+
+    @property
+    def load(self) -> float:
+        return sum([b - a for a, b in self.loads])
+
+    @property
+    def work(self) -> float:
+        """Seconds on the worker: compute and callback."""
+        return span(self.compute) + span(self.callback)
+
+    @property
+    def end(self) -> float | None:
+        last = self.callback or self.compute
+        return last[1] if last else None
+
+
+def span(x: Span | None) -> float:
+    return x[1] - x[0] if x else 0.0
+
+
+class Bar(NamedTuple):
+    """A piece of a picture. lane: index in LANES.  row of rows: its place within the lane.  kind: "busy", "wait" or "failed"."""
+
+    lane: int
+    row: int
+    rows: int
+    start: float
+    stop: float
+    number: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class TimelineRecord:
+    """The steps of a job, oldest first. cores: that the process may use.  asked: draw all steps, not only the last."""
+
+    name: str
+    steps: tuple[StepTimes, ...]
+    cores: int = 1
+    asked: bool = False
+
+    # ---- numbers: means over the steps, without the first, whose loader may have begun long before ---------------------
+
+    @cached_property
+    def ended(self) -> tuple[StepTimes, ...]:
+        return tuple([s for s in self.steps if s.end is not None])
+
+    @cached_property
+    def steady(self) -> tuple[StepTimes, ...]:
+        return self.ended[1:] or self.ended
+
+    @cached_property
+    def load(self) -> float:
+        return mean([s.load for s in self.steady])
+
+    @cached_property
+    def compute(self) -> float:
+        return mean([span(s.compute) for s in self.steady])
+
+    @cached_property
+    def callback(self) -> float:
+        return mean([span(s.callback) for s in self.steady])
+
+    @cached_property
+    def work(self) -> float:
+        """Seconds of a step on the worker: compute and callback."""
+        return self.compute + self.callback
+
+    @cached_property
+    def others(self) -> Span:
+        """Seconds between two steps that other jobs of the loop take, of loading and of work: neither is of this job."""
+        a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
+        return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
+
+    @cached_property
+    def in_turn(self) -> float:
+        """Seconds of a step if nothing runs at the same time."""
+        return self.load + self.work + sum(self.others)
+
+    @cached_property
+    def at_best(self) -> float:
+        """Seconds of a step if loop and worker never wait for each other: those of the busier one."""
+        return max(self.load + self.others[0], self.work + self.others[1])
+
+    @cached_property
+    def step(self) -> float:
+        """Seconds from the end of a step to the end of the next, without pauses."""
+        ends = [s.end for s in self.ended]
+        if len(ends) > 1:
+            return (ends[-1] - ends[0] - sum(self.pauses)) / (len(ends) - 1)
+        return max(self.in_turn, 0.0)
+
+    @cached_property
+    def pauses(self) -> tuple[float, ...]:
+        """Seconds of pause before each step that has ended."""
+        flying = sorted([(s.queued[0], s.end) for s in self.ended if s.queued])
+        first, last = (self.ended[0].end, self.ended[-1].end) if self.ended else (0.0, 0.0)
+        found = []
+        for s in self.ended:
+            idle = 0.0
+            for a, b in s.waits if not any(s.others) else ():  # who calls several jobs waits for the others too
+                a, b = max(a, first), min(b, last)
+                room = s.queued is not None and b >= s.queued[0]  # waits for room in the queue
+                if b - a > PAUSE and not room:
+                    free = b - a - covered(flying, a, b)
+                    idle += free if free > PAUSE else 0.0
+            found.append(idle)
+        return tuple(found)
+
+    @cached_property
+    def best(self) -> float:
+        """How many times as fast as sync async can be, with one loader; see `formula`."""
+        return self.in_turn / max(self.at_best, 1e-12)
+
+    @cached_property
+    def overlap(self) -> float:
+        """Seconds of loading and computing in a second: 1 where they take turns, 2 where both are always busy."""
+        return self.in_turn / max(self.step, 1e-12)
+
+    @cached_property
+    def mode(self) -> str:
+        """"sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a single
+        step. To wait for room in the queue is async."""
+        waited = [before.got is not None and s.queued is not None and before.got <= s.queued[0]
+                  for before, s in zip(self.steps, self.steps[1:])]  # fmt: skip
+        return "" if not waited else "sync" if 2 * sum(waited) > len(waited) else "async"
+
+    @cached_property
+    def shown(self) -> tuple[StepTimes, ...]:
+        """The steps that are drawn: the last ones."""
+        steps = self.steps[-(MOST if self.asked else SHOWN) :]
+        paused = {s.number for s, seconds in zip(self.ended, self.pauses) if seconds}
+        after = next((i for i in range(len(steps) - 1, 0, -1) if steps[i].number in paused), 0)
+        return without_past(steps[after:] if len(steps) - after > 1 else steps)  # beside a pause nothing is to be seen
+
+    @cached_property
+    def title(self) -> str:
+        name = clean(self.name)
+        name = name if len(name) <= 40 else name[:37] + "..."
+        return f"{name}, {self.mode}" if self.mode else name
+
+    @cached_property
+    def left_out(self) -> str:
+        """What the picture does not show, in words."""
+        n, all_ = len(self.shown), len(self.steps)
+        return f"the last {n} of {all_:,} steps are drawn, the numbers are of all" if n < all_ else ""
+
+
+def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
+    """The waits before the first loader belong to a step that is not drawn."""
+    if not steps or not steps[0].loads:
+        return steps
+    since = steps[0].loads[-1][0]
+    first = replace(steps[0], loads=tuple([x for x in steps[0].loads if x[0] >= since]),
+                    waits=tuple([x for x in steps[0].waits if x[0] >= since]))  # fmt: skip
+    return (first, *steps[1:])
+
+
+def covered(spans: list[Span], a: float, b: float) -> float:
+    """How many seconds between a and b lie in one of the spans, which are in order."""
+    seconds, at = 0.0, a
+    for start, stop in spans:
+        if stop > at and start < b:
+            seconds += min(stop, b) - max(start, at)
+            at = min(stop, b)
+    return seconds
+
+
+def mean(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def trimmed(steps: list[StepTimes]) -> list[StepTimes]:
+    """The first loader bar not longer than the longest other bar: what was before the loop is not its loader."""
+    if len(steps) < 2:
+        return steps
+    longest = max([s.load for s in steps[1:]] + [span(s.compute) for s in steps] + [1e-4])
+    first = steps[0]
+    if first.load <= longest or not first.loads:
+        return steps
+    since = first.loads[-1][1] - longest
+    keep = [tuple([(max(a, since), b) for a, b in spans if b > since]) for spans in (first.loads, first.waits)]
+    return [replace(first, loads=keep[0], waits=keep[1]), *steps[1:]]
+
+
+def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
+    """What is drawn; steps that wait in the queue at the same time lie in rows."""
+    found: list[Bar] = []
+    queued: list[Bar] = []
+    free: list[float] = []  # when each row of the queue is free again
+    for s in steps:
+        found += [Bar(0, 0, 1, a, b, s.number, "busy") for a, b in s.loads if b > a]
+        found += [Bar(0, 0, 1, a, b, s.number, "wait") for a, b in s.waits if b > a]
+        if s.queued:
+            row = next((i for i, end in enumerate(free) if end <= s.queued[0]), len(free))
+            free[row : row + 1] = [s.queued[1]]
+            queued.append(Bar(1, row, 1, *s.queued, s.number, "busy"))
+        if s.compute:
+            found.append(Bar(2, 0, 1, *s.compute, s.number, "failed" if s.failed else "busy"))
+        if s.callback:
+            found.append(Bar(3, 0, 1, *s.callback, s.number, "busy"))
+    return found + [bar._replace(rows=len(free)) for bar in queued]
+
+
+def numbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
+    """Counted from 1, as a reader counts the bars; `which` says what their numbers are."""
+    return tuple([replace(s, number=i) for i, s in enumerate(steps, 1)])
+
+
+def extent(drawn: list[Bar]) -> Span:
+    """The first and the last second of a picture."""
+    return (min([b.start for b in drawn]), max([b.stop for b in drawn])) if drawn else (0.0, 1.0)
+
+
+# ---- words ---------------------------------------------------------------------------------------------------------
+
+
+def ms(seconds: float) -> str:
+    """Milliseconds with two or three digits; seconds from 10 s on.
+
+    >>> ms(0.00412), ms(0.0846), ms(12.3)
+    ('4.1 ms', '85 ms', '12.3 s')
+    """
+    x = seconds * 1e3
+    return f"{seconds:.1f} s" if x >= 10_000 else f"{x:.0f} ms" if x >= 20 else f"{x:.1f} ms" if x >= 0.1 else f"{x:.2f} ms"
+
+
+Term = tuple[str, float]  # what takes time, and its seconds
+
+
+def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
+    """Of what a step of the loop's thread and one of the worker are made; what is hardly seen is left out."""
+    loop, worker = [("load", record.load)], [("compute", record.compute), ("callback", record.callback)]
+    if record.callback < 0.02 * record.compute or not record.callback:
+        worker = [("compute", record.work)]
+    loading, working = record.others
+    loop += [("load others", loading)] if loading >= 0.02 * record.in_turn and loading else []
+    worker += [("other jobs", working)] if working else []
+    return loop, worker
+
+
+def formula(record: TimelineRecord) -> str:
+    """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`; callback and other jobs where there are some."""
+    loop, worker = terms(record)
+    digits = 2 if record.at_best < 1e-3 else 1
+    side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
+    numbers = " + ".join([f"{seconds * 1e3:.{digits}f}" for _, seconds in loop + worker])
+    return f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {record.at_best * 1e3:.{digits}f} = {record.best:.2f}"
+
+
+def parts(record: TimelineRecord) -> str:
+    """`load 4.0 ms, compute 4.1 ms, callback 0.1 ms; a step every 4.5 ms`"""
+    loop, worker = terms(record)
+    return ", ".join([f"{name} {ms(seconds)}" for name, seconds in loop + worker]) + f"; a step every {ms(record.step)}"
+
+
+def besides(record: TimelineRecord) -> str:
+    """Which steps failed, and that there is time which is not of this job, or of no job, in words, if there is."""
+    took, paused = sum(record.others), sum(record.pauses)
+    failed = [step.number for step in record.steps if step.failed]
+    found = [f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job."] if took else []
+    if failed:  # a step may end too soon to be seen in red
+        told = f"step {failed[0]}" if len(failed) == 1 else f"{len(failed)} steps, step {failed[0]} first"
+        found.insert(0, f"Failed of {record.title}: {told}.")
+    return " ".join(found + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
+
+
+def dashed(steps: tuple[StepTimes, ...], seconds: float) -> str:
+    """The legend of the waits in a picture of so many seconds, if one is long enough to be seen."""
+    return "; dashed: the loop waits" if any([b - a > SEEN * seconds for s in steps for a, b in s.waits]) else ""
+
+
+def share(gain: float, best: float) -> str:
+    """How much of the gain that is possible was reached, where there is one."""
+    if best < 1.15 or gain <= 1:
+        return ""
+    if gain > ABOVE * best:
+        return f", more than the {best:.2f} of the formula"
+    reached = 100 * (gain - 1) / (best - 1)
+    return f", {reached:.0f} % of the possible gain" if reached < 99.5 else ", all of the possible gain"
+
+
+def verdict(record: TimelineRecord) -> str:
+    """One timeline in words."""
+    if not record.ended:
+        return "no step has ended yet"
+    if record.mode == "sync":
+        if record.best >= 1.15 and record.step < 1.1 * record.at_best:
+            return "The loop asks for the result of every step, but does its loading meanwhile: this is as fast as async can be."
+        all_ = ", with all jobs of the loop async" if any(record.others) else ""
+        return f"The loop waits for every step. Async could be {record.best:.2f} times as fast at best{all_}."
+    if record.mode == "async":
+        if slowest(record) == "callback":
+            return ("The callback is the slowest: it sets the pace, as it runs on the worker's thread, after the computing. "
+                    "A shorter callback makes the step shorter.")  # fmt: skip
+        if little(record):
+            return little(record)
+        if slowest(record) in PACE:
+            return PACE[slowest(record)]
+        much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
+        return f"{much} What was won over sync? Compare with a sync loop: bars get longer where two share a core or the GIL."
+    return "One step alone does not show who waits for whom."
+
+
+PACE = {
+    "load": "Loading is the slowest: it sets the pace, and computing is hidden behind it.",
+    "compute": "Computing is the slowest: it sets the pace, and loading is hidden behind it.",
+    "other jobs": "The other jobs of the loop are the slowest: they set the pace.",
+}  # fmt: skip
+
+
+def slowest(record: TimelineRecord) -> str:
+    """What takes the longest on the busier of loop and worker, where that one is hardly ever idle; else ""."""
+    if record.step > 1.15 * record.at_best:
+        return ""
+    loop, worker = terms(record)
+    busier = max(loop, worker, key=lambda of: sum([seconds for _, seconds in of]))
+    return max(busier, key=lambda term: term[1])[0]
+
+
+def little(record: TimelineRecord) -> str:
+    """Why there is little to win, or nothing."""
+    if record.best >= 1.15 or any(record.others):
+        return ""
+    if record.load < record.work:
+        percent = 100 * record.load / max(record.load + record.work, 1e-12)
+        most = 100 * (record.best - 1)
+        return f"Loading is only {percent:.0f} % of a step, so there is little to hide: async can win {most:.0f} % at most."
+    percent = 100 * record.work / max(record.load + record.work, 1e-12)
+    return f"Computing is only {percent:.0f} % of a step: the loader sets the pace. Several loaders help, async alone does not."
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePair:
+    """Two timelines on one scale; where one is sync, it is the first."""
+
+    first: TimelineRecord
+    second: TimelineRecord
+
+    @property
+    def shown(self) -> tuple[tuple[StepTimes, ...], tuple[StepTimes, ...]]:
+        """As many steps of each."""
+        a, b = self.first.shown, self.second.shown
+        n = min(len(a), len(b))
+        return without_past(a[-n:]), without_past(b[-n:])
+
+    @property
+    def gain(self) -> float:
+        """Measured: a step of the first in seconds of the second."""
+        return self.first.step / max(self.second.step, 1e-12)
+
+    @property
+    def slower(self) -> tuple[float, float]:
+        """How many times as long loading and computing take in the second."""
+        a, b = self.first, self.second
+        return b.load / max(a.load, 1e-12), b.work / max(a.work, 1e-12)
+
+    @property
+    def left_out(self) -> str:
+        n, a, b = len(self.shown[0]), len(self.first.steps), len(self.second.steps)
+        return f"the last {n} steps of {a:,} and {b:,} are drawn, the numbers are of all" if n < max(a, b) else ""
+
+
+def pair(a: TimelineRecord, b: TimelineRecord) -> TimelinePair:
+    """Sync first; otherwise in the order given."""
+    return TimelinePair(b, a) if (a.mode, b.mode) == ("async", "sync") else TimelinePair(a, b)
+
+
+def pair_verdict(record: TimelinePair) -> str:
+    """Why the second is faster, or why it is not: one or two sentences."""
+    a, b = record.first, record.second
+    if (a.mode, b.mode) != ("sync", "async"):
+        return "Two runs of the same kind: the ratio says how different they are, not what async wins."
+    if little(a):
+        return little(a)
+    reached = (record.gain - 1) / (a.best - 1)
+    load, work = record.slower
+    if reached < 0.7:
+        if b.cores == 1:
+            return "There is only one core: loading and computing cannot run at the same time, unless the loader only waits."
+        if max(load, work) > 1.2:
+            return (f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as alone: they share something. "
+                    f"A loader of Python's own lines holds the GIL; or none of the {b.cores} cores is free.")  # fmt: skip
+        return "Bars are as long as in sync, yet there are gaps: batches that take unequally long, or a machine that does something else."
+    if slowest(b) == "callback":
+        return "The callback is the slowest: it sets the pace. The callback runs on the worker too: a shorter one makes the step shorter."
+    if b.callback > 0.5 * b.compute:
+        return "Loading is hidden, but the callback runs on the worker too: a short one makes the step shorter."
+    hidden, pace = ("Loading", "computing") if a.load <= a.work else ("Computing", "loading")
+    return f"{hidden} is hidden behind {pace}: {pace} sets the pace.{above(record)}"
+
+
+def above(record: TimelinePair) -> str:
+    """Why more was won than the formula promises, which knows loading and work of sync only; nothing where it was not."""
+    a, b = record.first, record.second
+    if record.gain <= ABOVE * a.best:
+        return ""
+    idle = a.step - a.in_turn
+    why = [f"in sync {ms(idle)} of each step are neither, from one to the other and back"] if idle > 0.005 * a.step else []
+    for name, one, other in (("loading", a.load, b.load), ("computing", a.work, b.work)):
+        why += [f"{name} took {ms(other)} instead of {ms(one)}"] if other < 0.995 * one else []
+    return f" More than {a.best:.2f} times, as {' and '.join(why)}: the formula knows loading and computing of sync only." if why else ""
+
+
+def measured(record: TimelinePair) -> str:
+    """`a step every 8.4 ms / 4.6 ms = 1.83 times as fast, 89 % of the possible gain`"""
+    gain = record.gain
+    return f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as fast{share(gain, record.first.best)}"
+
+
+def many(n: int) -> str:
+    return f"{n:,} step{'s' * (n != 1)}"
+
+
+def which(steps: tuple[StepTimes, ...]) -> str:
+    """`8 steps` from the first one on, else `steps 47 to 54`."""
+    n = len(steps)
+    if not n or [s.number for s in steps] == list(range(1, n + 1)):
+        return many(n)
+    first, last = steps[0].number, steps[-1].number
+    if n == 1:
+        return f"step {first:,}"
+    return f"steps {first:,} to {last:,}" if last - first == n - 1 else f"{many(n)}, number {first:,} to {last:,},"

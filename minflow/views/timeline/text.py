@@ -1,0 +1,56 @@
+"""A timeline, or two on one scale, as text: what a terminal and a screen reader read.
+
+Read next: `record.py`, the numbers and words.
+"""
+
+from __future__ import annotations
+
+from .record import (
+    LANES, StepTimes, TimelinePair, TimelineRecord, bars, besides, extent, formula, measured, ms, numbered,
+    pair_verdict, parts, verdict, which,
+)  # fmt: skip
+
+COLUMNS = 84  # of the lanes
+
+
+def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
+    """A line for each lane; a digit is the last one of the step's number in the picture, a dot: the loop waits."""
+    drawn = bars(numbered(steps))
+    start = extent(drawn)[0]
+    lines = [[" "] * columns for _ in LANES]
+    for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # what is busy is written over what waits
+        first, last = [min(max(round((t - start) / seconds * columns), 0), columns) for t in (bar.start, bar.stop)]
+        if bar.lane == 2 and last == first:
+            first = min(first, columns - 1)
+            last = first + 1  # every step is seen to compute, also a short one at the end
+        mark = "." if bar.kind == "wait" else "!" if bar.kind == "failed" else str(bar.number % 10)
+        lines[bar.lane][first:last] = mark * (last - first)
+    named = [f"  {name:9}{''.join(line).rstrip()}".rstrip() for name, line in zip(LANES, lines)]
+    return [line for line, cells in zip(named, lines) if "".join(cells).strip() or line.strip() != "callback"]
+
+
+LEGEND = "  (digits: the steps drawn here, counted from 1; .: the loop waits)"
+
+
+def timeline_text(record: TimelineRecord) -> str:
+    """What a terminal and a screen reader read."""
+    shown = record.shown
+    a, b = extent(bars(shown))
+    lines = [f"{record.title}: {which(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
+    lines += [f"  {record.left_out}"] if record.left_out else []
+    lines += [parts(record), f"at best async is {formula(record)} times as fast as sync", verdict(record)]
+    lines += [besides(record)] if besides(record) else []
+    return "\n".join(lines)
+
+
+def pair_text(record: TimelinePair) -> str:
+    """Both timelines on the same seconds, then what was won and why not more."""
+    spans = [extent(bars(steps)) for steps in record.shown]
+    seconds = max([b - a for a, b in spans])
+    lines = []
+    for one, steps in zip((record.first, record.second), record.shown):
+        lines += [f"{one.title}: {which(steps)}; {parts(one)}", *lanes_text(steps, seconds)]
+    lines += [LEGEND] + ([f"  {record.left_out}"] if record.left_out else [])
+    lines += [f"at best: {formula(record.first)} times as fast", f"measured: {measured(record)}", pair_verdict(record)]
+    lines += list(dict.fromkeys([more for one in (record.first, record.second) if (more := besides(one))]))
+    return "\n".join(lines)

@@ -105,6 +105,14 @@ def golden(request):
 
 
 @pytest.fixture
+def clock(monkeypatch):
+    """Job functions and curves measure with this one, which moves where the test says so."""
+    from tests.clocks import set_clock
+
+    return set_clock(monkeypatch)
+
+
+@pytest.fixture
 def no_notices():
     """For tests that put NaN and infinity in on purpose."""
     import minflow

@@ -7,8 +7,7 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow.job.stream import STREAM
-
-LONG = 30  # seconds after which a test gives up
+from tests.clocks import LONG
 
 
 def wait(event):

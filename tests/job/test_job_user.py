@@ -514,5 +514,5 @@ def test_a_session_is_not_cleared_while_another_thread_builds_on_it():
         return w
 
     np.testing.assert_array_equal(job(np.ones(3, "float32")), 1)
-    clearing.join(20)
+    clearing.join(60)
     assert alive == [True] and not clearing.is_alive()

@@ -40,7 +40,7 @@ def ones():
     return np.ones(SIZE, "f")
 
 def wait(event):
-    assert event.wait(30), STREAM.where_threads_stand()
+    assert event.wait(60), STREAM.where_threads_stand()
 """
 
 

@@ -35,7 +35,7 @@ def nothing_left_behind():
     yield
     for thread in threading.enumerate():
         if thread.name.startswith("minflow-loader"):  # after a timeout it still has its sample in hand
-            thread.join(30)
+            thread.join(60)
     assert left_behind() == []
 
 

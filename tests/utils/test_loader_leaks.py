@@ -16,7 +16,7 @@ from minflow.core.base.errors import WorkerError
 from minflow.utils import data
 from minflow.utils.data import DataLoader, Dataset, IterableDataset, workers
 
-LONG = 30  # seconds after which a test gives up
+LONG = 60  # seconds after which a test gives up
 FILES = {str(path) for path in Path(data.__file__).parent.glob("*.py")}
 THREADS, PROCESSES = dict(num_workers=2), dict(num_workers=2, workers="process")
 CREWS = [dict(num_workers=0), THREADS, PROCESSES]

@@ -1,6 +1,5 @@
 """The tree, the rows and the picture of the graph explorer."""
 
-import time
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,6 +14,7 @@ from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer.rows import StepTree
 from minflow.views.explorer.layout import Layout, view_of
 from minflow.views.explorer.svg import svg_of, text_of
+from tests.measuring import calls
 
 
 class Train(nn.Graph):
@@ -324,9 +324,7 @@ def test_search_shows_what_is_folded_away():
     assert picture["found"][0][1] == "model.777"
     _, picture, told = act(exploration, "go", id=picture["found"][0][0])
     assert told["title"] == "model.777" and len(picture["rows"]) <= 60
-    start = time.perf_counter()
-    act(exploration, "toggle", id=told["row"])
-    assert time.perf_counter() - start < 1  # a tenth of it, on an idle machine
+    assert calls(lambda: act(exploration, "toggle", id=told["row"])) < 250_000  # some 50 a row
 
 
 def test_asks_that_make_no_sense_change_nothing():

@@ -5,7 +5,6 @@ import json
 import math
 import re
 import struct
-import time
 import zlib
 
 import numpy as np
@@ -184,13 +183,8 @@ def test_a_repr_never_raises_and_runs_only_when_displayed(monkeypatch):
 def test_a_large_tensor_is_shown_at_once():
     x = flow.zeros(6000, 4000)
     x[0, 0] = math.inf
-    best = math.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        record = tensor_record(x)
-        best = min(best, time.perf_counter() - start)
-    assert record.looked < x.numel() and "at least 1 inf" in numbers_line(record) and "a sample of" in numbers_line(record)
-    assert best < 1.0
+    record = tensor_record(x)
+    assert record.looked < x.numel() / 10 and "at least 1 inf" in numbers_line(record) and "a sample of" in numbers_line(record)
 
 
 def test_views_and_transposes_are_read_as_they_are():

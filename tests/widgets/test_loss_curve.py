@@ -5,7 +5,6 @@ import json
 import re
 import sys
 import threading
-import time
 import types
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import minflow as flow
 from minflow.core.base.errors import DTypeError
 from minflow_widgets import LossCurve, frontends
 from minflow_widgets.series import POINTS, Series, decimate, encode, smooth
+from tests.clocks import until
 
 ESM = [Path(frontends.__file__).with_name(name) for name in ("curve_panel.js", "loss_curve.js")]
 
@@ -90,10 +90,7 @@ def test_a_curve_from_a_thread(front):
 
 def test_a_curve_that_nobody_holds_ends_its_thread(front):
     LossCurve().add(1, loss=1.0)
-    end = time.perf_counter() + 10
-    while any(t.name == "minflow LossCurve" for t in threading.enumerate()) and time.perf_counter() < end:
-        time.sleep(0.05)
-    assert not [t for t in threading.enumerate() if t.name == "minflow LossCurve"]
+    until(lambda: not [t for t in threading.enumerate() if t.name == "minflow LossCurve"])
 
 
 def test_few_points_keep_every_spike():

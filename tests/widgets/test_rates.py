@@ -20,9 +20,9 @@ import minflow.typing as tp
 from minflow import nn
 from minflow_widgets import LossCurve, explore, watch, watch_timeline
 
-def steps(do, rate=1000, seconds=2.0):
+def steps(do, rate=1000, seconds=2.0, least=200):
     begun, n = time.perf_counter(), 0
-    while (now := time.perf_counter() - begun) < seconds:
+    while (now := time.perf_counter() - begun) < seconds or n < least:
         if n <= now * rate:
             do(n)
             n += 1
@@ -99,15 +99,13 @@ def most_in_a_second(times):
 
 @pytest.mark.parametrize("what", LOOPS)
 def test_a_thousand_steps_a_second_few_messages(kernel, what):
-    for _ in range(4):  # a machine that does something else for a moment is asked again
+    least = 1 if what == "debug" else 4
+    for _ in range(4):  # where updates are expensive, on a busy machine, there are fewer: it is asked again
         found = told(kernel, LOOPS[what], after=0.5)
         times = [t for t, kind, content, _ in found if kind in ("comm_msg", "update_display_data")]
-        steps = int("".join(c["text"] for _, kind, c, _ in found if kind == "stream").split()[0])
-        if steps > 1500 and len(times) >= (1 if what == "debug" else 10):
+        if len(times) >= least:
             break
-    assert steps > 60, "too few steps to say anything of ten messages a second"
-    # Where updates are dear, on a busy machine, there are fewer: it must move, and come to its end.
-    assert len(times) >= (1 if what == "debug" else 4), "nothing moved"
+    assert len(times) >= least, "nothing moved"
     # Ten updates a second, and what ends it (a last value, the picture in its place).
     seconds = times[-1] - times[0]
     assert len(times) <= 10 * seconds + 6, f"{len(times)} messages in {seconds} seconds"

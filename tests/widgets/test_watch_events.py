@@ -94,5 +94,5 @@ def test_a_run_knows_its_epochs():
         return flow.math.reduce_mean(x)
 
     run = flow.start(mean, [np.full(2, i, np.float32) for i in range(3)], epochs=2)
-    run.result(30)
+    run.result(60)
     assert run.starts == [0, 3] and run.values == [0, 1, 2, 0, 1, 2] and run.times == sorted(run.times)

@@ -66,7 +66,7 @@ def test_a_run_moves_in_the_curve_of_another():
     def landed(loss):
         losses.append(loss)
         if len(losses) > 9:
-            go.wait(20)
+            go.wait(60)
 
     run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 20, callback=landed)
     with LossCurve() as curve:

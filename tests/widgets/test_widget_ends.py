@@ -162,7 +162,7 @@ def test_models_of_what_nobody_holds_are_closed(page, made):
 
     def drop(n):
         for pump, ref in [dropped() for _ in range(n)]:
-            pump.thread.join(20)
+            pump.thread.join(60)
             gc.collect()
             assert ref() is None
 

@@ -1,7 +1,5 @@
 """What the tests of `watch` share: a front end that counts, and the smallest model, graph and job that train."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -11,13 +9,7 @@ from minflow import nn
 from minflow.core.base import events
 from minflow_widgets import frontends
 from minflow_widgets.watch import HELD
-
-
-def until(condition, seconds=30):
-    end = time.perf_counter() + seconds
-    while not condition() and time.perf_counter() < end:
-        time.sleep(0.01)
-    assert condition()
+from tests.clocks import until  # noqa: F401 - for the tests too
 
 
 def nobody_watches():

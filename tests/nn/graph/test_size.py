@@ -1,7 +1,6 @@
 """Large models: what a first call does grows with the number of layers, not with its square; and models of many nestings."""
 
 import gc
-import sys
 import time
 
 import pytest
@@ -9,6 +8,7 @@ from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
+from tests.measuring import calls
 
 
 def trained(layers):
@@ -35,23 +35,6 @@ def outside(layers):
 
     graph = Outside()
     return lambda: graph(flow.ones(2, 4))
-
-
-def calls(function):
-    """How many calls of Python and C functions it takes."""
-    count = 0
-
-    def profile(frame, event, arg):
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")

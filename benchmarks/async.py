@@ -6,11 +6,12 @@
     python benchmarks/async.py --quick                    # a look: the MLP, few short rounds
     python benchmarks/async.py --json result.json         # the same figures for a program
 
-A row trains one model with one loader whose time is a share of the step's. A round trains it once synchronously and once
-asynchronously, the order changing, each from the same weights and seed; the losses of all runs must have the same bits.
-A run's time is that from the end of its first step to the end of its last, by step: so filling the queue does not count.
-The ideal is (load + compute) / max(load, compute), both timed inside the synchronous runs; the gain is
-(synchronous / asynchronous - 1) / (ideal - 1). best: of the shortest runs. median: of the rounds, each a pair of its own.
+A row trains one model with one loader whose time is a share of the step's. A round trains it once synchronously and
+once asynchronously, the order changing, each from the same weights and seed; the losses of all runs must have the same
+bits. A run's time is that from the end of its first step to the end of its last, by step: so filling the queue does not
+count. The ideal is (load + compute) / max(load, compute), both timed inside the synchronous runs; the gain is
+(synchronous / asynchronous - 1) / (ideal - 1). best: of the shortest runs. median: of the rounds, each a pair of its
+own.
 busy: with one endless process for each core beside it.
 """
 
@@ -39,7 +40,8 @@ clock = time.perf_counter
 
 
 class Run(NamedTuple):
-    """Seconds of one step: of all of it, of the loader and of the call of the job.  losses: the bytes of all steps' losses."""
+    """Seconds of one step: of all of it, of the loader and of the call of the job.  losses: the bytes of all steps'
+    losses."""
 
     step: float
     load: float
@@ -129,8 +131,8 @@ def make_jobs(model: str) -> tuple[Any, Any]:
 
 
 class Loader:
-    """Makes the batch of a step. kind: of LOADERS.  amount: of work: images to treat, each batch more than once perhaps; of
-    "sleep" the seconds. The batch depends on the step's index and the amount alone."""
+    """Makes the batch of a step. kind: of LOADERS.  amount: of work: images to treat, each batch more than once
+    perhaps; of "sleep" the seconds. The batch depends on the step's index and the amount alone."""
 
     def __init__(self, kind: str, amount: float = BATCH):
         import numpy as np

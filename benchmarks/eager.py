@@ -4,9 +4,9 @@
     python benchmarks/eager.py mlp add      # some rows
     python benchmarks/eager.py --seconds 4  # longer, for a noisy machine
 
-Without PyTorch only minflow's own figures are printed. Rows: train steps of an MLP 784-512-10 and of LeNet at batch 100, of
-MobileNetV2 on 3x32x32 images at batch 64; add, mul and ((a+b)*a).sum() forward and backward on 10 floats; views; a small
-matmul; the import in a fresh process.
+Without PyTorch only minflow's own figures are printed. Rows: train steps of an MLP 784-512-10 and of LeNet at batch
+100, of MobileNetV2 on 3x32x32 images at batch 64; add, mul and ((a+b)*a).sum() forward and backward on 10 floats;
+views; a small matmul; the import in a fresh process.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
-"""What the explorer and the cards cost: time to make and to send, bytes of an output, time of a click; rivals beside them.
+"""What the explorer and the cards cost: time to make and to send, bytes of an output, time of a click; rivals beside
+them.
 
     python benchmarks/explorers.py                      # about two minutes
     python benchmarks/explorers.py --rivals FOLDER      # beside those that are found there, put there by pip install --target FOLDER
                                                         # torchvista torchview torchlens ai-edge-model-explorer netron
     python benchmarks/explorers.py --json result.json   # the same figures for a program
 
-Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Bytes are those of the messages:
-`saved` stays in the notebook, `page` goes to the page only (the script and the first picture). An act is timed from the ask of the
-page to the answer sent. Rivals draw the same model in PyTorch, in turns with ours in one run; a ratio is the median of the pairs,
-rival / ours. Ours is the whole job, `explore(graph, x, y)` with its recorded training step, displayed; of a rival the time until
-its output is there, which is forward only. `loads`: hosts that its output names where a page loads from; none for ours.
-Live curves, and livelossplot and fastprogress beside them: `widgets.py`. Read next: `trainings.py`, the models.
+Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Bytes are those of the
+messages: `saved` stays in the notebook, `page` goes to the page only (the script and the first picture). An act is
+timed from the ask of the page to the answer sent. Rivals draw the same model in PyTorch, in turns with ours in one run;
+a ratio is the median of the pairs, rival / ours. Ours is the whole job, `explore(graph, x, y)` with its recorded
+training step, displayed; of a rival the time until its output is there, which is forward only. `loads`: hosts that its
+output names where a page loads from; none for ours. Live curves, and livelossplot and fastprogress beside them:
+`widgets.py`. Read next: `trainings.py`, the models.
 """
 
 import argparse
@@ -35,7 +37,7 @@ CLOCK = time.perf_counter
 LOADS = re.compile(r"""(?:<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)\s*=\s*|\bfetch\(|\bimport\(?\s*|url\()["']?https?://([\w.-]+)""")
 
 
-# ---- in the kernel -------------------------------------------------------------------------------------------------------
+# ---- in the kernel ---------------------------------------------------------------------------------------------------
 
 
 def training(library, name: str, layers: int):
@@ -186,7 +188,7 @@ def cards(rounds: int) -> dict[str, dict[str, float]]:
     return result
 
 
-# ---- rivals, in the kernel too -----------------------------------------------------------------------------------------------
+# ---- rivals, in the kernel too ---------------------------------------------------------------------------------------
 
 
 def vista(model, x) -> str:
@@ -298,7 +300,8 @@ def beside(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
 
 
 def show(name: str, layers: int) -> dict[str, int]:
-    """Displays one; its bytes are counted where the messages come out. script: of these, what is the same for every explorer."""
+    """Displays one; its bytes are counted where the messages come out. script: of these, what is the same for every
+    explorer."""
     from minflow_widgets import explore
     from minflow_widgets.explorer import widget_class
 
@@ -307,11 +310,12 @@ def show(name: str, layers: int) -> dict[str, int]:
     return {"script": len((widget_class()._esm + widget_class()._css).encode())}
 
 
-# ---- from outside ------------------------------------------------------------------------------------------------------------
+# ---- from outside ----------------------------------------------------------------------------------------------------
 
 
 def in_kernel(client, call: str) -> tuple[Any, dict[str, int]]:
-    """What a call of this module gives in the kernel; bytes of what it sent: `saved` in a notebook, and to the `page` only."""
+    """What a call of this module gives in the kernel; bytes of what it sent: `saved` in a notebook, and to the `page`
+    only."""
     texts, sent = [], {"saved": 0, "page": 0}
 
     def heard(message: dict) -> None:

@@ -1,4 +1,5 @@
-"""nn.Graph against eager minflow, eager PyTorch and torch.compile, in alternation in one run; then memory and compile time.
+"""nn.Graph against eager minflow, eager PyTorch and torch.compile, in alternation in one run; then memory and compile
+time.
 
     python benchmarks/graph.py                    # all rows, 20 rounds, one thread
     python benchmarks/graph.py --only mlp gpt     # some rows
@@ -6,11 +7,11 @@
     python benchmarks/graph.py --json result.json # the same figures for a program
 
 A round times every contestant once, one after the other; a ratio is the median over the rounds of what both took in the
-same round, with its quartiles. Rows: train steps of the models in `trainings.py`; a chain of ten elementwise ops over ten
-million floats; one call of a graph `x + 1` on 10 floats.
+same round, with its quartiles. Rows: train steps of the models in `trainings.py`; a chain of ten elementwise ops over
+ten million floats; one call of a graph `x + 1` on 10 floats.
 
-Memory, in a run of its own that is not timed: what eager has alive at the peak of a step (tracemalloc: all that the step
-allocates, its gradients among it) against what the plan holds for a step (its arena and the outputs that are new).
+Memory, in a run of its own that is not timed: what eager has alive at the peak of a step (tracemalloc: all that the
+step allocates, its gradients among it) against what the plan holds for a step (its arena and the outputs that are new).
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def peak(step: Callable[[], Any]) -> int:
 
 
 def memory(row: Row) -> dict[str, int]:
-    """Bytes: eager's peak; the plan's arena and fresh outputs; the same without kept gradients; a graph call's own peak."""
+    """Bytes: eager's peak; the plan's arena and fresh outputs; the same without kept gradients; a graph call's own
+    peak."""
     row.steps["eager"]()
     row.clear()
     found = {"eager": peak(row.steps["eager"])}

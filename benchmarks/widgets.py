@@ -5,13 +5,14 @@
                                                         # pip install --target FOLDER livelossplot fastprogress
     python benchmarks/widgets.py --json result.json     # the same figures for a program
 
-Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that of
-the whole kernel process, all threads. update: 40 updates one after the other of a curve with 500 values. A second of
-training: a loop that sleeps between steps, updates at their own rate (at most ten a second); a graph, eager code, a sync and an
-async job, each at 100 and 1,000 steps a second. What a second costs has two parts, their sum told by its median and quartiles: the
-time of all threads that do not train; and in those that do, the difference between every other 20th of a second, in which nobody
-listens, and the rest. Whole seconds with and without the curve, in turn, are told as well: they scatter by more than the budget.
-slow-down: pairs of blocks of a loop that never sleeps, with and without, the order changing; the median and the quartiles.
+Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that
+of the whole kernel process, all threads. update: 40 updates one after the other of a curve with 500 values. A second of
+training: a loop that sleeps between steps, updates at their own rate (at most ten a second); a graph, eager code, a
+sync and an async job, each at 100 and 1,000 steps a second. What a second costs has two parts, their sum told by its
+median and quartiles: the time of all threads that do not train; and in those that do, the difference between every
+other 20th of a second, in which nobody listens, and the rest. Whole seconds with and without the curve, in turn, are
+told as well: they scatter by more than the budget. slow-down: pairs of blocks of a loop that never sleeps, with and
+without, the order changing; the median and the quartiles.
 """
 
 import argparse

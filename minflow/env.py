@@ -1,4 +1,5 @@
-"""Which rank of how many this process is: one process alone is rank 0 of 1. And settings of the job functions' generation.
+"""Which rank of how many this process is: one process alone is rank 0 of 1. And settings of the job functions'
+generation.
 
 SETTINGS: what was set for a cluster, by name; on one machine it is recorded and has no effect.
 """

@@ -30,10 +30,10 @@ def custom_op(
 
     signature: `"name(input, input; attribute) -> out, out"`; attributes are plain values, not tensors.
     infer: `infer(*specs, **attributes)` gives the Spec of each result; without it, that of the first input.
-    vjp: the gradient of the first input, or a dict input -> gradient. The names of its arguments say what it gets: `g` (the
-    gradient of the result), inputs, attributes, `out`. It is written on tensors, so it can be differentiated again.
-    The decorated function gets `xp` (numpy, or cupy on a GPU), the arrays and the attributes, and returns new arrays of
-    the shape and dtype that `infer` said; it writes into none of its inputs.
+    vjp: the gradient of the first input, or a dict input -> gradient. The names of its arguments say what it gets: `g`
+    (the gradient of the result), inputs, attributes, `out`. It is written on tensors, so it can be differentiated
+    again. The decorated function gets `xp` (numpy, or cupy on a GPU), the arrays and the attributes, and returns new
+    arrays of the shape and dtype that `infer` said; it writes into none of its inputs.
 
     Raises ShapeError for a name that an operation of the engine has, and at a call whose arrays are not as inferred.
     Defining a name again replaces it: graphs and jobs that were compiled keep what they have.

@@ -1,4 +1,5 @@
-"""What tests share: golden texts, a seed, so that a test that fails fails again, and threads that are disturbed on request."""
+"""What tests share: golden texts, a seed, so that a test that fails fails again, and threads that are disturbed on
+request."""
 
 import os
 import random
@@ -15,9 +16,9 @@ os.environ.setdefault("MINFLOW_LIVE", "0")
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
-# --disturb: about half of the threads of a test are slow. They rest after one in OFTEN of the lines, calls and returns in
-# here, for up to LONGEST seconds, and, for up to five times that, at half of the MEETINGS: where a thread starts, has
-# started another, tells another or has been waiting.
+# --disturb: about half of the threads of a test are slow. They rest after one in OFTEN of the lines, calls and returns
+# in here, for up to LONGEST seconds, and, for up to five times that, at half of the MEETINGS: where a thread starts,
+# has started another, tells another or has been waiting.
 THREADED = [str(TESTS), *(str(TESTS.parent / part) for part in (
     "minflow/job/", "minflow/utils/data/", "minflow/core/base/events.py", "minflow/compiler/executor.py", "widgets/"
 ))]  # fmt: skip

@@ -63,7 +63,8 @@ NAMES = {
 
 
 def harmless(name: str) -> str:
-    """A name that takes the same place as `name` does where it is shown, of letters; what parts names and lines is kept."""
+    """A name that takes the same place as `name` does where it is shown, of letters; what parts names and lines is
+    kept."""
     return "".join(c if c in " ./_\n" else "n" * len(clean(c)) for c in name)
 
 
@@ -77,7 +78,7 @@ def class_name(name: str) -> str:
     return "".join("n" * len(clean(c)) if c == "\0" or 0xD800 <= ord(c) < 0xE000 else c for c in name)
 
 
-# ---- what has the name -------------------------------------------------------------------------------------------------
+# ---- what has the name -----------------------------------------------------------------------------------------------
 
 
 class Block(nn.Module):
@@ -199,7 +200,7 @@ def labelled(name: str):
     return x, (x * 2.0).tanh().sum()
 
 
-# ---- views of it -------------------------------------------------------------------------------------------------------
+# ---- views of it -----------------------------------------------------------------------------------------------------
 
 
 def of(*things) -> list[dict[str, str]]:
@@ -403,7 +404,8 @@ def view_figures(name):
 
     names = [name, "b" + name]
     told = figures.confusion_text([0, 1, 1], [0, 1, 0], names=names), figures.activations_text(block(name), flow.ones(2, 4))
-    if re.search(r"[^n ./_\n]", name):  # drawing takes time, and a harmless name has nothing in it to be read as anything else
+    # drawing takes time, and a harmless name has nothing in it to be read as anything else
+    if re.search(r"[^n ./_\n]", name):
         figure = Figure()
         figures.confusion_matrix([0, 1, 1], [0, 1, 0], names=names, ax=figure.add_subplot(2, 2, 1))
         figures.History({name: [1.0, 2.0, 3.0], "b" + name: [2.0, 1.0, 1.0]}).plot(ax=figure.add_subplot(2, 2, 2))
@@ -444,7 +446,7 @@ def bundles(what: str, name: str) -> list[dict[str, str]]:
         return VIEWS[what](name)
 
 
-# ---- live, in a kernel -------------------------------------------------------------------------------------------------
+# ---- live, in a kernel -----------------------------------------------------------------------------------------------
 
 
 def live_curve(name):

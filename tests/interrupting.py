@@ -1,7 +1,8 @@
-"""Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` sends SIGINT at the sixth line.
+"""Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` sends SIGINT at the sixth
+line.
 
-A real interrupt never comes between the last instruction of a `with` block and its `__exit__`, nor at a `try:`, which does
-nothing; a trace function is called there, so these places are left out.
+A real interrupt never comes between the last instruction of a `with` block and its `__exit__`, nor at a `try:`, which
+does nothing; a trace function is called there, so these places are left out.
 """
 
 import dis
@@ -42,7 +43,8 @@ class Interrupting:
         return False
 
     def places(self, wanted=None):
-        """The numbers of the lines that ran (in functions of these names), each line at its first and at its last time."""
+        """The numbers of the lines that ran (in functions of these names), each line at its first and at its last
+        time."""
         first, last = {}, {}
         for i, line in enumerate(self.lines):
             if wanted is None or line[0].co_name in wanted:

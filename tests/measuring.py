@@ -27,8 +27,8 @@ def calls(function: Callable[[], object]) -> int:
 def peak(call: Callable[[], object], below: float = 0, tries: int = 5) -> int:
     """The most bytes that `call` held at once: the least of several tries, or the first that is `below` a bound.
 
-    tracemalloc counts what all threads allocate, and threads of earlier tests may still live (a queue of jobs, a curve that
-    is redrawn); what the call itself takes is in each try.
+    tracemalloc counts what all threads allocate, and threads of earlier tests may still live (a queue of jobs, a curve
+    that is redrawn); what the call itself takes is in each try.
     """
     least = None
     for _ in range(tries):

@@ -1,4 +1,5 @@
-"""benchmarks/explorers.py: that its smallest configuration runs in a kernel and has every figure; what it takes for a request."""
+"""benchmarks/explorers.py: that its smallest configuration runs in a kernel and has every figure; what it takes for a
+request."""
 
 import importlib.util
 import json

@@ -220,7 +220,7 @@ def test_doctor_without_jupyter(capsys, monkeypatch):
     assert code == 1 and lines["jupyter"][0] == "broken" and "pip install jupyterlab" in lines["jupyter"][1]
 
 
-# ---- words and files that are none --------------------------------------------------------------------------------------
+# ---- words and files that are none -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "x", "", "1e400", "-inf"])
 def test_a_timeout_that_is_none(text, capsys):

@@ -19,7 +19,8 @@ print(json.dumps([between - start, end - between, [name for name in {HEAVY} if n
 
 
 def fresh():
-    # Byte code is kept, as it is for every user: some test machines switch that off, and then compile all of it each time.
+    # Byte code is kept, as it is for every user: some test machines switch that off, and then compile all of it each
+    # time.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True, env=env)
     assert done.stderr == ""
@@ -31,7 +32,8 @@ def fresh():
 def test_import_is_quick_and_light():
     fresh()                                                     # writes the byte code
     runs = []
-    for _ in range(5):                                          # in processor time: other programs keep the machine busy
+    # in processor time: other programs keep the machine busy
+    for _ in range(5):
         numpys, ours, heavy = fresh()
         assert heavy == []
         runs.append((numpys + ours, numpys, ours))

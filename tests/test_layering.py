@@ -55,12 +55,14 @@ FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: no
 # What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = ["core.op", "core.ir", "core.spec", "core.eager", "core.trace", "core.autograd", "core.rebind", "core.tensor", "core.random",
              "compiler.plan", "compiler.executor", "compiler.arena", "compiler.passes"]
-# Part of the code -> the most lines of code that it may have. The longest name that fits a module decides where it counts.
+# Part of the code -> the most lines of code that it may have. The longest name that fits a module decides where it
+# counts.
 CAPS = {
     "mechanism": 2800,
     "core": 1100,               # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # may grow: an op is one block that is read alone (test_ops_are_short)
-    "core.functions": 2500,     # public functions, a few lines each over the ops; nothing in the engine is understood by them
+    # public functions, a few lines each over the ops; nothing in the engine is understood by them
+    "core.functions": 2500,
     "core.methods": 1000,       # the list of methods: one line each
     "core.messages.near": 160,           # what is told of names and arguments that are not there; runs only then
     "core.messages.notices": 150,        # likely mistakes that run, and where a NaN began; searched only then

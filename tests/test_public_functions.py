@@ -1,4 +1,5 @@
-"""Everything in the public face that is called behaves as a function: its name, where it is from, its signature, help, copies.
+"""Everything in the public face that is called behaves as a function: its name, where it is from, its signature, help,
+copies.
 
 Ops are objects; nothing of that should be seen by who calls them, prints their help, or sends them to another process.
 """

@@ -1,7 +1,7 @@
 """Places for values in one buffer: two values may share bytes if they are never needed at the same time.
 
-Source: Pisarchyk & Lee 2020, "Efficient memory management for deep neural net inference" (arXiv:2001.03288), section 5.2,
-greedy by size: the largest first, each at the lowest gap that is wide enough.
+Source: Pisarchyk & Lee 2020, "Efficient memory management for deep neural net inference" (arXiv:2001.03288), section
+5.2, greedy by size: the largest first, each at the lowest gap that is wide enough.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 ALIGN = 64  # bytes: a cache line, and enough for every vector instruction
-MANY, LITTLE = 2_000, 4_096  # values, and bytes of one: of more values, those that are as small take no gap of the others
+# values, and bytes of one: of more values, those that are as small take no gap of the others
+MANY, LITTLE = 2_000, 4_096
 
 
 class Need(NamedTuple):
@@ -28,7 +29,8 @@ class Need(NamedTuple):
 def place(needs: Mapping[Hashable, Need]) -> tuple[dict, int]:
     """({value: offset in bytes}, bytes in all): no two values overlap in bytes and in steps.
 
-    The time to find gaps grows with the square of the number of values; where there are many, small ones lie behind the others.
+    The time to find gaps grows with the square of the number of values; where there are many, small ones lie behind the
+    others.
     """
     order = sorted(needs, key=lambda v: (-needs[v].nbytes, needs[v].first))
     small = [v for v in order if needs[v].nbytes <= LITTLE] if len(order) > MANY else []

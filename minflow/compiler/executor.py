@@ -3,9 +3,10 @@
 Both call the kernels that eager calls, on C-contiguous arrays as in eager, so all give the same bits.
 Read next: `passes/`, `plan.py`.
 
-LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's step
-at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it again,
-and may build and run other plans; but it never waits for the worker of the job functions, which needs it for every
+LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's
+step at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it
+again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for
+every
 step: `job/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
 """
 
@@ -24,7 +25,8 @@ from ..core.ir import Graph, Node, Value, outputs_of, where_text
 from ..core.op import here
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
-# What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader inherit it.
+# What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
+# inherit it.
 INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
 
@@ -70,7 +72,8 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
 
 @contextmanager
 def collector_waiting() -> Iterator[None]:
-    """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time and again."""
+    """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time
+    and again."""
     if not gc.isenabled():
         yield
         return

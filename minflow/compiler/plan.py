@@ -16,7 +16,8 @@ import numpy as np
 from ..core.ir import INPUT, Cell, Graph, Node, Source, Value, outputs_of
 from .arena import Need, place
 
-COPIED = 1 << 14  # bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
+# bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
+COPIED = 1 << 14
 
 
 class Slots(list):
@@ -47,8 +48,10 @@ class Plan:
     """A graph made ready to run.
 
     graph: what it runs.  calls, nodes: the prepared calls and the node of each.  arena_bytes: size of the buffer.
-    places: value -> (offset, bytes, first step, last step) in the arena.  in_place: value -> the state it is written to.
-    keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next call.
+    places: value -> (offset, bytes, first step, last step) in the arena.  in_place: value -> the state it is written
+    to.
+    keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next
+    call.
     cells: the version cells of the states that are written.
     """
 
@@ -128,7 +131,8 @@ class Plan:
         return found
 
     def may_overwrite(self, node: Node, value: Value, x: Value, old: Value) -> bool:
-        """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of it."""
+        """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of
+        it."""
         if not node.op.alias_safe or x != old:
             return False
         if node.op.many:
@@ -249,7 +253,8 @@ class Plan:
     def run(self, arrays: Sequence[np.ndarray], timed: bool = False, watch: Callable | None = None) -> list[np.ndarray]:
         """The results for these input arrays (C-contiguous, of the right specs), fresh; states are updated.
 
-        timed: leave the seconds of each call in `seconds`.  watch: `watch(node, arrays)` after each call, with its outputs.
+        timed: leave the seconds of each call in `seconds`.  watch: `watch(node, arrays)` after each call, with its
+        outputs.
         """
         slots = self.slots
         slots[:] = [None] * len(slots)  # also what was kept: a view of an input is made anew
@@ -313,7 +318,8 @@ class Plan:
 
 
 def overwritable(node: Node) -> Sequence:
-    """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the first."""
+    """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the
+    first."""
     return node.inputs if node.op.elementwise else [x for x in node.inputs[:1] if x not in node.inputs[1:]]
 
 

@@ -60,7 +60,8 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
                     raise anomaly(node, i, gi, gs)
                 accumulate(grads, value, gi)
-            if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):  # a trace refuses it too
+            # a trace refuses it too
+            if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
                 node.saved = Freed(where)
                 if node.op.joint is not None:
                     node.attrs["ctx"].kept = ()
@@ -208,8 +209,8 @@ def no_gradient(out, verb: str) -> GradError:
 def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None) -> None:
     """Add d tensors / d leaf to `.grad` of every leaf (or of `inputs` alone).
 
-    grad_tensors: cotangents, needed where a tensor is not a scalar.  retain_graph: keep what was saved, for another backward
-    (default: create_graph).  create_graph: record the backward itself, for second derivatives.
+    grad_tensors: cotangents, needed where a tensor is not a scalar.  retain_graph: keep what was saved, for another
+    backward (default: create_graph).  create_graph: record the backward itself, for second derivatives.
     Raises GradError: nothing requires grad, not a scalar, a second backward, or a saved value was changed in place.
     """
     mode = MODE.get()
@@ -239,7 +240,8 @@ def store(leaf, g, taken: set[int], create_graph: bool) -> None:
     if leaf.label and not leaf.owned:
         Seen.strays.append(ref(leaf))
     if leaf.gradient is not None:
-        old = leaf.gradient  # a step has used it already, and it was not zeroed by hand: optim warns if it is used again
+        # a step has used it already, and it was not zeroed by hand: optim warns if it is used again
+        old = leaf.gradient
         old.mixed = old.spent and (old.array is None or bool(old.array.any()))
         if create_graph:
             leaf.gradient = add(leaf.gradient, g)
@@ -278,7 +280,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     return results
 
 
-# ---- hooks ------------------------------------------------------------------------------------------------------------
+# ---- hooks -----------------------------------------------------------------------------------------------------------
 
 
 def hook_on(tensor, hook):

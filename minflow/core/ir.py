@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from .base.errors import GraphError, InternalError
 from .spec import Spec
 
-OPTIMIZER, RECOMPUTE = "optimizer", "recompute"  # where a Node of a graph comes from, if not from the program or a gradient
+# where a Node of a graph comes from, if not from the program or a gradient
+OPTIMIZER, RECOMPUTE = "optimizer", "recompute"
 Where = tuple[CodeType, int]  # (code, offset of the instruction): a line, without keeping a frame alive
 Literal = bool | int | float  # a Python number among the inputs of a Node stands for itself
 
@@ -28,8 +29,10 @@ class Node:
 
     inputs: a Value, a Python number, or (on the tape, where no gradient is wanted) only its Spec.
     needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
-    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> {number: function of the gradient}.
-    origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or RECOMPUTE.
+    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> {number: function of the
+    gradient}.
+    origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or
+    RECOMPUTE.
     number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
     """
 
@@ -206,7 +209,8 @@ class Graph:
             yield from outputs_of(node)
 
     def verify(self) -> Graph:
-        """Check that the graph is well formed (defined before used, right specs, sources registered) or raise GraphError."""
+        """Check that the graph is well formed (defined before used, right specs, sources registered) or raise
+        GraphError."""
         defined: set[Node] = set()
 
         def known(x: Value) -> bool:

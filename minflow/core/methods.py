@@ -524,7 +524,8 @@ class Methods:
     def copy_(self, other, non_blocking=False):
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
-        return write(self, apply(s.clone, other) if recorded else other)  # two tensors of one Value would share their hooks
+        # two tensors of one Value would share their hooks
+        return write(self, apply(s.clone, other) if recorded else other)
 
     def fill_(self, value):
         if getattr(value, "shape", ()) or isinstance(value, list | tuple):
@@ -533,7 +534,8 @@ class Methods:
         repeated = repeated_axes(self)
         if not repeated:
             return write(self, value)
-        once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])  # where elements lie in one place
+        # where elements lie in one place
+        once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])
         write(apply(s.getitem, self, index=once), value)
         return self
 

@@ -237,7 +237,8 @@ class Mode:
     watch: who is told of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
     seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
     room: how long `scope` may become before a Module makes sure that Python takes more calls inside each other.
-    told: a list that an eager mode adds every op to, or None. What runs with one is put back, and no listener hears of it.
+    told: a list that an eager mode adds every op to, or None. What runs with one is put back, and no listener hears of
+    it.
     """
 
     grad, anomaly, scope, entered, trace, watch, origin, seed, told = True, False, "", None, None, None, None, 1, None

@@ -54,7 +54,8 @@ def root_of(tensor) -> tuple:
 
 
 def make_view(mode, result, source, op: Op, attrs: dict) -> None:
-    """`result` looks into what `source` looks into, one step further; outside the tape (`detach`) with a history of its own."""
+    """`result` looks into what `source` looks into, one step further; outside the tape (`detach`) with a history of its
+    own."""
     root, path = root_of(source)
     result.cell = source.cell if source.cell is not None else cell_of(source)
     if op is not detach:
@@ -128,7 +129,8 @@ def carry(tensor, before: Value | None) -> None:
 
 
 def write(target, new):
-    """Make `target`, perhaps a view, hold `new` (broadcast and cast to it): the storage is written, the base rebound."""
+    """Make `target`, perhaps a view, hold `new` (broadcast and cast to it): the storage is written, the base
+    rebound."""
     mode, handle = MODE.get(), target
     target = mode.own(target)
     root, path = root_of(target)
@@ -186,7 +188,8 @@ def in_place(op: Op, target, *others, **attrs):
     alias = target.alias
     if (mode.trace or mode.told is not None or wanted or any(shares[1:]) or specs[0] is not target.spec or not target.array.flags.writeable
             or alias is not None and (alias.base.alias is not None or 0 in target.array.strides)):  # fmt: skip
-        kept = op.saves[wanted & op.differentiable] if wanted else ()  # a rule that asks for the old numbers gets a copy of them
+        # a rule that asks for the old numbers gets a copy of them
+        kept = op.saves[wanted & op.differentiable] if wanted else ()
         return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
     guard(mode, target, target)
     try:
@@ -208,7 +211,8 @@ def overwrite(function, target, *args, **options):
 
 
 def store(target, new):
-    """target = new, the result of an in-place method: of the target's shape, and of a kind of number that it can hold."""
+    """target = new, the result of an in-place method: of the target's shape, and of a kind of number that it can
+    hold."""
     if new.dtype.rank > target.dtype.rank:
         fail(DTypeError, f"an in-place method gives {new.dtype.name}, which {target.dtype.name} cannot hold",
              f"the form without the underscore; or convert first: x = x.to({new.dtype})", target=target)  # fmt: skip

@@ -74,7 +74,8 @@ def as_dtype(x) -> DType:
     if x is bool or x is int:
         return _BY_PYTHON[x]
     try:
-        return _BY_NUMPY[np.dtype(x) if isinstance(x, str | type | np.dtype) else None]  # numpy takes all that has a dtype
+        # numpy takes all that has a dtype
+        return _BY_NUMPY[np.dtype(x) if isinstance(x, str | type | np.dtype) else None]
     except (KeyError, TypeError, ValueError):
         raise DTypeError(
             f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",

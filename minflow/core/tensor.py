@@ -76,7 +76,8 @@ class Tensor(Methods, Display):
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
     array: the numpy array, None while tracing.  spec: shape, dtype and device.  needs: a gradient is wanted.
-    value: which Value of the tape or graph this is.  alias: how it looks into another tensor.  cell: version of its storage.
+    value: which Value of the tape or graph this is.  alias: how it looks into another tensor.  cell: version of its
+    storage.
     """
 
     value: Value | None = None  # defaults of the class cost nothing per tensor
@@ -317,7 +318,8 @@ class Tensor(Methods, Display):
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The numbers as a numpy array that shares this tensor's memory (read-only if it requires grad, unless `force`)."""
+        """The numbers as a numpy array that shares this tensor's memory (read-only if it requires grad, unless
+        `force`)."""
         array = self.numbers("numpy")
         if force or not self.requires_grad:
             cell_of(self)  # writes through numpy cannot be seen; views made from here on share the cell all the same
@@ -379,7 +381,8 @@ class Tensor(Methods, Display):
         return array.copy() if copy else array
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        """numpy's operators give tensors (`array * tensor`, `np.float32(2) * tensor`); its other functions give arrays."""
+        """numpy's operators give tensors (`array * tensor`, `np.float32(2) * tensor`); its other functions give
+        arrays."""
         op = BY_UFUNC.get(ufunc)
         if method == "__call__" and op is not None and out is None and not options:
             lift = MODE.get().tensor_of

@@ -23,10 +23,11 @@ from .tensor import Tensor
 
 
 class Trace(Mode):
-    """Records one program. symbols: the symbolic tensor of each State, by storage.  views: of each concrete tensor, by id.
+    """Records one program. symbols: the symbolic tensor of each State, by storage.  views: of each concrete tensor, by
+    id.
 
-    leaves: those of states and all other leaves, by Value.  firsts: each later Value of a leaf that was written -> its first,
-    under which backward adds up its gradient, in the order of eager.
+    leaves: those of states and all other leaves, by Value.  firsts: each later Value of a leaf that was written -> its
+    first, under which backward adds up its gradient, in the order of eager.
 
     symbol: the class of symbolic tensors; a job function's are Blobs.
     """
@@ -42,7 +43,8 @@ class Trace(Mode):
         self.draws: dict = {}
         self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
         self.kept: list = []  # concrete tensors whose identity is a key here
-        self.made: dict[int, np.ndarray] = {}  # by id, arrays of tensors made of numbers during the trace: constants, not states
+        # by id, arrays of tensors made of numbers during the trace: constants, not states
+        self.made: dict[int, np.ndarray] = {}
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
 
     def run(self, op: Op, inputs, attrs):
@@ -92,7 +94,8 @@ class Trace(Mode):
         return refresh(self.views[id(tensor)][1])
 
     def symbol_of(self, tensor: Tensor) -> Tensor:
-        """The symbol of a concrete tensor that was not met yet. The first one on a storage is the State's own symbol."""
+        """The symbol of a concrete tensor that was not met yet. The first one on a storage is the State's own
+        symbol."""
         alias = tensor.alias
         if alias is not None and alias.path:
             base = self.own(alias.base)
@@ -198,7 +201,8 @@ class Trace(Mode):
         result.alias = Alias(storage, path, storage.value)
 
     def follow(self, twin: Tensor) -> None:
-        """A tensor apart takes the numbers that were written to its storage since; its gradients pass as if nothing was."""
+        """A tensor apart takes the numbers that were written to its storage since; its gradients pass as if nothing
+        was."""
         storage = twin.alias.base
         if storage.value is not twin.alias.bound:
             twin.alias = twin.alias._replace(bound=storage.value)
@@ -240,7 +244,8 @@ class Trace(Mode):
             if root.retains is not None:
                 carry(root, before)
             return
-        if changed.value in self.leaves or changed.value.node.needs:  # a leaf's Value is its own, and the way back ends there
+        # a leaf's Value is its own, and the way back ends there
+        if changed.value in self.leaves or changed.value.node.needs:
             changed = clone(changed)
         self.firsts[changed.value] = self.first(root.value)
         root.value = changed.value

@@ -1,7 +1,7 @@
 """An error as a card: what, got, expected, where, try, and the graph up to the node that failed, that node red.
 
-Pure functions of a record, which `diagnosis/failure.py` reads from a traceback. The same on dark and light themes, and in an
-untrusted notebook: inline styles, `<img>` and `<details>` only. Read next: `notebook.py`, when a card is shown.
+Pure functions of a record, which `diagnosis/failure.py` reads from a traceback. The same on dark and light themes, and
+in an untrusted notebook: inline styles, `<img>` and `<details>` only. Read next: `notebook.py`, when a card is shown.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class Made(tuple):
-    """(code, instruction), or empty where no line of the learner's made it. Says nothing in another process: None in a pickle."""
+    """(code, instruction), or empty where no line of the learner's made it. Says nothing in another process: None in a
+    pickle."""
 
     __slots__ = ()
 

@@ -46,7 +46,8 @@ BUILDS: dict[CodeType, Callable[[Mapping[str, Any]], Recorded]] = {}  # the func
 
 
 def builds(code: CodeType):
-    """Say how to find the graph of a build in the frame of the function that runs it: `@builds(Graph.compile_now.__code__)`."""
+    """Say how to find the graph of a build in the frame of the function that runs it:
+    `@builds(Graph.compile_now.__code__)`."""
 
     def register(function):
         BUILDS[code] = function
@@ -208,7 +209,8 @@ def learner(found: Failure, frame: FrameType, number: int) -> None:
         if frame.f_code.co_name != "<module>" else []  # fmt: skip
 
 
-WRAPPERS = ("wrapped", "written", "method", "explained", "either", "scoped", "wider")  # what decorators put around functions
+# what decorators put around functions
+WRAPPERS = ("wrapped", "written", "method", "explained", "either", "scoped", "wider")
 
 
 def public(code: CodeType) -> bool:
@@ -345,7 +347,8 @@ def picture(found: Failure, card: CardRecord) -> GraphRecord | TapeRecord | None
 
 
 def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
-    """A layer that is called again later is drawn again: "pool (2)"; in one frame its calls would turn the flow around."""
+    """A layer that is called again later is drawn again: "pool (2)"; in one frame its calls would turn the flow
+    around."""
     scopes = {n.scope for n in nodes if n.kind == "op"}
     inner = {s for s in scopes if s and not any(other.startswith(f"{s}.") or other.startswith(f"{s}/") for other in scopes)}
     calls: dict[str, int] = {}

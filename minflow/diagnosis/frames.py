@@ -20,8 +20,8 @@ SHELL = ("IPython/core/", "ipykernel/")  # frames of who runs the cell
 
 
 def learners(traceback: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """The traceback without the frames of minflow, of Python's library where minflow called it, and of the shell; and how
-    many frames that leaves out, those of the shell not counted."""
+    """The traceback without the frames of minflow, of Python's library where minflow called it, and of the shell; and
+    how many frames that leaves out, those of the shell not counted."""
     kept, left_out, inside = [], 0, False
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
@@ -43,7 +43,8 @@ def known_of(error: BaseException) -> BaseException | None:
 
 
 def repeated(cause: BaseException, error: BaseException) -> bool:
-    """Does the error tell all that its cause would? An error of ours that no line of the learner's raised, told again."""
+    """Does the error tell all that its cause would? An error of ours that no line of the learner's raised, told
+    again."""
     return isinstance(cause, MinflowError) and isinstance(error, MinflowError) and bool(cause.what) and cause.what in error.what
 
 
@@ -75,8 +76,8 @@ def render(error: BaseException) -> list[str]:
 
 
 def caught(shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None) -> None:
-    """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped. And an attribute that
-    a tensor does not have: what may be meant, which plain Python says by itself."""
+    """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped. And an
+    attribute that a tensor does not have: what may be meant, which plain Python says by itself."""
     if isinstance(error, AttributeError):
         meant = of_object(error)
         if meant:
@@ -90,7 +91,8 @@ def caught(shell: Any, kind: type, error: BaseException, traceback: TracebackTyp
 
 
 def install() -> None:
-    """From now on IPython shows errors of ours so, and interrupts; those only where the user shows them in no way of his own."""
+    """From now on IPython shows errors of ours so, and interrupts; those only where the user shows them in no way of
+    his own."""
     MinflowError._render_traceback_ = render  # type: ignore[attr-defined]
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None

@@ -13,7 +13,8 @@ from .failure import card_of
 
 
 def show_card(error: BaseException) -> bool:
-    """Show the card of an error in the cell that runs; whether there was one. Never raises; nothing outside a notebook."""
+    """Show the card of an error in the cell that runs; whether there was one. Never raises; nothing outside a
+    notebook."""
     try:
         if notebook.notebook() is None:
             return False
@@ -35,7 +36,8 @@ def error_cards(on: bool = True) -> bool:
 
 
 def install() -> None:
-    """At import: cards are on in a notebook, unless MINFLOW_CARDS=0; IPython leaves our own frames out of tracebacks."""
+    """At import: cards are on in a notebook, unless MINFLOW_CARDS=0; IPython leaves our own frames out of
+    tracebacks."""
     frames.install()
     if os.environ.get("MINFLOW_CARDS", "1") != "0":
         error_cards()

@@ -1,6 +1,8 @@
-"""What views ask of IPython: is this a notebook, show this, tell me of an error in a cell. Without IPython all of it is nothing.
+"""What views ask of IPython: is this a notebook, show this, tell me of an error in a cell. Without IPython all of it is
+nothing.
 
-IPython is never imported here at import time, only found where the user runs in it. Read next: `card.py`, `../views/kinds/debug_tree.py`.
+IPython is never imported here at import time, only found where the user runs in it. Read next: `card.py`,
+`../views/kinds/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class Changing:
 class Watcher:
     """Is told by IPython of every cell that ended, and hands the error of one that failed to `handler`.
 
-    The event comes after the traceback was shown, and takes nothing away from it. Nothing that goes wrong here is raised.
+    The event comes after the traceback was shown, and takes nothing away from it. Nothing that goes wrong here is
+    raised.
     """
 
     def __init__(self, handler: Callable[[BaseException], None]):

@@ -113,7 +113,8 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
 
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
-    """(argument number, spec) that one of minflow's own layers would have taken; None for a user's module, which might print."""
+    """(argument number, spec) that one of minflow's own layers would have taken; None for a user's module, which might
+    print."""
     own = type(module).__module__.startswith("minflow.nn.") and not module._modules and module._hooks is None
     if not own or not inputs or not all(isinstance(x, Tensor) for x in inputs):
         return None

@@ -84,7 +84,8 @@ def replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def new_folder(path: Path, fill: Callable[[Path], None], last: str) -> None:
-    """Make the folder `path`, which is not there or empty, hold what `fill(folder)` writes; the entry `last` comes last.
+    """Make the folder `path`, which is not there or empty, hold what `fill(folder)` writes; the entry `last` comes
+    last.
 
     A new folder is written beside its place, and renamed. One that is there keeps its identity (it may be a mount, or
     someone's working directory): what is written inside of it moves up at the end. Raises as `replace` does.
@@ -104,7 +105,8 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str) -> None:
 
 
 def move_up(stage: Path, path: Path, last: str) -> None:
-    """All entries of `stage` into `path` around it. A list of them tells the next save what to take back, were we killed."""
+    """All entries of `stage` into `path` around it. A list of them tells the next save what to take back, were we
+    killed."""
     names = sorted(os.listdir(stage), key=lambda name: (name == last, name))
     with open(stage / LIST, "x", encoding="utf-8") as file:
         json.dump({name: os.lstat(stage / name).st_ino for name in names}, file)

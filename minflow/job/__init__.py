@@ -1,7 +1,8 @@
 """Job functions: OneFlow's way of before eager code, over the same trace, passes and plans as nn.Graph.
 
-This file says which public name stands where; nothing is imported before its first use. Read next: `function.py` (what a
-job is), `build.py` (how it is traced), `stream.py` (how it runs), `legacy/meanings.py` (names that two generations share).
+This file says which public name stands where; nothing is imported before its first use. Read next: `function.py` (what
+a job is), `build.py` (how it is traced), `stream.py` (how it runs), `legacy/meanings.py` (names that two generations
+share).
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def of_nn(name: str) -> Any:
 
 
 def dropout(x: Any, rate: float, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Any:
-    """0 with probability rate, else x / (1 - rate); x itself in a predict job. More is told at `minflow.job.legacy.nn.dropout`."""
+    """0 with probability rate, else x / (1 - rate); x itself in a predict job. More is told at
+    `minflow.job.legacy.nn.dropout`."""
     from .legacy.nn import dropout as drop
 
     return drop(x, rate, noise_shape, seed, name)
@@ -85,7 +87,8 @@ def loss_of(name: str, first: Any) -> Any:
 
 
 def extend(flow: ModuleType) -> None:
-    """Give the package the names of job functions: those that modern functions share now, the others when they are used."""
+    """Give the package the names of job functions: those that modern functions share now, the others when they are
+    used."""
     from .legacy.meanings import merge
 
     merge(vars(flow))

@@ -71,7 +71,8 @@ class Blob(Tensor):
 
     __hash__ = Tensor.__hash__
 
-    # `x += y` gives its name to a new Blob: those of that generation were never written, so another name keeps the old one
+    # `x += y` gives its name to a new Blob: those of that generation were never written, so another name keeps the old
+    # one
     __iadd__, __isub__, __imul__, __itruediv__ = Tensor.__add__, Tensor.__sub__, Tensor.__mul__, Tensor.__truediv__
     __ifloordiv__, __imod__, __ipow__ = Tensor.__floordiv__, Tensor.__mod__, Tensor.__pow__
 

@@ -119,7 +119,7 @@ class JobBuild:
         self.outputs: list[list[Tensor]] = []
         self.value: Any = None
 
-    # ---- what layers and optimizers ask for ------------------------------------------------------------------------------
+    # ---- what layers and optimizers ask for --------------------------------------------------------------------------
 
     def name(self, name: str | None, default: str) -> str:
         """The name of a layer, with the namespaces in front."""
@@ -142,7 +142,8 @@ class JobBuild:
         reuse: bool = True,
         what: str = "flow.get_variable",
     ) -> Blob:
-        """The variable of that full name, as a Blob; made and filled if the session has none. reuse=False: it is new in this job."""
+        """The variable of that full name, as a Blob; made and filled if the session has none. reuse=False: it is new in
+        this job."""
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
             first = self.named[name]
@@ -204,8 +205,8 @@ class JobBuild:
         return MODE.get()
 
     def assign(self, blob: Tensor, new: Tensor) -> None:
-        """New numbers for a variable when the step has run. With several devices the first one's count. Any other Blob, such as
-        an argument, is written at once, as eager writes a tensor."""
+        """New numbers for a variable when the step has run. With several devices the first one's count. Any other Blob,
+        such as an argument, is written at once, as eager writes a tensor."""
         if blob.array is None and not self.is_state(blob):
             blob.copy_(new)
         elif self.replica == 0:
@@ -237,7 +238,8 @@ class JobBuild:
         return self.trace_now().own(slot.tensor)
 
     def at_step(self, function: Callable[[int], float], label: str = "learning_rate") -> Tensor:
-        """A number (float64, no axes) that is read before every step: function(t), t = training steps done by this job."""
+        """A number (float64, no axes) that is read before every step: function(t), t = training steps done by this
+        job."""
         if function not in self.numbers:
             steps, name = self.session.steps, self.job.name
             number = self.numbers[function] = self.trace_now().scalar(lambda: float(function(steps.get(name, 0))))
@@ -281,7 +283,7 @@ class JobBuild:
         if index < len(known):
             known[index].blobs.append(blob)
 
-    # ---- the trace ---------------------------------------------------------------------------------------------------------
+    # ---- the trace ---------------------------------------------------------------------------------------------------
 
     def run(self) -> Part:
         """The graph of one step. Leaves the session as it was if it fails."""
@@ -359,7 +361,8 @@ class JobBuild:
             raise error
 
     def finish(self, mode: Any) -> Part:
-        """Gradients and updates after everything that the function computes, so that what it returns is from before the step."""
+        """Gradients and updates after everything that the function computes, so that what it returns is from before the
+        step."""
         outputs: list[Value] = []
 
         def add(blobs: list[Tensor]) -> list[int]:
@@ -385,7 +388,8 @@ class JobBuild:
         return Part("step", ir, self.trace, len(outputs), {})
 
     def train(self, mode: Any) -> list[list[Tensor]]:
-        """Backward from every element of the losses; then the optimizer. The gradients that are watched, each by device."""
+        """Backward from every element of the losses; then the optimizer. The gradients that are watched, each by
+        device."""
         optimizer = self.optimizer[0]
         with using(mode):
             used = list(self.used.values())
@@ -424,7 +428,8 @@ class JobBuild:
         return [[next(shown_of) for _ in w.blobs] for w in self.watched_gradients]
 
     def refuse_foreign_writes(self, ir: Any) -> None:
-        """A job updates variables and slots; a tensor from outside would change behind the back of the code that owns it."""
+        """A job updates variables and slots; a tensor from outside would change behind the back of the code that owns
+        it."""
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
         for source in ir.updates:
             if id(source.array) not in owned:

@@ -107,7 +107,8 @@ class FunctionConfig:
         self.data_type = dtype_of("function_config().default_data_type", dtype)
 
     def default_logical_view(self, view: View) -> None:
-        """flow.scope.mirrored_view(): the job runs once on each device; consistent_view() (as it is): one logical tensor."""
+        """flow.scope.mirrored_view(): the job runs once on each device; consistent_view() (as it is): one logical
+        tensor."""
         if not isinstance(view, View):
             raise JobError("default_logical_view takes a view", values={"got": repr(view)[:60]}, where=here(),
                            hint="flow.scope.mirrored_view() or flow.scope.consistent_view()")  # fmt: skip

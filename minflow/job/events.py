@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 
 class JobStepped(NamedTuple):
-    """The work of a job's step has ended well; heard on the worker, before the step's callback, in the order of the steps.
+    """The work of a job's step has ended well; heard on the worker, before the step's callback, in the order of the
+    steps.
 
     job: the job function; others may have its name.  name: of the job.  number: of this call of the job, from 1.
     owner: the Run that submitted it, or None.  result: what the call gives.  record: its times (`stream.Record`).

@@ -1,7 +1,8 @@
 """flow.global_function: a Python function becomes a job, compiled at its first call and run by the stream.
 
     @flow.global_function(type="train")
-    def train_job(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy: ...
+    def train_job(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy:
+        ...
 
 The function runs once for each kind of input, to record what it computes. Read next: `stream.py`.
 """
@@ -49,7 +50,8 @@ TYPES = ("train", "predict")
 
 
 class CompiledJob:
-    """A job for one kind of input, ready to run. seconds: of trace, passes and plan.  part: passes and plan, to look at."""
+    """A job for one kind of input, ready to run. seconds: of trace, passes and plan.  part: passes and plan, to look
+    at."""
 
     def __init__(self, build: JobBuild):
         start = time.perf_counter()
@@ -190,7 +192,8 @@ class Job(Display):
         return plan
 
     def look(self) -> None:
-        """How the modules stand that the function calls, and which tensors its variables name: what is new is another plan."""
+        """How the modules stand that the function calls, and which tensors its variables name: what is new is another
+        plan."""
         epoch, modules = EPOCH.now, [(str(i), module) for i, module in enumerate(self.modules.values())]
         found = Fingerprint(modules, self.volatile, self.variables)
         known = [self.fingerprint, *[plan.fingerprint for plan in self.plans.values()]]
@@ -202,7 +205,8 @@ class Job(Display):
             [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
             for column in by_device
         ]
-        with LOCK, collector_waiting():  # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
+        # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
+        with LOCK, collector_waiting():
             key = id(self.fingerprint), *key[1:]  # which another thread's build may have changed
             if key in self.plans:  # it has compiled it
                 return self.plans[key]

@@ -19,13 +19,14 @@ clock = time.perf_counter
 class Record:
     """What the timeline knows of a step.
 
-    name: of the job.  number: the how manyeth call of that job, from 1.  state: "queued", "running", "done", "failed" or
-    "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its work starts and
-    ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the caller waited for room.
-    caller: a number for the thread that submitted it.  since: when that thread had submitted the step before (None: there was
-    none, or it was in an earlier cell).  waits: the seconds (from, to) in which it waited for results since then.  got: when
-    that thread had waited for this step, and with that had its result.  others: seconds that other jobs of the loop took
-    between the step before and this one, of loading and of work; the timeline fills it in.
+    name: of the job.  number: the how manyeth call of that job, from 1.  state: "queued", "running", "done", "failed"
+    or "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its work
+    starts and ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the caller
+    waited for room.
+    caller: a number for the thread that submitted it.  since: when that thread had submitted the step before (None:
+    there was none, or it was in an earlier cell).  waits: the seconds (from, to) in which it waited for results since
+    then.  got: when that thread had waited for this step, and with that had its result.  others: seconds that other
+    jobs of the loop took between the step before and this one, of loading and of work; the timeline fills it in.
     """
 
     name: str

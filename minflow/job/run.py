@@ -23,7 +23,8 @@ from .records import clock
 from .step import Gate, Step, Stopped, check_arity, seconds
 from .stream import STREAM
 
-LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)  # its loader's workers inherit it
+# its loader's workers inherit it
+LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)
 
 
 class Run:
@@ -53,7 +54,7 @@ class Run:
             return "failed" if self.error is not None else "stopped" if self.stopping else "done"
         return "running" if self.going.opened else "paused"
 
-    # ---- the handle --------------------------------------------------------------------------------------------------------
+    # ---- the handle --------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
         """Submit no further step; those in flight end."""
@@ -67,7 +68,8 @@ class Run:
         self.going.open()
 
     def stop(self) -> None:
-        """End after the step that runs; what is queued behind it is cancelled. The parameters are those of that step."""
+        """End after the step that runs; what is queued behind it is cancelled. The parameters are those of that
+        step."""
         self.stopping = True
         STREAM.cancel_queued(self)
         self.going.open()
@@ -77,8 +79,8 @@ class Run:
         return self.over.opened
 
     def result(self, timeout: float | None = None) -> Any:
-        """What its last step gave; waits for the end. Raises the error of a step, of the callback or of the loader; TimeoutError
-        after `timeout` seconds. Interrupting the wait leaves the run running."""
+        """What its last step gave; waits for the end. Raises the error of a step, of the callback or of the loader;
+        TimeoutError after `timeout` seconds. Interrupting the wait leaves the run running."""
         STREAM.refuse_inside("waiting for a run")
         if LOOP.get() is self:
             raise JobError(f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself", where=here(),
@@ -94,7 +96,7 @@ class Run:
     def __repr__(self) -> str:
         return clean(f"<run of {self.job.name}: {self.state}, epoch {self.epoch} of {self.epochs}, {self.steps} steps>")
 
-    # ---- the loop, on its thread ---------------------------------------------------------------------------------------------
+    # ---- the loop, on its thread -------------------------------------------------------------------------------------
 
     def ending(self) -> bool:
         return self.stopping or self.error is not None
@@ -125,7 +127,8 @@ class Run:
         except Stopped:
             pass
         except BaseException as error:
-            if isinstance(error, MinflowError) and error.where == here():  # a line of this thread, where no learner's line is
+            # a line of this thread, where no learner's line is
+            if isinstance(error, MinflowError) and error.where == here():
                 error.where = self.where
             self.failed(error)
         finally:
@@ -166,8 +169,8 @@ def array_of(value: Any) -> Any:
 def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None = None) -> Run:
     """Call `job` with every batch of `loader`, `epochs` times, on a thread of its own; gives the Run at once.
 
-    A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result): after every step, on the
-    worker. An iterator can be gone through once only: with several epochs give a list or a DataLoader.
+    A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result): after every step, on
+    the worker. An iterator can be gone through once only: with several epochs give a list or a DataLoader.
     """
     if not isinstance(job, Job):
         raise JobError("flow.start runs a job function", values={"got": described(job)}, where=here(),

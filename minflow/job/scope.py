@@ -48,7 +48,8 @@ class Place:
 
 
 class View:
-    """`consistent_view()` or `mirrored_view()`: a value for function_config.default_logical_view, or a context manager."""
+    """`consistent_view()` or `mirrored_view()`: a value for function_config.default_logical_view, or a context
+    manager."""
 
     def __init__(self, kind: str):
         self.kind = kind

@@ -35,7 +35,8 @@ class Variable:
     dtype = property(lambda self: self.tensor.spec.dtype)
 
     def numpy(self) -> np.ndarray:
-        """Its numbers now, copied: waits for every step that was submitted; in a callback they are those of its step."""
+        """Its numbers now, copied: waits for every step that was submitted; in a callback they are those of its
+        step."""
         STREAM.settle()
         with LOCK:  # a run may go on submitting
             return self.tensor.array.copy()
@@ -59,7 +60,8 @@ class Variable:
 class Session:
     """variables, slots: by name; slots are what optimizers keep.  jobs: by name, the last one of that name.
     steps: job name -> training steps done.  waiting: numbers that were loaded before their variable was made.
-    loading: what became of the last load; it is asked whenever a job has compiled.  told_of_gpu: that gpu means cpu here.
+    loading: what became of the last load; it is asked whenever a job has compiled.  told_of_gpu: that gpu means cpu
+    here.
     alive: of all jobs, also of those whose name another one has now, and of those from before the session was cleared.
     """
 

@@ -156,7 +156,7 @@ class Signature:
             f"-> {ALLOWED}",
         )
 
-    # ---- a call ----------------------------------------------------------------------------------------------------------
+    # ---- a call ------------------------------------------------------------------------------------------------------
 
     def leaves(self) -> Iterator[Argument]:
         def inside(path: str, tree: Any) -> Iterator[Argument]:
@@ -286,7 +286,7 @@ class Signature:
             f"the argument {argument.path} of job {self.name} {what}", values=values, where=here(), hint=hint
         )
 
-    # ---- results ---------------------------------------------------------------------------------------------------------
+    # ---- results -----------------------------------------------------------------------------------------------------
 
     def check_result(self, value: Any) -> None:
         """Raises JobError where what the function returned is not what it is annotated with."""
@@ -349,7 +349,8 @@ class Signature:
         )
 
     def given_out(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
-        """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each device."""
+        """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each
+        device."""
         wanted = self.result if wanted is None else wanted
         origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
         if origin is Bundle:
@@ -428,7 +429,8 @@ def place(function: Callable) -> str:
 
 
 def evaluated(function: Callable) -> dict[str, Any]:
-    """The annotations; those that `from __future__ import annotations` left as text are read where the function stands."""
+    """The annotations; those that `from __future__ import annotations` left as text are read where the function
+    stands."""
     found = dict(getattr(function, "__annotations__", {}))
     if any(isinstance(value, str) for value in found.values()):
         names = inspect.getclosurevars(function).nonlocals if hasattr(function, "__closure__") else {}

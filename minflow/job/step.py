@@ -90,7 +90,7 @@ class Step(Handle):
     number = property(lambda self: self.record.number)
     state = property(lambda self: self.record.state)
 
-    # ---- what a caller does with it --------------------------------------------------------------------------------------
+    # ---- what a caller does with it ----------------------------------------------------------------------------------
 
     def __call__(self, callback: Callable[[Any], Any] | None = None) -> None:
         """Hand the result to `callback(result)`: on the worker, once, after all earlier callbacks."""
@@ -110,7 +110,8 @@ class Step(Handle):
     async_get = __call__
 
     def get(self, timeout: float | None = None) -> Any:
-        """The result; waits for it. Raises JobError if the step failed or was cancelled, TimeoutError after `timeout` s."""
+        """The result; waits for it. Raises JobError if the step failed or was cancelled, TimeoutError after `timeout`
+        s."""
         self.stream.refuse_inside(f"waiting for a step of {self.name}")
         seconds(timeout)
         if not self.stream.waiting(self.computed, timeout):

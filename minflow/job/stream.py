@@ -5,13 +5,15 @@ starts. At most `depth` steps are in flight, counted until their callback has en
 The caller may be interrupted at any instruction: what is submitted changes by one atomic `deque.append`, and every wait
 is a `SimpleQueue.get`. Knows nothing of graphs: a step's work is a function.
 
-Who submitted a step, a thread or a run, owns it: after an error or Ctrl-C only what the same owner has queued is cancelled.
+Who submitted a step, a thread or a run, owns it: after an error or Ctrl-C only what the same owner has queued is
+cancelled.
 
-Who may hold what. The worker takes `executor.LOCK` for each step, and no lock while a callback runs. So nobody waits for a
-step who holds LOCK (a build, a kernel of a running plan), nor the worker itself, nor a thread that one of these waits for
-(a loader's worker, which inherits `executor.INSIDE`): `refuse_inside` raises. `submitting` is held by one caller, while it
-waits for room, too; who holds it and submits (a `__del__`, a signal handler) is refused. `starting` is held while the
-worker is started, and by none who waits for it. A thread of the user's own that is started and joined inside a build cannot be seen here.
+Who may hold what. The worker takes `executor.LOCK` for each step, and no lock while a callback runs. So nobody waits
+for a step who holds LOCK (a build, a kernel of a running plan), nor the worker itself, nor a thread that one of these
+waits for (a loader's worker, which inherits `executor.INSIDE`): `refuse_inside` raises. `submitting` is held by one
+caller, while it waits for room, too; who holds it and submits (a `__del__`, a signal handler) is refused. `starting` is
+held while the worker is started, and by none who waits for it. A thread of the user's own that is started and joined
+inside a build cannot be seen here.
 
 Read next: `function.py`, which submits; `run.py`, whose loops submit from a thread of their own.
 """
@@ -41,7 +43,8 @@ from .records import Callers, Record, clock
 from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, told
 
 DEPTH = 2  # steps in flight: one runs, one waits
-SWITCH = 0.0001  # seconds a thread waits for one that holds Python, while steps are in flight (5 ms otherwise): see docs/performance.md
+# seconds a thread waits for one that holds Python, while steps are in flight (5 ms otherwise): see docs/performance.md
+SWITCH = 0.0001
 EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
 RECORDS = 10_000  # steps that the timeline remembers
 CALLBACK = "a callback"
@@ -66,7 +69,7 @@ class Stream:
         self.callers = Callers()
         self.failed_at_exit = False
 
-    # ---- the caller's side -----------------------------------------------------------------------------------------------
+    # ---- the caller's side -------------------------------------------------------------------------------------------
 
     def submit(self, name: str, work: Callable[[], Any], callback: Callable | None = None, before_callback: Callable | None = None,
                owner: Any = None, depth: int | None = None, job: Any = None) -> Step:  # fmt: skip
@@ -111,13 +114,15 @@ class Stream:
             self.callers.waited(start)
 
     def interrupted(self) -> None:
-        """Ctrl-C while waiting: of this caller's steps those that are queued are cancelled, and the one that runs ends."""
+        """Ctrl-C while waiting: of this caller's steps those that are queued are cancelled, and the one that runs
+        ends."""
         me = threading.current_thread()
         self.cancel_queued(me)
         self.idle(EXIT, me)
 
     def sync(self, timeout: float | None = None, everybody: bool = False) -> None:
-        """Wait until every step and callback has ended, then raise what is left to be told; `everybody`: as for `tell`."""
+        """Wait until every step and callback has ended, then raise what is left to be told; `everybody`: as for
+        `tell`."""
         self.refuse_inside("waiting for the queue")
         seconds(timeout)
         start, steps = clock(), [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
@@ -136,7 +141,8 @@ class Stream:
         self.tell(everybody)
 
     def settle(self) -> None:
-        """Before numbers are read: wait as `sync` does. In a callback there is nothing to wait for: it stands between two steps."""
+        """Before numbers are read: wait as `sync` does. In a callback there is nothing to wait for: it stands between
+        two steps."""
         if held() or not self.on_worker():
             self.sync()
 
@@ -144,7 +150,8 @@ class Stream:
         return self.thread is not None and threading.get_ident() == self.thread.ident
 
     def idle(self, timeout: float | None = None, by: Any = None) -> bool:
-        """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited for.
+        """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited
+        for.
 
         by: wait for what is left of this owner alone.
         """
@@ -224,7 +231,7 @@ class Stream:
         self.queue.append(Late(step))
         self.wake.put(None)
 
-    # ---- the worker ------------------------------------------------------------------------------------------------------
+    # ---- the worker --------------------------------------------------------------------------------------------------
 
     def ready(self) -> None:
         """There is a worker. It is a daemon: `drain` waits for it at the end of the program."""
@@ -304,7 +311,8 @@ class Stream:
         try:
             step.callback(step.result)
         except BaseException as error:
-            callback = step.owner.callback if step.owner is not None else None  # the learner's, which the run calls in its own
+            # the learner's, which the run calls in its own
+            callback = step.owner.callback if step.owner is not None else None
             self.fail(step, told(step, error, f"the callback {name_of(callback or step.callback)}"))
         finally:
             step.record.finished = clock()
@@ -333,7 +341,7 @@ class Stream:
                 sys.setswitchinterval(self.interval)
             self.interval = None
 
-    # ---- notebooks, forks and the end --------------------------------------------------------------------------------------
+    # ---- notebooks, forks and the end --------------------------------------------------------------------------------
 
     def notebook(self) -> None:
         """In IPython the end of a cell waits for the steps of that cell, so that what they print lands there."""
@@ -360,7 +368,8 @@ class Stream:
             show_card(error)
 
     def drain(self) -> None:
-        """The end of the program: runs are stopped, steps end, errors are printed. Never hangs on a step that does not end."""
+        """The end of the program: runs are stopped, steps end, errors are printed. Never hangs on a step that does not
+        end."""
         for run in self.runs:
             run.stop()
         try:

@@ -1,6 +1,7 @@
 """Initialisation: fill a tensor in place, outside the tape, and return it.
 
-Numbers are drawn from the given Generator, else from the default one. Read next: `modules/linear.py`, for what layers use.
+Numbers are drawn from the given Generator, else from the default one. Read next: `modules/linear.py`, for what layers
+use.
 """
 
 from __future__ import annotations

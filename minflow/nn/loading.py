@@ -1,8 +1,9 @@
 """Loading a state all or nothing: everything is checked first, then everything is written, and no Ctrl-C comes between.
 
-What can be loaded into has `checked_state(state_dict)`: it raises StateError, or says what is left to do as a list of calls
-that cannot fail. So a graph checks its modules, optimizers and schedulers before the first of them is written.
-What a state may hold is told here: numbers, texts and containers of them. Read next: `state.py`, `../optim/optimizer.py`.
+What can be loaded into has `checked_state(state_dict)`: it raises StateError, or says what is left to do as a list of
+calls that cannot fail. So a graph checks its modules, optimizers and schedulers before the first of them is written.
+What a state may hold is told here: numbers, texts and containers of them. Read next: `state.py`,
+`../optim/optimizer.py`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def as_refusal(who: str, call: Callable[[], Any]) -> Any:
 
 
 def array_of(value: Any) -> np.ndarray | None:
-    """The numbers of a tensor (ours or PyTorch's), an array or a number; None if it has none that a tensor could hold."""
+    """The numbers of a tensor (ours or PyTorch's), an array or a number; None if it has none that a tensor could
+    hold."""
     try:
         if isinstance(value, Tensor):
             return value.array

@@ -91,15 +91,17 @@ def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None
             raise found from None
 
 
-LAST: WeakKeyDictionary = WeakKeyDictionary()  # model -> its last call under no_grad: ((how many backward(), the line), what it was given)
+# model -> its last call under no_grad: ((how many backward(), the line), what it was given)
+LAST: WeakKeyDictionary = WeakKeyDictionary()
 ACTING = ("Dropout", "BatchNorm")  # what does another thing in training
 
 
 def check_eval(model: Any, args: tuple) -> None:
     """A model that is in training mode was called under no_grad, as when its evaluation forgot eval().
 
-    Told at the second such call in a row from one line, with other numbers and no backward in between. So not where a generator
-    makes the examples of a step, nor where one example is given again and again to see what dropout does to it.
+    Told at the second such call in a row from one line, with other numbers and no backward in between. So not where a
+    generator makes the examples of a step, nor where one example is given again and again to see what dropout does to
+    it.
     """
     if not NOTICES.on or not EPOCH.backwards or not model._modules or not args or not isinstance(args[0], Tensor):
         return

@@ -2,7 +2,8 @@
 
 Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), found again by `__getattr__`, as
 PyTorch users expect. Every write that changes something a compiled plan may depend on moves the global epoch.
-Knows nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (what errors say), `modules/linear.py`.
+Knows nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (what errors say),
+`modules/linear.py`.
 """
 
 from __future__ import annotations
@@ -229,7 +230,8 @@ class Module(Display):
             )
         own = self.__dict__
         held = name in own or any(name in own[r] for r in ("_parameters", "_buffers", "_modules"))
-        if (held or hasattr(type(self), name)) and name not in own[registry]:  # not hasattr(self, name): it looks for near names
+        # not hasattr(self, name): it looks for near names
+        if (held or hasattr(type(self), name)) and name not in own[registry]:
             fail(
                 ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}"
             )

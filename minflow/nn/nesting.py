@@ -1,7 +1,8 @@
 """Modules inside modules, thousands of levels deep: how many, and room for calls inside each other.
 
-Python ends at 1,000 calls inside each other, which is 200 modules. Where a call goes deeper, its limit is raised for as long as
-that call lasts, in steps; the stack of the thread says how far. Knows modules by their attributes. Read next: `module.py`.
+Python ends at 1,000 calls inside each other, which is 200 modules. Where a call goes deeper, its limit is raised for as
+long as that call lasts, in steps; the stack of the thread says how far. Knows modules by their attributes. Read next:
+`module.py`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ class Incompatible(NamedTuple):
 
 
 def state_of(module: Any, found: dict, prefix: str, keep_vars: bool, plain: Any) -> Any:
-    """Fill `found` with this module's tensors and those of the modules below it. plain: the state_dict of Module itself."""
+    """Fill `found` with this module's tensors and those of the modules below it. plain: the state_dict of Module
+    itself."""
     stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
     while stack:
         prefix, part, method = stack.pop()

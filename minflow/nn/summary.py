@@ -1,7 +1,8 @@
 """The tree of a module: what it holds and, after one run, what passes through it.
 
 `summary(model, shape)` runs the model once and prints the tree as a table; where a layer fails, the tree up to it comes
-with the error. Read next: `../views/records/structure.py`, the record that is made here, and `../views/text/listing.py`, its table.
+with the error. Read next: `../views/records/structure.py`, the record that is made here, and
+`../views/text/listing.py`, its table.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def tensors_of(module: Module, registry: str) -> list[Tensor]:
 def module_record(
     module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, level: int = 0, **_: Any
 ) -> ModuleRecord:
-    """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules told before."""
+    """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules told
+    before."""
     met = set() if met is None else met
     shared = id(module) in met
     met.add(id(module))
@@ -101,9 +103,10 @@ class Summary:
 def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     """Run the model once and give its tree: layers with their output shapes, parameters and bytes.
 
-    inputs: tensors, or shapes (then float32 zeros of that shape): `summary(model, (50, 1, 28, 28))`. Without inputs nothing
-    runs. options: keyword arguments of the model. The run changes nothing: no gradients, no buffers (running statistics),
-    no random numbers used up. An error in a layer is raised as it is, with the tree up to that layer as a note.
+    inputs: tensors, or shapes (then float32 zeros of that shape): `summary(model, (50, 1, 28, 28))`. Without inputs
+    nothing runs. options: keyword arguments of the model. The run changes nothing: no gradients, no buffers (running
+    statistics), no random numbers used up. An error in a layer is raised as it is, with the tree up to that layer as a
+    note.
     """
     if not isinstance(model, Module):
         fail(DTypeError, f"summary takes a Module, not {type(model).__name__}", "summary(model, (64, 3, 32, 32))", model=model)

@@ -159,7 +159,8 @@ def check_range(
 
 
 def check_flags(kind: type, group: Mapping[str, Any]) -> None:
-    """Refuse what is neither true nor false, an array of several numbers, where the signature of an optimizer has a bool."""
+    """Refuse what is neither true nor false, an array of several numbers, where the signature of an optimizer has a
+    bool."""
     for name, parameter in inspect.signature(kind).parameters.items():
         if isinstance(parameter.default, bool) and name in group:
             try:

@@ -30,7 +30,8 @@ ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of Py
 ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "initial_lr",
              "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)  # fmt: skip
 IDLE = 10  # steps in a row without any gradient, at which that is told
-LARGE = 65_536  # numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
+# numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
+LARGE = 65_536
 
 
 def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
@@ -61,7 +62,8 @@ class Optimizer:
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Tensor]] = {}
-        self.strays: dict[frozenset, list[int]] = {}  # sets of parameters that no optimizer holds -> steps after they had gradients
+        # sets of parameters that no optimizer holds -> steps after they had gradients
+        self.strays: dict[frozenset, list[int]] = {}
         self.steps = 0  # how many steps were taken since this object was made
         for group in groups_of(params, type(self).__name__):
             self.add_param_group(group)

@@ -1,4 +1,5 @@
-"""Pictures and listings of what runs: `records/structure.py` says what is there, the other files turn records into text.
+"""Pictures and listings of what runs: `records/structure.py` says what is there, the other files turn records into
+text.
 
 Pure functions of plain records; knows core's errors, events, spec, ir and display, and nothing above them.
 Read next: `records/structure.py`, then `show.py`, the front door.

@@ -1,6 +1,7 @@
 """The front door: `show(x)` draws a tape, a graph or a module tree in a notebook and prints it in a terminal.
 
-Also the renderer behind `core.display.Display`. Read next: `records/structure.py`, what is shown; `draw/engines.py`, how it is drawn.
+Also the renderer behind `core.display.Display`. Read next: `records/structure.py`, what is shown; `draw/engines.py`,
+how it is drawn.
 """
 
 from __future__ import annotations
@@ -175,12 +176,12 @@ def show(
     boxes: int = BOXES,
     names: dict[str, Any] | None = None,
 ) -> None:
-    """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal. A Tensor
-    without a tape, of which no gradient is wanted, shows its numbers.
+    """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal. A
+    Tensor without a tape, of which no gradient is wanted, shows its numbers.
 
-    It shows at once, wherever in a cell it stands. Of a Tensor also, instead of its tape: numbers, the numbers as a heat
-    map with their statistics;  images, the images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps
-    in memory, for which operation and until when.
+    It shows at once, wherever in a cell it stands. Of a Tensor also, instead of its tape: numbers, the numbers as a
+    heat map with their statistics;  images, the images that it holds, (N, C, H, W) or the like;  memory, what its tape
+    keeps in memory, for which operation and until when.
     labels: with images, a list or tensor of what to write under them, one for each.
     values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
     boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.

@@ -1,8 +1,8 @@
 """The tests of widgets and views in other front ends: `python tests/browser/matrix.py --scratch FOLDER`.
 
 Builds a virtual environment for each row of FRONTS in the scratch folder (used again if it is there), runs the tests
-of tests/widgets and tests/browser in it, through a browser, and writes docs/front-ends.md. Not part of pytest or .ci/run:
-it fetches some hundred MB and takes half an hour; with `--jobs 3` less, where there are cores for it.
+of tests/widgets and tests/browser in it, through a browser, and writes docs/front-ends.md. Not part of pytest or
+.ci/run: it fetches some hundred MB and takes half an hour; with `--jobs 3` less, where there are cores for it.
 """
 
 import argparse
@@ -82,7 +82,8 @@ def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
 
 
 def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
-    """(cells of a front end's row, a note for each test that failed). again: the columns that are run, where not all."""
+    """(cells of a front end's row, a note for each test that failed). again: the columns that are run, where not
+    all."""
     wanted, front, package = FRONTS[name]
     folder = scratch / "".join(c if c.isalnum() else "-" for c in name)
     python = environment(folder, wanted)

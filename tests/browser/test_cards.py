@@ -1,5 +1,5 @@
-"""Cards of errors, comparisons and debug trees in a real JupyterLab: drawn, below the traceback, on a light and a dark theme,
-and in a notebook that is not trusted."""
+"""Cards of errors, comparisons and debug trees in a real JupyterLab: drawn, below the traceback, on a light and a dark
+theme, and in a notebook that is not trusted."""
 
 import json
 

@@ -233,7 +233,8 @@ def test_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
 
 
 def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
-    """Twice, among many other widgets: the page then takes long enough to load that messages of it cross (see `answering`)."""
+    """Twice, among many other widgets: the page then takes long enough to load that messages of it cross (see
+    `answering`)."""
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
     write(lab[1], many, JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)", "run")
     again = [["reload"], ["until", f"{INK} > 2000 && /step [1-9][0-9][0-9]/.test({STATUS})"]]
@@ -277,7 +278,8 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):  
 
 
 def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):  # noqa: F811
-    """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small numbers too."""
+    """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small
+    numbers too."""
     cell = """
 import time
 from minflow_widgets import LossCurve

@@ -1,4 +1,5 @@
-"""The graph explorer in a real browser: boxes that open, numbers, passes, instructions, keys, and what a saved notebook keeps.
+"""The graph explorer in a real browser: boxes that open, numbers, passes, instructions, keys, and what a saved notebook
+keeps.
 
 Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
 """
@@ -110,7 +111,8 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
 
 
 def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
-    """In a laptop's window: the selected box, and below or beside it what is told of it; only the triangle and a double click shut."""
+    """In a laptop's window: the selected box, and below or beside it what is told of it; only the triangle and a double
+    click shut."""
     view = """(() => {
       const at = (node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
       return ['.mfx .scroll', '.mfx h4', '.mfx rect[stroke-width="3"]'].map((css) => at(document.querySelector(css)));
@@ -135,7 +137,8 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
 
 
 def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):  # noqa: F811
-    """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves its box."""
+    """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves
+    its box."""
     seen = """(() => {
       const scroll = document.querySelector('.mfx .scroll'), frame = scroll.getBoundingClientRect();
       const heads = [...document.querySelectorAll('.mfx .heads text')].map((x) => x.getBoundingClientRect());
@@ -217,7 +220,8 @@ def test_thousand_layers_stay_fluid(lab, tmp_path):  # noqa: F811
     ])  # fmt: skip
     rows, *times, more = report["values"]
     print(f"clicks: {times} ms")
-    assert rows <= 25 and more > 25 and sorted(times)[len(times) // 2] < 500  # milliseconds; alone on a machine 40 to 60
+    # milliseconds; alone on a machine 40 to 60
+    assert rows <= 25 and more > 25 and sorted(times)[len(times) // 2] < 500
 
 
 def test_hostile_names_are_text(lab, tmp_path):  # noqa: F811
@@ -244,7 +248,8 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
 
 
 def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):  # noqa: F811
-    """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still pictures."""
+    """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still
+    pictures."""
     write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\nexplore(graph, x, y)")
     titles = "document.querySelectorAll('.mfx .title').length"
     still = "document.querySelectorAll('minflow-live img').length"

@@ -21,7 +21,8 @@ PARTS = [list(VIEWS)[i::3] for i in range(3)]
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 TIMED = {"timeline", "timeline that was live"}
 EVERY_OUTPUT = {"maxNumberOutputs": 100000, "windowingMode": "none"}
-# What each output of a cell has: elements with the names of their attributes. Lab itself makes links of addresses in plain text.
+# What each output of a cell has: elements with the names of their attributes. Lab itself makes links of addresses in
+# plain text.
 LOOK = """(() => {
     const parts = (output) => [...output.querySelectorAll('*')].filter((e) => !e.closest('[data-mime-type="text/plain"] a'))
         .map((e) => e.localName + ' ' + [...e.attributes].map((a) => a.name).filter((a) => a !== 'open').sort().join(' '));

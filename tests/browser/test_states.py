@@ -129,7 +129,8 @@ def test_contrast(executed, lab, tmp_path, theme):  # noqa: F811
 
 
 def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):  # noqa: F811
-    """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has ended."""
+    """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has
+    ended."""
     source = SETUP + """
 import threading
 step = job("train", run=False)

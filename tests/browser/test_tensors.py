@@ -1,4 +1,5 @@
-"""Tensors, images, the memory of a tape and figures in a real JupyterLab: drawn on a light and a dark theme, and kept."""
+"""Tensors, images, the memory of a tape and figures in a real JupyterLab: drawn on a light and a dark theme, and
+kept."""
 
 import nbformat
 import pytest

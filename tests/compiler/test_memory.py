@@ -1,4 +1,5 @@
-"""What the memory pass saves: masks on the small side of a pooling, values computed twice, large gradients that wait."""
+"""What the memory pass saves: masks on the small side of a pooling, values computed twice, large gradients that
+wait."""
 
 import numpy as np
 import pytest
@@ -51,7 +52,8 @@ def test_the_mask_of_a_relu_is_taken_on_the_small_side_of_max_pooling():
     assert mask.out_specs[0].shape == (4, 3, 8, 8) and mask.phase == "backward" and mask.origin.op.name == "relu"
     assert Plan(after).arena_bytes < Plan(graph).arena_bytes
     for seed in range(4):
-        x = np.random.default_rng(seed).integers(-3, 3, (4, 3, 16, 16)).astype("float32")  # many equal numbers and zeros
+        # many equal numbers and zeros
+        x = np.random.default_rng(seed).integers(-3, 3, (4, 3, 16, 16)).astype("float32")
         same_bits(graph, after, x)
     x[0, 0, 0, :4] = np.nan, np.inf, -np.inf, -0.0
     x[1, 1, :4, 0] = -np.inf

@@ -64,7 +64,8 @@ def numpy_takes(x, index) -> bool:
 
 
 def selected(x, index):
-    """A view of x, and an index of it, that numpy takes as PyTorch takes the index of x: ints take their axes away first.
+    """A view of x, and an index of it, that numpy takes as PyTorch takes the index of x: ints take their axes away
+    first.
 
     numpy counts an int among the arrays, so that in x[0, :, [1, 2]] it puts the new axis first.
     """

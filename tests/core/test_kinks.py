@@ -1,7 +1,7 @@
 """Functions where random floats never come: zeros, ties, infinity, NaN, small dtypes. Numbers by hand or PyTorch's.
 
-A row: what is computed of x (a tensor), x, its values, and the gradient of their sum (None: there is none). Each runs in
-every floating dtype, eager and traced. Losses and activations: `../nn/test_nn_kinks.py`.
+A row: what is computed of x (a tensor), x, its values, and the gradient of their sum (None: there is none). Each runs
+in every floating dtype, eager and traced. Losses and activations: `../nn/test_nn_kinks.py`.
 """
 
 import functools

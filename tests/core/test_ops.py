@@ -26,7 +26,8 @@ from oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 from programs import planned
 
 CASES = [pytest.param(op, i, id=f"{op.name}-{i}") for op in OPS.values() for i in range(len(op.examples))]
-BY_DESIGN = {"unrecorded", "strided_look", "recompute"}  # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
+# only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
+BY_DESIGN = {"unrecorded", "strided_look", "recompute"}
 
 
 def example(op, i: int):

@@ -1,7 +1,7 @@
 """What has no answer is refused, and not answered in silence.
 
-Checks of numbers stand in kernels (`core/ops/checks.py`): eager, a graph and a job say the same, once, at their own line.
-Checks of arguments need no numbers, and come before.
+Checks of numbers stand in kernels (`core/ops/checks.py`): eager, a graph and a job say the same, once, at their own
+line. Checks of arguments need no numbers, and come before.
 """
 
 import math

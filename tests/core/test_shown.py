@@ -1,6 +1,7 @@
 """What a user, a file or a stranger called something reaches no terminal as it is: errors, warnings, reports, reprs.
 
-Control characters, terminal escapes and what turns the order of letters are escaped; of a long name the middle is left out.
+Control characters, terminal escapes and what turns the order of letters are escaped; of a long name the middle is left
+out.
 """
 
 import warnings

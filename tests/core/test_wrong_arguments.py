@@ -1,7 +1,7 @@
 """Whatever a public function, method or layer is called with: it answers, or raises an error that has four parts.
 
-Each parameter gets a value that fits its name, then one after the other what does not fit; no case is written down, so a
-new name is met too. What is right and what PyTorch refuses is told elsewhere: `tests/fuzz`.
+Each parameter gets a value that fits its name, then one after the other what does not fit; no case is written down, so
+a new name is met too. What is right and what PyTorch refuses is told elsewhere: `tests/fuzz`.
 """
 
 import inspect

@@ -1,8 +1,9 @@
-"""Random programs of views, writes in place, detach and no_grad, and what they mean: a model in a hundred lines of numpy.
+"""Random programs of views, writes in place, detach and no_grad, and what they mean: a model in a hundred lines of
+numpy.
 
 The model has no tape: each storage is a flat array, each history of it one tangent per number and leaf number, and a
-tensor is an array of positions. So a view is numpy's own, a write puts numbers and tangents at positions, `detach` takes
-new tangents (zeros) for the same numbers, and under no_grad tangents are left as they are.
+tensor is an array of positions. So a view is numpy's own, a write puts numbers and tangents at positions, `detach`
+takes new tangents (zeros) for the same numbers, and under no_grad tangents are left as they are.
 """
 
 from contextlib import nullcontext
@@ -25,7 +26,8 @@ OPTIONS = {"clamp": (-1.0, 1.0)}
 
 
 class History:
-    """Tangents of a storage. leaf: nothing may be written to it where gradients are recorded. barred: as under no_grad."""
+    """Tangents of a storage. leaf: nothing may be written to it where gradients are recorded. barred: as under
+    no_grad."""
 
     def __init__(self, size, count, needs=False, leaf=False, barred=False):
         self.tangents, self.needs, self.leaf, self.barred = np.zeros((size, count)), needs, leaf, barred

@@ -1,4 +1,5 @@
-"""What is read from the traceback of an error: the failing node, what it got, what would have fit, and the graph up to it."""
+"""What is read from the traceback of an error: the failing node, what it got, what would have fit, and the graph up to
+it."""
 
 import copy
 import pickle

@@ -170,7 +170,7 @@ def test_memory_of_a_save_and_a_load(tmp_path):
     assert flow.load(path)["w"].sum().item() == 4_000_000
 
 
-# ---- what is in the way of a path --------------------------------------------------------------------------------------
+# ---- what is in the way of a path ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
@@ -179,7 +179,8 @@ def test_the_mode_of_a_file_is_kept(old, mode):
     try:
         flow.save({"w": flow.ones(2)}, old)
     except CheckpointError as error:
-        assert mode == 0o444 and "Permission denied" in str(error)  # who protected the file meant it; root may all the same
+        # who protected the file meant it; root may all the same
+        assert mode == 0o444 and "Permission denied" in str(error)
         unchanged(old)
     assert stat.S_IMODE(old.stat().st_mode) == mode
 
@@ -255,7 +256,7 @@ def test_the_folder_may_change_while_a_save_runs(tmp_path, monkeypatch):
     assert (os.listdir(tmp_path / "a"), os.listdir(tmp_path / "b")) == (["x.mf"], [])
 
 
-# ---- what is no file ---------------------------------------------------------------------------------------------------
+# ---- what is no file -------------------------------------------------------------------------------------------------
 
 
 def special(folder):

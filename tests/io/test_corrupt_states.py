@@ -1,7 +1,8 @@
 """Corrupt states: what is loaded is taken whole or refused with a StateError, and then nothing at all has changed.
 
-A seeded mutator changes what state_dict() gave: other types, keys, numbers, shapes, dtypes, nested junk. What is refused
-leaves every bit as it was, and the next step equals that of a twin that was left alone; what is taken can step and be saved.
+A seeded mutator changes what state_dict() gave: other types, keys, numbers, shapes, dtypes, nested junk. What is
+refused leaves every bit as it was, and the next step equals that of a twin that was left alone; what is taken can step
+and be saved.
 """
 
 import copy
@@ -130,7 +131,7 @@ def text(x):
     return f"{type(x).__name__} {x!r}"
 
 
-# ---- the mutator -------------------------------------------------------------------------------------------------------
+# ---- the mutator -----------------------------------------------------------------------------------------------------
 
 
 class Odd:
@@ -237,7 +238,7 @@ def unshared(x):
     return x if callable(x) else copy.copy(x)
 
 
-# ---- the test ----------------------------------------------------------------------------------------------------------
+# ---- the test --------------------------------------------------------------------------------------------------------
 
 CASES = (
     [("model", "momentum", "StepLR", 300), ("generator", "SGD", "StepLR", 100)]
@@ -313,7 +314,8 @@ def test_an_interrupt_waits_until_all_is_written(monkeypatch):
 @pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")
 @pytest.mark.parametrize("kind", ["model", "optimizer", "scheduler", "graph"])
 def test_interrupted_at_each_line(kind):
-    """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was not."""
+    """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was
+    not."""
     rooms = ("nn.loading", "nn.state", "nn.graph.state", "optim.optimizer", "optim.lr_scheduler", "optim.groups")
     files = [sys.modules[f"minflow.{name}"].__file__ for name in rooms]
     setup, later = Setup("amsgrad", "SequentialLR", graph=True), Setup("amsgrad", "SequentialLR", graph=True)

@@ -1,4 +1,5 @@
-"""Files that somebody damaged or made on purpose: each gives one of our errors, in the memory that the file itself would take.
+"""Files that somebody damaged or made on purpose: each gives one of our errors, in the memory that the file itself
+would take.
 
 A seeded mutator flips, cuts, copies and inserts bytes, and writes numbers over those of headers.
 """
@@ -161,7 +162,7 @@ def test_many_members(tmp_path):
     assert refused(lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "header") < LIMIT
 
 
-# ---- names of folders that are none ------------------------------------------------------------------------------------
+# ---- names of folders that are none ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name", "a\0b", "\ud800", 5, b"x"], ids=ascii)

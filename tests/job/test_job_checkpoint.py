@@ -69,7 +69,7 @@ def restart():
     flow.manual_seed(99)
 
 
-# ---- a run that is resumed ---------------------------------------------------------------------------------------------
+# ---- a run that is resumed -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("optimizer", [Adam, SGD])
@@ -175,7 +175,7 @@ def test_saved_before_the_first_call(tmp_path):
     del evaluate
 
 
-# ---- the folder --------------------------------------------------------------------------------------------------------
+# ---- the folder ------------------------------------------------------------------------------------------------------
 
 
 def test_layout(tmp_path):
@@ -243,7 +243,7 @@ def test_copies(session):
     assert (session.variables["w"].numpy() == 1).all()
 
 
-# ---- loading into variables that are there -----------------------------------------------------------------------------
+# ---- loading into variables that are there ---------------------------------------------------------------------------
 
 
 def test_load_variables(session):
@@ -406,7 +406,7 @@ def test_no_state_of_random_numbers(session):
         load_variables({"System-Random-State": np.zeros(3, "int64")})
 
 
-# ---- folders that are no checkpoint ------------------------------------------------------------------------------------
+# ---- folders that are no checkpoint ----------------------------------------------------------------------------------
 
 
 def test_not_over_another(tmp_path):
@@ -485,7 +485,7 @@ def test_nothing_to_save(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-# ---- between the steps -------------------------------------------------------------------------------------------------
+# ---- between the steps -----------------------------------------------------------------------------------------------
 
 
 def test_saving_waits_for_the_queue(tmp_path):
@@ -538,7 +538,8 @@ def test_no_torn_step_while_another_thread_trains():
 
 
 def test_inside_a_callback(tmp_path):
-    """What is read there is of exactly its step. Nothing is saved: numbers that later steps draw may be taken already."""
+    """What is read there is of exactly its step. Nothing is saved: numbers that later steps draw may be taken
+    already."""
     train, told, seen = train_job(returns=tp.Callback[tp.Numpy]), [], []
 
     def callback(loss):
@@ -581,7 +582,7 @@ def test_init():
     assert np.array_equal(get_all_variables()["w"].numpy(), before)
 
 
-# ---- the manager -------------------------------------------------------------------------------------------------------
+# ---- the manager -----------------------------------------------------------------------------------------------------
 
 
 def test_manager(tmp_path):

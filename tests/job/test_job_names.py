@@ -1,4 +1,5 @@
-"""The table of names that two generations share: a test per row, the dispatch, its cost, and names that are not there."""
+"""The table of names that two generations share: a test per row, the dispatch, its cost, and names that are not
+there."""
 
 import copy
 import inspect
@@ -41,7 +42,8 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
 
 
-# name -> (positional call on a Blob, its result; eager call by a legacy keyword, its result; eager modern call, its result)
+# name -> (positional call on a Blob, its result; eager call by a legacy keyword, its result; eager modern call, its
+# result)
 x, ids = flow.tensor(X), flow.tensor(IDS)
 CASES = {
     "reshape": (lambda b: flow.reshape(b, [3, 2]), X.reshape(3, 2), lambda: flow.reshape(x=x, shape=[3, 2]), X.reshape(3, 2),
@@ -197,7 +199,8 @@ def test_merged_asks_little():
 
 @pytest.mark.slow
 def test_merged_is_quick():
-    """At most four times what a wrapper that decides nothing adds, whatever the machine; the best of many, taken in turn."""
+    """At most four times what a wrapper that decides nothing adds, whatever the machine; the best of many, taken in
+    turn."""
     def modern(x, dim=0):
         return x
 

@@ -1,4 +1,5 @@
-"""Optimizers inside train jobs: the mean-gradient rule, the order of its steps, loss scales, and what minimize refuses."""
+"""Optimizers inside train jobs: the mean-gradient rule, the order of its steps, loss scales, and what minimize
+refuses."""
 
 import numpy as np
 import pytest
@@ -32,7 +33,8 @@ def variables():
 
 
 def linear_job(optimizer):
-    """A job whose loss, of 8 elements, is w * x + b * y: the gradients of its mean are x / 8 and the column sums of y / 8."""
+    """A job whose loss, of 8 elements, is w * x + b * y: the gradients of its mean are x / 8 and the column sums of y /
+    8."""
 
     @flow.global_function(type="train")
     def linear(x: tp.Numpy.Placeholder((4, 2)), y: tp.Numpy.Placeholder((4, 2))) -> tp.Bundle[tp.Numpy]:

@@ -1,4 +1,5 @@
-"""What programs of job functions' generation do, and what their writers get wrong: results, and errors that say what to do."""
+"""What programs of job functions' generation do, and what their writers get wrong: results, and errors that say what to
+do."""
 
 import collections
 import copy

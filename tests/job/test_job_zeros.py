@@ -1,4 +1,5 @@
-"""Layers of zeros behind each other: they never learn, and a job that trains them says so; every other use is silent."""
+"""Layers of zeros behind each other: they never learn, and a job that trains them says so; every other use is
+silent."""
 
 import numpy as np
 import pytest

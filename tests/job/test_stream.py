@@ -21,7 +21,7 @@ from minflow.job.stream import STREAM, SWITCH, Record, Step, Stream
 pytestmark = pytest.mark.usefixtures("clean")
 
 
-# ---- order ---------------------------------------------------------------------------------------------------------------
+# ---- order -----------------------------------------------------------------------------------------------------------
 
 
 def test_ten_thousand_callbacks_run_in_order_once_and_one_at_a_time():
@@ -95,11 +95,12 @@ def test_several_threads_submit_at_once():
     assert SESSION.variables["a"].numpy()[0] == SESSION.variables["b"].numpy()[0] == -1 - 50 * sum(range(1, 9))
 
 
-# ---- the same bits -------------------------------------------------------------------------------------------------------
+# ---- the same bits ---------------------------------------------------------------------------------------------------
 
 
 def learned(result, interval=None, every=1):
-    """Losses and variables after 100 steps of an MLP with dropout and momentum, and what an eval job sees on the way."""
+    """Losses and variables after 100 steps of an MLP with dropout and momentum, and what an eval job sees on the
+    way."""
     flow.clear_default_session()
     flow.manual_seed(5)
     rng = np.random.default_rng(1)
@@ -160,7 +161,7 @@ def test_what_a_job_hands_out_is_a_copy():
     assert np.array_equal(eval_job(ONES).get(), ONES) and np.array_equal(SESSION.variables["a"].numpy(), ONES)
 
 
-# ---- back-pressure and memory --------------------------------------------------------------------------------------------
+# ---- back-pressure and memory ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
@@ -285,7 +286,7 @@ def test_an_idle_worker_keeps_no_result():
     assert dies() is None
 
 
-# ---- what surrounds it ---------------------------------------------------------------------------------------------------
+# ---- what surrounds it -----------------------------------------------------------------------------------------------
 
 
 def test_a_job_is_redefined_while_its_old_one_runs(held):

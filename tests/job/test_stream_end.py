@@ -54,7 +54,7 @@ def ran(tmp_path, program, rc=0, timeout=60):
     return done.stdout, done.stderr
 
 
-# ---- Ctrl-C --------------------------------------------------------------------------------------------------------------
+# ---- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 INTERRUPTED = """
 TIMES = 200
@@ -217,7 +217,7 @@ raise KeyboardInterrupt
     assert out == "0.0\n-2.0\n-4.0\n" and "KeyboardInterrupt" in err
 
 
-# ---- the end of the program ----------------------------------------------------------------------------------------------
+# ---- the end of the program ------------------------------------------------------------------------------------------
 
 
 def test_jobs_in_flight_end_before_the_program_does(tmp_path):
@@ -304,7 +304,7 @@ print("end")
     assert "minflow jobs:" in err and "entered.set(), threading.Event().wait()" in err  # where it stands
 
 
-# ---- forks ---------------------------------------------------------------------------------------------------------------
+# ---- forks -----------------------------------------------------------------------------------------------------------
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -15,7 +15,7 @@ from minflow.job.stream import STREAM, Stream
 pytestmark = pytest.mark.usefixtures("clean")
 
 
-# ---- errors --------------------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 
 
 def touches(tmp_path):
@@ -198,7 +198,7 @@ def test_a_call_that_waits_raises_its_own_error():
     flow.sync_default_session()
 
 
-# ---- what would wait for itself ------------------------------------------------------------------------------------------
+# ---- what would wait for itself --------------------------------------------------------------------------------------
 
 
 def actions():

@@ -16,7 +16,7 @@ from minflow.job.stream import STREAM, Stream
 pytestmark = pytest.mark.usefixtures("clean")
 
 
-# ---- handles -------------------------------------------------------------------------------------------------------------
+# ---- handles ---------------------------------------------------------------------------------------------------------
 
 
 def test_get_waits_until_its_timeout(held):
@@ -66,7 +66,7 @@ def test_the_steps_tell_their_times(held):
     assert b.called is None and list(STREAM.records)[-2:] == [a, b]
 
 
-# ---- registration --------------------------------------------------------------------------------------------------------
+# ---- registration ----------------------------------------------------------------------------------------------------
 
 
 def test_a_late_callback_runs_on_the_worker_in_its_turn(held):

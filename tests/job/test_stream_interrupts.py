@@ -1,4 +1,5 @@
-"""Ctrl-C at every line of a job's call, a handle's wait, a callback's registration and flow.start: the next call is right.
+"""Ctrl-C at every line of a job's call, a handle's wait, a callback's registration and flow.start: the next call is
+right.
 
 Afterwards no lock is held, no mode is left, steps are whole, no run goes on without a handle, and the queue accepts.
 """

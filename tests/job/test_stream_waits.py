@@ -1,4 +1,5 @@
-"""Where the end of a step cannot be waited for: every such place refuses at once, with the reason, and nothing hangs."""
+"""Where the end of a step cannot be waited for: every such place refuses at once, with the reason, and nothing
+hangs."""
 
 import re
 import threading
@@ -23,7 +24,7 @@ from minflow.utils.data import DataLoader, Dataset
 pytestmark = pytest.mark.usefixtures("clean")
 
 
-# ---- places: functions of an action, which they run once where a step could not end ---------------------------------------
+# ---- places: functions of an action, which they run once where a step could not end ----------------------------------
 
 
 class Once:
@@ -276,7 +277,8 @@ def waits(tmp_path, held):
     }
 
 
-@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")  # build reads what the action closes over
+# build reads what the action closes over
+@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
     outcomes = {}
@@ -308,7 +310,8 @@ def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
 
 
 def test_a_plan_does_not_run_inside_itself():
-    """Its arena is in use: a kernel or a __del__ that calls its graph would change the numbers of the step that runs."""
+    """Its arena is in use: a kernel or a __del__ that calls its graph would change the numbers of the step that
+    runs."""
     seen = []
 
     def again():

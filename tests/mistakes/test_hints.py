@@ -141,7 +141,8 @@ def test_what_is_told_works(name):
         if card is not None and card.expected and "[" in card.expected:
             label, spec = card.expected.split(None, 1)
             got = dict(card.got).get(label, "")
-            meant = [k for k, v in names.items() if isinstance(v, Tensor) and str(v.spec) == got]  # an op has names of its own
+            # an op has names of its own
+            meant = [k for k, v in names.items() if isinstance(v, Tensor) and str(v.spec) == got]
             if len(meant) == 1:
                 looked["expected"] += 1
                 dtype, _, shape = spec.partition("[")

@@ -1,4 +1,5 @@
-"""Each mistake is told in four parts: what, the values by name, the learner's line, what to try; and it loses nothing."""
+"""Each mistake is told in four parts: what, the values by name, the learner's line, what to try; and it loses
+nothing."""
 
 import warnings
 

@@ -1,4 +1,5 @@
-"""Modules 2,000 levels inside each other: whatever can be done with a module works, and an endless recursion is told."""
+"""Modules 2,000 levels inside each other: whatever can be done with a module works, and an endless recursion is
+told."""
 
 import contextlib
 import io

@@ -1,4 +1,5 @@
-"""The two networks that the job programs share. By the names of their layers, train and predict jobs share the numbers."""
+"""The two networks that the job programs share. By the names of their layers, train and predict jobs share the
+numbers."""
 
 import minflow as flow
 

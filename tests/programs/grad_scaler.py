@@ -1,4 +1,5 @@
-"""Scaled gradients: GradScaler as PyTorch programs write it, and a scaler of one's own in float16 that meets infinity."""
+"""Scaled gradients: GradScaler as PyTorch programs write it, and a scaler of one's own in float16 that meets
+infinity."""
 
 import minflow as flow
 from minflow import nn

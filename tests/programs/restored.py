@@ -1,8 +1,8 @@
 """Take the programs out of a tutorial that was saved as plain text, where the code has lost its indentation.
 
 What is code is told by the form of its lines, and its indentation by four habits of such programs: a method belongs to
-the last class, `return` ends a function, a class or a function without `self` starts at the margin, and loops run to the
-end of their program. Knows nothing of what the programs do.
+the last class, `return` ends a function, a class or a function without `self` starts at the margin, and loops run to
+the end of their program. Knows nothing of what the programs do.
 """
 
 import ast

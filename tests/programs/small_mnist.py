@@ -1,7 +1,8 @@
 """Run a program where MNIST is small: `python small_mnist.py program.py`, in a folder that `write_mnist` has filled.
 
 `load_mnist` refuses a file whose arrays have other sizes than MNIST's. Here, and nowhere else, it is told other sizes;
-everything else of it runs as it stands. The programs do not seed: here they start from seed 0, and print the same losses each time.
+everything else of it runs as it stands. The programs do not seed: here they start from seed 0, and print the same
+losses each time.
 """
 
 import runpy

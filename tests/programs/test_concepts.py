@@ -1,5 +1,5 @@
-"""What a list of concepts of that generation promises, in programs of our own: tensors, placeholders, layers, a job with
-several mistakes, and two devices."""
+"""What a list of concepts of that generation promises, in programs of our own: tensors, placeholders, layers, a job
+with several mistakes, and two devices."""
 
 import typing
 import warnings
@@ -116,7 +116,8 @@ def test_three_mistakes_are_told_in_one_pass():
     told = list(map(str, caught.value.problems))
     assert len(told) == 3 and all(text in str(caught.value) for text in (f"{i}. " for i in (1, 2, 3)))
     first, *_, last = str(caught.value).split("\n")
-    assert f"it is defined at test_concepts.py:{line + 4}" in first and "Try:" in last  # no place after the last mistake's own
+    # no place after the last mistake's own
+    assert f"it is defined at test_concepts.py:{line + 4}" in first and "Try:" in last
     assert "Dense-weight" in told[0] and f":{line + 6}" in told[0] and f":{line + 7}" in told[0]
     assert "labels" in told[1] and f":{line + 9}" in told[1] and "float32[8, 3]" in told[1] and "int32[8]" in told[1]
     assert "no optimizer" in told[2] and "minimize" in told[2]

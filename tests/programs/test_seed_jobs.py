@@ -1,8 +1,8 @@
 """The programs and snippets of OneFlow's pages on job functions, with their import lines changed and nothing else.
 
 The pages are not part of this project: MINFLOW_SEEDS names a folder that has them as `000*.txt` to `003*.txt`. The four
-whole programs run each in a process of its own, on a small MNIST, and the two that evaluate load what the two others saved.
-Read next: `restored.py`, which finds the code in the text; `small_mnist.py`.
+whole programs run each in a process of its own, on a small MNIST, and the two that evaluate load what the two others
+saved. Read next: `restored.py`, which finds the code in the text; `small_mnist.py`.
 """
 
 import ast
@@ -155,7 +155,8 @@ def test_page_on_definition_and_call(names, capsys):
 
     run(one(sources, "def get_train_config"), names)
     head = re.search(r"^@\S+\(.*function_config.*\n(?:.*\n)*?\) -> tp\.Numpy:\n", page("001"), re.MULTILINE)[0]
-    run(head + body.partition("-> tp.Callback[tp.Numpy]:\n")[2], names)  # the page leaves its body out: as the one before
+    # the page leaves its body out: as the one before
+    run(head + body.partition("-> tp.Callback[tp.Numpy]:\n")[2], names)
     assert names["train_job"].config.data_type is flow.float32
     capsys.readouterr()
     run(one(sources, "for epoch in range(3)"), names)

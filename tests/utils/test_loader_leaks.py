@@ -1,4 +1,5 @@
-"""What a loop over a DataLoader leaves behind, however it ends: no thread, no process, no descriptor. They are counted."""
+"""What a loop over a DataLoader leaves behind, however it ends: no thread, no process, no descriptor. They are
+counted."""
 
 import gc
 import multiprocessing
@@ -179,7 +180,8 @@ def test_a_loop_that_is_left_does_not_wait_long_for_a_slow_sample(monkeypatch):
 
 
 def interrupts(crew, walk, monkeypatch):
-    """Interrupt `walk` at each line of utils/data, first and last time; afterwards nothing is left, and the next walk is right."""
+    """Interrupt `walk` at each line of utils/data, first and last time; afterwards nothing is left, and the next walk
+    is right."""
     walk(crew)
     tracer = Interrupting(FILES)
     assert not tracer.run(lambda: walk(crew))

@@ -220,7 +220,7 @@ def test_accumulation_checkpoints_and_clipping_have_their_place():
     assert "parts of the batch" in exploration.subject.note
 
 
-# ---- a recorded step -----------------------------------------------------------------------------------------------------------
+# ---- a recorded step -------------------------------------------------------------------------------------------------
 
 
 def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():

@@ -1,4 +1,5 @@
-"""What the explorer's picture says, against what runs: counts, the order of backward, the loss, names of what is no module."""
+"""What the explorer's picture says, against what runs: counts, the order of backward, the loss, names of what is no
+module."""
 
 import re
 
@@ -83,7 +84,8 @@ def sum_of(times):
 
 
 def test_times_are_those_of_a_warm_step(monkeypatch):
-    """What the first run of a plan takes, and what it takes to look at values between the calls, is not in the times."""
+    """What the first run of a plan takes, and what it takes to look at values between the calls, is not in the
+    times."""
     graph, x, y = Step(lenet(), nn.CrossEntropyLoss()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
 
     def run_timed(plan):
@@ -109,7 +111,8 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
 
 
 def test_a_page_has_room_for_all_columns():
-    """A cell of JupyterLab in a window of 1,280 pixels leaves 808 for the picture: also where a module of convolutions is opened."""
+    """A cell of JupyterLab in a window of 1,280 pixels leaves 808 for the picture: also where a module of convolutions
+    is opened."""
     graph = Step(lenet(), nn.CrossEntropyLoss())
     graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
     exploration = Exploration(graph_subject(graph))

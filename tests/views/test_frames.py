@@ -1,4 +1,5 @@
-"""Frames of modules in pictures: what is inside stands off the frame, what is not stands outside; and what boxes say."""
+"""Frames of modules in pictures: what is inside stands off the frame, what is not stands outside; and what boxes
+say."""
 
 import re
 import shutil

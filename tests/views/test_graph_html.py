@@ -1,4 +1,5 @@
-"""The reports of a graph in a notebook: tables whose bars agree with their numbers, the map of the memory, nothing injected."""
+"""The reports of a graph in a notebook: tables whose bars agree with their numbers, the map of the memory, nothing
+injected."""
 
 import base64
 import re

@@ -1,5 +1,5 @@
-"""Hostile names in every view, without a browser: HTML and SVG are parsed, and must have the elements and attributes that
-they have with a harmless name. tests/browser/test_hostile.py asks the same of a real JupyterLab."""
+"""Hostile names in every view, without a browser: HTML and SVG are parsed, and must have the elements and attributes
+that they have with a harmless name. tests/browser/test_hostile.py asks the same of a real JupyterLab."""
 
 import base64
 import re
@@ -48,7 +48,8 @@ class Elements(HTMLParser):
 
 
 def in_html(html: str) -> tuple[list, list[str], str]:
-    """Elements with the names of their attributes, the SVG pictures, and the text with alts. Asserts that nothing runs."""
+    """Elements with the names of their attributes, the SVG pictures, and the text with alts. Asserts that nothing
+    runs."""
     page, found, pictures, text = Elements(html), [], [], ""
     assert page.open == [], f"not closed: {page.open}"
     for tag, attrs in page.found:
@@ -69,7 +70,8 @@ def in_html(html: str) -> tuple[list, list[str], str]:
 
 
 def in_svg(text: str) -> tuple[list, str]:
-    """Elements with the names of their attributes, and the text. It is well-formed; nothing in it runs or is fetched."""
+    """Elements with the names of their attributes, and the text. It is well-formed; nothing in it runs or is
+    fetched."""
     assert "<!" not in text and "<?" not in text[5:], "a declaration"
     found, words = [], ""
     for element in ET.fromstring(text.encode("utf-8")).iter():
@@ -105,7 +107,8 @@ def looked_at(bundle: dict[str, str]) -> tuple[dict, dict]:
 
 
 def shows(text: str, name: str) -> bool:
-    """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it changed."""
+    """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it
+    changed."""
     text = re.sub(r"\s", "", text)
     forms = [clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1], clean(class_name(name)).replace("/", "\\")]
     return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
@@ -113,7 +116,8 @@ def shows(text: str, name: str) -> bool:
 
 @pytest.mark.parametrize("what", VIEWS)
 def test_nothing_is_injected_and_all_is_told(what, monkeypatch):
-    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.by_layout))  # no process for each picture
+    # no process for each picture
+    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.by_layout))
     expected, told = {}, set()
     for key, name in NAMES.items():
         like = harmless(name)
@@ -156,7 +160,8 @@ def drawn(name: str, engine: str) -> tuple[list, list[str]]:
 
 @pytest.mark.parametrize("what", VIEWS)
 def test_texts_of_pictures_can_be_read(what):
-    """At least 11 px, and 4.5 to 1 against the card or against a light box; what is set smaller or fainter is found here."""
+    """At least 11 px, and 4.5 to 1 against the card or against a light box; what is set smaller or fainter is found
+    here."""
     for bundle in bundles(what, "conv1"):
         for picture_ in in_html(bundle.get("text/html", ""))[1]:
             assert list(texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0)) or what == "tensor"

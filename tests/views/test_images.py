@@ -92,7 +92,8 @@ def test_labels_stand_under_their_images():
     images = re.findall(r'<span [^>]*><img alt="image (\d+): (\d+)" [^>]*base64,([^"]+)"><br>(\d+)</span>', view.bundle()["text/html"])
     assert [(int(i), int(alt), int(told)) for i, alt, _, told in images] == [(i, i, i) for i in range(11)]
     greys = [Image.open(io.BytesIO(base64.b64decode(data))).getextrema() for _, _, data, _ in images]
-    assert [low == high and abs(low - 25.5 * i) < 1 for i, (low, high) in enumerate(greys)] == [True] * 11  # across the sheet's rows
+    # across the sheet's rows
+    assert [low == high and abs(low - 25.5 * i) < 1 for i, (low, high) in enumerate(greys)] == [True] * 11
     assert view.text.splitlines()[0].endswith("; labelled 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; the first:")
 
 

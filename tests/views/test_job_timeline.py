@@ -126,7 +126,8 @@ def test_the_dashes_are_not_over_the_word_waits():
     assert found
     for box, word in found:
         top, base = float(box.get("y")), float(word.get("y"))
-        assert top + 2 < base - 9 and base + 2 < top + float(box.get("height"))  # 11 pixels high, of which 9 are above the line
+        # 11 pixels high, of which 9 are above the line
+        assert top + 2 < base - 9 and base + 2 < top + float(box.get("height"))
         assert float(box.get("width")) > 40 and box.get("fill") != "none"
     assert "dashed" in timeline_svg(sync(3)) and "dashed" not in timeline_svg(hidden(3, load=0.004, comp=0.001, depth=9))
 
@@ -138,7 +139,8 @@ def test_sync_stands_above_async_whoever_is_first():
 
 
 def test_a_speed_up_is_one_number():
-    """A step, from end to end: in the headings, the arrow, the bars and the sentence; the seconds of a picture are others."""
+    """A step, from end to end: in the headings, the arrow, the bars and the sentence; the seconds of a picture are
+    others."""
     both = pair(sync(20, load=0.0066, comp=0.0066), hidden(20, load=0.0066, comp=0.0066))
     for shown in (pair_text(both), "".join(ET.fromstring(pair_svg(both)).itertext())):
         assert "every 13.2 ms" in shown and "every 6.6 ms" in shown

@@ -81,9 +81,11 @@ def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
             return self.act(self.body(self.act(self.act(x))))
 
     html = flow.summary(Net(), (6, 4))._repr_mimebundle_()["text/html"]
-    assert html.index(">parameters<") < html.index(">output<") < html.index("layer")  # what floats first stands at the right edge
+    # what floats first stands at the right edge
+    assert html.index(">parameters<") < html.index(">output<") < html.index("layer")
     assert "<table" not in html and " id=" not in html
-    assert html.count("<details open>") == 2 and html.count("<details>") == 3  # the net and its body; what they hold is shut
+    # the net and its body; what they hold is shut
+    assert html.count("<details open>") == 2 and html.count("<details>") == 3
     act = html[html.index("</details>") :]
     assert "→ float32[6, 4]<br>last: float32[6, 2]<br>ran 3 times" in act and "not reached" in act
     assert "23 parameters, all trainable; 92 bytes; input float32[6, 4]" in html

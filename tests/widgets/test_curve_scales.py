@@ -1,4 +1,5 @@
-"""What a picture of a curve does for its reader by itself: log scale, dots, gaps at pauses, room for numbers of epochs."""
+"""What a picture of a curve does for its reader by itself: log scale, dots, gaps at pauses, room for numbers of
+epochs."""
 
 import json
 import re

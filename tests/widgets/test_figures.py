@@ -1,4 +1,5 @@
-"""Figures with matplotlib: what is drawn is what was measured, names are only names, nothing of a model stays changed."""
+"""Figures with matplotlib: what is drawn is what was measured, names are only names, nothing of a model stays
+changed."""
 
 import builtins
 import sys
@@ -278,7 +279,8 @@ def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
     lambda: figures.activations(None, flow.ones(1)), lambda: figures.activations(nn.ReLU, flow.ones(1)),
     lambda: figures.activations(nn.ReLU(), flow.ones(1, 1), first="a")])  # fmt: skip
 def test_what_is_no_number_or_model_is_told(wrong):
-    """Probabilities, of which none rounds to class 1 by itself, and all that has no numbers: no figure, and what to give."""
+    """Probabilities, of which none rounds to class 1 by itself, and all that has no numbers: no figure, and what to
+    give."""
     with pytest.raises(DTypeError, match="Try:"):
         wrong()
 

@@ -1,4 +1,5 @@
-"""LossCurve without a browser: what it keeps, sends and leaves behind. What a browser draws is tested in tests/browser."""
+"""LossCurve without a browser: what it keeps, sends and leaves behind. What a browser draws is tested in
+tests/browser."""
 
 import base64
 import json

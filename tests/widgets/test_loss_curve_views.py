@@ -1,4 +1,5 @@
-"""What curves show: axes, epochs, the run before, long runs at the cost of short ones, and no more than ten updates a second."""
+"""What curves show: axes, epochs, the run before, long runs at the cost of short ones, and no more than ten updates a
+second."""
 
 import csv
 import decimal
@@ -326,7 +327,8 @@ def test_the_previous_run_may_hold_infinity(front, monkeypatch):
 
 @pytest.mark.filterwarnings("error")
 def test_what_strangers_give(front):
-    """Numbers of numpy as options, a panel as one text, arrays with axes; what is no number has an error in four parts."""
+    """Numbers of numpy as options, a panel as one text, arrays with axes; what is no number has an error in four
+    parts."""
     curve = LossCurve(total=np.int64(100), epoch=np.float32(10), log=np.bool_(True), panels="val_Loss")
     assert curve.panels == ("loss",) and curve.log is True
     for value in (np.array([[0.5]]), np.float16(0.5), decimal.Decimal("0.5"), flow.tensor([0.5])):

@@ -1,6 +1,7 @@
 """What a page tells a live view reaches it, in a real kernel: from a page that was loaded again, and while a cell runs.
 
-A page that is loaded opens a thread in the kernel (a subshell) for a moment, closes it, and opens another one for its clicks.
+A page that is loaded opens a thread in the kernel (a subshell) for a moment, closes it, and opens another one for its
+clicks.
 """
 
 import ast
@@ -109,7 +110,8 @@ def load(page):
     """What loading a page does; the thread for its clicks."""
     passing = page.open_thread()
     page.handled(page.send("comm_info_request", {"target_name": "jupyter.widget"}, passing))
-    page.until(lambda m: m["msg_type"] == "comm_msg" and m["parent_header"].get("subshell_id") == passing)  # the curve moved
+    # the curve moved
+    page.until(lambda m: m["msg_type"] == "comm_msg" and m["parent_header"].get("subshell_id") == passing)
     mine = page.open_thread()
     page.close_thread(passing)
     return mine

@@ -1,4 +1,5 @@
-"""What the engine tells whoever listens: the loss of a backward, the steps of graphs and jobs. Nothing where nobody does."""
+"""What the engine tells whoever listens: the loss of a backward, the steps of graphs and jobs. Nothing where nobody
+does."""
 
 from contextlib import ExitStack
 

@@ -1,4 +1,5 @@
-"""What is left of widgets that have ended: after a day of training the kernel and the page hold no more than after an hour."""
+"""What is left of widgets that have ended: after a day of training the kernel and the page hold no more than after an
+hour."""
 
 import gc
 import signal

@@ -1,7 +1,9 @@
-"""`explore(graph)`: a graph, job or model as a picture that opens module by module, with its passes, numbers and instructions.
+"""`explore(graph)`: a graph, job or model as a picture that opens module by module, with its passes, numbers and
+instructions.
 
-The widget only carries asks and answers: `minflow.nn.graph.explore.session` decides what is shown, `explorer.js` draws it.
-What is displayed, and so saved, is a still picture; `place.js` draws the live one over it. Read next: `explorer.js`.
+The widget only carries asks and answers: `minflow.nn.graph.explore.session` decides what is shown, `explorer.js` draws
+it. What is displayed, and so saved, is a still picture; `place.js` draws the live one over it. Read next:
+`explorer.js`.
 """
 
 from __future__ import annotations
@@ -90,9 +92,10 @@ def folded(bundle: dict[str, str]) -> dict[str, str]:
 
 
 class Explorer:
-    """A graph to look at. In a notebook it is live as long as the kernel is. A saved notebook holds a still picture, as it was
-    when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and the live one goes on.
-    `end()` does that and ends the live one. Elsewhere it prints as text. `text`, `svg`: the present picture.
+    """A graph to look at. In a notebook it is live as long as the kernel is. A saved notebook holds a still picture, as
+    it was when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and the live
+    one goes on. `end()` does that and ends the live one. Elsewhere it prints as text. `text`, `svg`: the present
+    picture.
 
     At most MOST are live: the oldest is then kept as it is, and lets go of its graph, which may be the last thing that
     holds it. While the graph lives it can be used again, without what was recorded.
@@ -102,7 +105,8 @@ class Explorer:
 
     def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
         self.name = type(target).__name__
-        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) else None  # subject_of says what is wrong with others
+        # subject_of says what is wrong with others
+        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) else None
         self.target: Any = target
         self.exploration: Exploration = Exploration(subject_of(target, args, kwargs or {}))
         self.shown: list[tuple[Any, Place]] = []  # (widget, its place), one for each time that it is shown
@@ -131,7 +135,8 @@ class Explorer:
         return self.exploration.svg()
 
     def open(self, name: str) -> Explorer:
-        """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if there is none."""
+        """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
+        there is none."""
         if not isinstance(name, str):
             fail(GraphError, f"explorer.open: a name is a text, not of type {type(name).__name__}", 'explorer.open("model.fc1")', name=name)
         found = self.exploration.tree.search(name)
@@ -147,7 +152,8 @@ class Explorer:
         return self
 
     def record(self, *args: Any, **kwargs: Any) -> Explorer:
-        """Run one step with these inputs, from where the training stands now, and show its values; what is open stays open."""
+        """Run one step with these inputs, from where the training stands now, and show its values; what is open stays
+        open."""
         fresh = Exploration(subject_of(self.target, args, kwargs, True))
         fresh.opened, fresh.selected = self.exploration.opened, self.exploration.selected
         fresh.arranged()
@@ -156,7 +162,8 @@ class Explorer:
         return self
 
     def keep(self) -> None:
-        """Keep the present picture in the notebook, where it survives saving and the end of the kernel; the live one goes on.
+        """Keep the present picture in the notebook, where it survives saving and the end of the kernel; the live one
+        goes on.
 
         A page that was loaded again since has forgotten where it stands: there the picture of the beginning stays.
         """
@@ -178,7 +185,7 @@ class Explorer:
         self.still = self._repr_mimebundle_()
         del self.target, self.exploration
 
-    # ---- the live picture ------------------------------------------------------------------------------------------------------
+    # ---- the live picture --------------------------------------------------------------------------------------------
 
     def send(self, changed: bool, arena: bool = False, answer: str = "", said: str = "") -> None:
         """Tell the widgets what to draw. answer: to which ask.  said: a line for the reader."""
@@ -245,7 +252,7 @@ class Explorer:
             handle, still = display(widget, display_id=True), display(folded(bundle), raw=True, display_id=True)
         self.shown.append((widget, Place(widget.name, handle, still)))
 
-    # ---- what stays ----------------------------------------------------------------------------------------------------------------
+    # ---- what stays --------------------------------------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         if self.still is not None:
@@ -286,8 +293,8 @@ def forward_of(model: Module) -> Forward:
 
 
 def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
-    """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with inputs,
-    `explore(model, x)`, which is run forward only.
+    """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with
+    inputs, `explore(model, x)`, which is run forward only.
 
     With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
     parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their

@@ -24,7 +24,8 @@ DASHES = ("", "7 3", "2 3", "8 3 2 3")
 INK, FAINT, RED, CARD = "#24292f", "#d0d7de", "#b42318", "#ffffff"
 OLD, MARK = "#a3abb3", "#57606a"  # the previous run; the ends of epochs
 TINY, HUGE = 1e-300, 1e300  # of a scale: differences and quotients of what it shows are floats too
-BAR, STRIP, DOTS = 22, 130, 24  # height of the status and of a row of strips; up to how many values are drawn as dots too
+# height of the status and of a row of strips; up to how many values are drawn as dots too
+BAR, STRIP, DOTS = 22, 130, 24
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -56,7 +57,8 @@ def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), s
          x: str = "step", log: bool | None = None, before: Sequence[Series] = (), gaps: Sequence = ()) -> str:  # fmt: skip
     """The picture as SVG text: `status` on top, then panels, two to a row, small ones in a row of strips; `note` below.
 
-    marks: (step, seconds, text) of vertical lines.  before: series of the previous run, faint behind those of their name.
+    marks: (step, seconds, text) of vertical lines.  before: series of the previous run, faint behind those of their
+    name.
     log: None: where values are far apart.  gaps: (from, to) in seconds, in which no line is drawn on a time axis.
     """
     titles, lines = panels(series, declared) or ["loss"], drawn(series, declared)
@@ -85,7 +87,8 @@ def draw(series: list[Series], note: str = "", declared: tuple[str, ...] = (), s
 
 
 class Scene(NamedTuple):
-    """What all panels share. limits: of the x axis.  before: name -> series of the previous run.  series: of all panels."""
+    """What all panels share. limits: of the x axis.  before: name -> series of the previous run.  series: of all
+    panels."""
 
     x: str
     log: bool | None

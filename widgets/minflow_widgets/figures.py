@@ -81,10 +81,12 @@ def several(first: Any, what: str) -> int:
 
 
 def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
-    """Both with one number more: views of an array that has room for as many again, so that a long run costs no more per step."""
+    """Both with one number more: views of an array that has room for as many again, so that a long run costs no more
+    per step."""
     n, table = steps.size, steps.base
     mine = isinstance(table, np.ndarray) and table is values.base and table.shape[:1] == (3,) and table.dtype == np.float64
-    if not mine or n == table.shape[1] or table[2, 0] != n:  # somebody else's, or full, or another History has gone on in it
+    # somebody else's, or full, or another History has gone on in it
+    if not mine or n == table.shape[1] or table[2, 0] != n:
         table = np.empty((3, max(2 * n, 64)))
         table[0, :n], table[1, :n] = steps, values
     table[0, n], table[1, n], table[2, 0] = step, value, n + 1
@@ -127,8 +129,8 @@ class History:
         """The series as lines; returns the Axes (of the first series).
 
         names: which ones (default: all).  log: logarithmic scale of the first axis. Series whose names end in the same
-        word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 200 values on
-        the raw line is faint under its mean, whose window the legend tells; the first NaN is marked.
+        word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 200 values
+        on the raw line is faint under its mean, whose window the legend tells; the first NaN is marked.
         """
         unknown = [name for name in names if name not in self.data]
         if unknown:
@@ -141,7 +143,8 @@ class History:
             if word not in scales:
                 scales[word] = self.scale(first, len(scales), plain(word))
             handles += self.line(scales[word], name, COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)])
-        if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):  # without one there is no such scale
+        # without one there is no such scale
+        if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
             first.set_yscale("log")
         first.set_xlabel("step")
         first.grid(True, alpha=0.3)
@@ -224,7 +227,8 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
 
 
 def whole(x: Any, what: str) -> np.ndarray:
-    """One class for each sample, int64; DTypeError for shares, words and NaN, which would else count for another class."""
+    """One class for each sample, int64; DTypeError for shares, words and NaN, which would else count for another
+    class."""
     hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
     numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():
@@ -334,8 +338,8 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
     """The filters of a convolution as images; returns the Axes.
 
     layer: a module with a `weight`, or the weights: (F, C, H, W) or (F, H, W). With one channel or three (colours) each
-    filter is an image; with others a row of images, one for each channel.  shape: of each row of a Linear's weights as an
-    image, such as (28, 28).  first: how many filters, and channels, at most.
+    filter is an image; with others a row of images, one for each channel.  shape: of each row of a Linear's weights as
+    an image, such as (28, 28).  first: how many filters, and channels, at most.
     """
     hint, first = "a layer with a weight, such as model.conv1, or its weights", several(first, "filters")
     weights = numbers_of(getattr(layer, "weight", layer), "filters", hint)
@@ -366,7 +370,8 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
 
 
 def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
-    """The results of each innermost layer, by its name, from one run without gradients in eval mode; nothing stays changed."""
+    """The results of each innermost layer, by its name, from one run without gradients in eval mode; nothing stays
+    changed."""
     from minflow import no_grad
 
     if isinstance(model, type) or not hasattr(model, "named_modules"):
@@ -401,9 +406,10 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
 def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FIRST, ax: Any = None) -> Any:
     """What the layers of a model give for `x`; returns the Axes.
 
-    Without `layer`: for each innermost layer where its numbers lie: a box for the middle half, a line from the 5th to the
-    95th percentile, a stroke at the median, and the share of zeros in words. With the name of a layer ("features.0"):
-    its channels for the first image, or (N, F) results as a matrix; of a layer that ran several times, its last call.
+    Without `layer`: for each innermost layer where its numbers lie: a box for the middle half, a line from the 5th to
+    the 95th percentile, a stroke at the median, and the share of zeros in words. With the name of a layer
+    ("features.0"): its channels for the first image, or (N, F) results as a matrix; of a layer that ran several times,
+    its last call.
     """
     first, found = several(first, "activations"), outputs_of(model, x)
     if layer is None:

@@ -67,16 +67,16 @@ def in_notebook() -> bool:
 
 
 def one_page() -> bool:
-    """Whether the script of a widget that is not displayed runs, and finds other outputs: in JupyterLab and Notebook, not in
-    VS Code and Colab, which load widgets with their output, or give each output a page of its own."""
+    """Whether the script of a widget that is not displayed runs, and finds other outputs: in JupyterLab and Notebook,
+    not in VS Code and Colab, which load widgets with their output, or give each output a page of its own."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     known = {"__vsc_ipynb_file__"} & set(getattr(shell, "user_ns", ()))
     return not (known or "VSCODE_PID" in os.environ or "google.colab" in sys.modules)
 
 
 class Hearing:
-    """A widget that hears of a page only what a page may say; anything else would show an error in the notebook, or change
-    what the others see. hears: the traits, all of text, that a page may set."""
+    """A widget that hears of a page only what a page may say; anything else would show an error in the notebook, or
+    change what the others see. hears: the traits, all of text, that a page may set."""
 
     hears: tuple[str, ...] = ()
 
@@ -114,7 +114,8 @@ def widget_class():
     """The anywidget. All state is in traits, so a page loaded again shows it again.
 
     data: the whole decimated curve.  before: that of the previous run.  look: what the reader chose, as JSON
-    {"log": bool or null, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop 3".
+    {"log": bool or null, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop
+    3".
     """
     import anywidget
     import traitlets
@@ -163,11 +164,11 @@ def live(curve):
 def answering(widget):
     """The widget, which now hears what a page tells it, also a page that was loaded or opened again.
 
-    A page asks the kernel to hear it on a thread of the page's own (a subshell), so that clicks count while a cell runs.
-    ipykernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread of ours, which
-    goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is loaded, and
-    from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of the server). So the
-    message stays where the page has put it. Other versions have no such route, and nothing to turn off.
+    A page asks the kernel to hear it on a thread of the page's own (a subshell), so that clicks count while a cell
+    runs. ipykernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread of
+    ours, which goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is
+    loaded, and from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of the
+    server). So the message stays where the page has put it. Other versions have no such route, and nothing to turn off.
     """
     comm = getattr(widget, "comm", None)
     if hasattr(comm, "_reply_subshell_for"):
@@ -176,7 +177,8 @@ def answering(widget):
 
 
 def explore(curve) -> None:
-    """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a picture."""
+    """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a
+    picture."""
     if not in_notebook():
         Lines(sys.stdout).finish(curve)
         return

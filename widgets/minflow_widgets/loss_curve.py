@@ -36,12 +36,12 @@ class LossCurve:
 
     A page that is loaded again shows the curve as the file was saved last. Saved while it was live: while a run of
     `flow.start` goes on, it is whole at once, moves on, and its buttons work; while a cell trains, "Loading widget..."
-    until that cell has ended, then the whole curve. Not saved, the place is lost, but not the curve: `curve.explore()` in
-    a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
+    until that cell has ended, then the whole curve. Not saved, the place is lost, but not the curve: `curve.explore()`
+    in a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
 
     total: how many steps the run has in all; then the time left is told.  epoch: how many steps an epoch has; each end
-    of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values; by
-    default where they are more than four decades apart, which the picture says.
+    of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values;
+    by default where they are more than four decades apart, which the picture says.
     panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
     control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
 
@@ -60,7 +60,8 @@ class LossCurve:
         self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
         self._series: dict[str, Series] = {}
         self._rows: list[Rows] = []  # what fast loops fill, and the pump empties
-        self._lock = threading.RLock()  # guards the series; held while the front end is made, not while it shows something
+        # guards the series; held while the front end is made, not while it shows something
+        self._lock = threading.RLock()
         self._front = None
         self._pump: Pump | None = None
         self._place = previous.Place([], 0, [])
@@ -69,7 +70,8 @@ class LossCurve:
         self._fed: list = []  # the same within blocks of the caller
         self._note = ""
         self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block
-        self._recording, self._recorded = 0.0, (clock(), 0.0)  # seconds of processor that rows have cost their loops; when last looked
+        # seconds of processor that rows have cost their loops; when last looked
+        self._recording, self._recorded = 0.0, (clock(), 0.0)
         self._started, self._ended = clock(), None
 
     # -- what a training loop calls
@@ -91,7 +93,8 @@ class LossCurve:
         self.put(at, numbers)
 
     def put(self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None) -> None:
-        """`add` for numbers that are floats already, at the `time.perf_counter` `when`; `zero` is where its series began."""
+        """`add` for numbers that are floats already, at the `time.perf_counter` `when`; `zero` is where its series
+        began."""
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
@@ -147,7 +150,8 @@ class LossCurve:
             self._note = "; ".join(filter(None, [self._note, note]))
 
     def mark(self, text: str = "") -> None:
-        """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by default."""
+        """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by
+        default."""
         with self._lock:
             self._take()
             at, seconds = self._now()
@@ -178,7 +182,8 @@ class LossCurve:
         return out.getvalue()
 
     def finish(self, note: str = "") -> None:
-        """Show the last values and leave the still picture in place of the live one. Leaving the `with` block does this."""
+        """Show the last values and leave the still picture in place of the live one. Leaving the `with` block does
+        this."""
         if self._source is not None:
             self._source.end()  # takes what is left, and listens no longer
         if not self._ending.first(self._pump):
@@ -269,7 +274,8 @@ class LossCurve:
         return sum([max(min(pause[1] if pause[1:] else until, until) - max(pause[0], since), 0.0) for pause in self._pauses])
 
     def _gaps(self) -> list[list[float]]:
-        """Seconds between which no line is drawn: pauses, from the last value before to the first one after, a bit shorter."""
+        """Seconds between which no line is drawn: pauses, from the last value before to the first one after, a bit
+        shorter."""
         longest, found = self._longest(), []
         for pause in self._pauses if longest is not None else []:
             at = int(longest.seconds.searchsorted(sum(pause) / 2 - longest.zero)) if pause[1:] else 0
@@ -323,7 +329,8 @@ class LossCurve:
         n, (_, (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
         ended, state = self._ended or clock(), getattr(self.control, "state", "running")
         spent, paused = ended - self._started, self._paused(self._started, ended)
-        # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run before.
+        # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run
+        # before.
         each = longest.stride()
         rate = n * each / max(spent - paused, 1e-9)
         if not self._finished:  # what it is now, where the run is long enough to tell

@@ -16,16 +16,19 @@ from .rows import Rows
 NORM = ("gradient norm",)
 FIRST = 30  # steps of which each is taken, so that a short run has a curve
 PART = 0.1  # of a step, that this may cost in these
-FREE = 0.004  # seconds of processor that may be spent at once after them, each step taken: some hundred steps of a small net
+# seconds of processor that may be spent at once after them, each step taken: some hundred steps of a small net
+FREE = 0.004
 SHARE = 0.001  # of the time, that it may cost from then on
 LARGEST = 1_000_000  # steps between two, at most
 processor = getattr(time, "thread_time", time.perf_counter)
 
 
 class Norm:
-    """Which steps are taken. left: steps until the next one; the loop counts it down.  last: (step, when) of the last step.
+    """Which steps are taken. left: steps until the next one; the loop counts it down.  last: (step, when) of the last
+    step.
 
-    every: n, where every n-th step is taken.  bad: a value was NaN or infinite already; the first of them is always taken.
+    every: n, where every n-th step is taken.  bad: a value was NaN or infinite already; the first of them is always
+    taken.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """Pump: the one thread that shows a live curve or a live timeline, at most ten times a second.
 
-Knows nothing of what it shows: that has `_look()`, `_update()` and `_share()`. Read next: `loss_curve.py`, `timeline.py`.
+Knows nothing of what it shows: that has `_look()`, `_update()` and `_share()`. Read next: `loss_curve.py`,
+`timeline.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ processor = getattr(time, "thread_time", time.perf_counter)
 class Pump:
     """Shows its owner: at most one update per PERIOD, none while nothing is new, the last one always.
 
-    owner: `_look()` takes what is new, and says whether there was something (None: it has ended, and so does the thread);
-    `_update()` shows it; `_share()` is of how much of a processor that may take. It is held weakly: an owner that nobody
-    holds any more ends the thread. idle: seconds without a `wake`, after which it looks by itself; 0: at each PERIOD.
-    What cannot be shown, since a page went away, is tried a few times and then no more; looking goes on all the same, as
-    it is what ends the curve of a run. Where threads cannot start (WebAssembly), the same work is done by who calls `wake`.
+    owner: `_look()` takes what is new, and says whether there was something (None: it has ended, and so does the
+    thread); `_update()` shows it; `_share()` is of how much of a processor that may take. It is held weakly: an owner
+    that nobody holds any more ends the thread. idle: seconds without a `wake`, after which it looks by itself; 0: at
+    each PERIOD. What cannot be shown, since a page went away, is tried a few times and then no more; looking goes on
+    all the same, as it is what ends the curve of a run. Where threads cannot start (WebAssembly), the same work is done
+    by who calls `wake`.
     """
 
     def __init__(self, owner, idle: float = 1.0):
@@ -94,7 +96,8 @@ class Ending:
         self.lock, self.by, self.over = threading.Lock(), 0, threading.Event()
 
     def first(self, pump: Pump | None) -> bool:
-        """True for the first who comes; who comes later has waited until that one is ready: then the program may end."""
+        """True for the first who comes; who comes later has waited until that one is ready: then the program may
+        end."""
         with self.lock:
             if not self.by:
                 self.by = threading.get_ident()

@@ -13,11 +13,13 @@ FIRST = itemgetter(0)
 
 
 class Rows(deque):
-    """Numbers on their way from a fast loop to a curve. A loop appends rows (names, step, when, value of each name), a tuple of
-    texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in bulk.
+    """Numbers on their way from a fast loop to a curve. A loop appends rows (names, step, when, value of each name), a
+    tuple of texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in
+    bulk.
 
-    prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a prefix,
-    else from the start of the curve.  late: name -> what makes its numbers out of those in the rows, so that the loop need not.
+    prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a
+    prefix, else from the start of the curve.  late: name -> what makes its numbers out of those in the rows, so that
+    the loop need not.
     cost: seconds of processor that a row has cost the loop.  every: n, where there is a row for every n-th step only.
     """
 

@@ -38,8 +38,10 @@ class Series:
         self.word = word_of(name)  # series with one word share a panel
         self.count, self.moved = 0, False  # moved: was there a value unlike the first?
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
-        self.walked, self.returns = 0.0, 0  # how far its steps went forward in all; how often they went back, as at a new epoch
-        self.bad: tuple[float, float, float] | None = None  # (step, value, seconds) of the first that is NaN or infinite
+        # how far its steps went forward in all; how often they went back, as at a new epoch
+        self.walked, self.returns = 0.0, 0
+        # (step, value, seconds) of the first that is NaN or infinite
+        self.bad: tuple[float, float, float] | None = None
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
         self.thinned, self.summed = Thinned(), Summed()
@@ -204,7 +206,8 @@ class Thinned:
         self.size, self.full, self.found = 0, 0, np.empty(0, int)
 
     def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
-        """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a gap."""
+        """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a
+        gap."""
         n = len(values)
         if n <= limit:
             return np.arange(n)
@@ -227,7 +230,8 @@ def bucket_size(n: int, buckets: int) -> int:
 
 
 def extremes(rows: np.ndarray) -> np.ndarray:
-    """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each row."""
+    """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each
+    row."""
     finite = np.isfinite(rows)
     least, greatest = (rows, rows) if finite.all() else (np.where(finite, rows, np.inf), np.where(finite, rows, -np.inf))
     pairs = np.array([least.argmin(1), greatest.argmax(1)])
@@ -245,7 +249,8 @@ class Summed:
         """At most `limit` means over overlapping windows: steps, values, seconds, and the number of values in a window.
 
         Step and value are means of the same window, also where it is cut short at the ends, so the line has no false
-        start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it is.
+        start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it
+        is.
         """
         n = table.shape[1]
         size = bucket_size(n, limit)
@@ -300,7 +305,8 @@ def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarra
 
 
 def wide(word: str, values: Sequence[np.ndarray]) -> bool:
-    """Would a linear scale flatten these values of a panel, and a logarithmic one not hide some? A twentieth may be smaller."""
+    """Would a linear scale flatten these values of a panel, and a logarithmic one not hide some? A twentieth may be
+    smaller."""
     numbers = np.concatenate([np.empty(0), *values])
     numbers = numbers[np.isfinite(numbers)]
     if word == "lr" or not numbers.size or numbers.min() < 0:
@@ -338,9 +344,10 @@ def rows(titles: list[str]) -> list[list[int]]:
 def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more) -> bytes:
     """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
 
-    For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a float32 has only
-    24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no clock can tell times, and n
-    and m seconds follow ("timed"). before: of the previous run, which share the scales.  more: further entries of the header.
+    For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a
+    float32 has only 24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no
+    clock can tell times, and n and m seconds follow ("timed"). before: of the previous run, which share the scales.
+    more: further entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
     heights: dict[str, list] = {title: [] for title in titles}

@@ -41,7 +41,8 @@ HELD: set[LiveTimeline] = set()  # timelines of runs, which nobody else needs to
 
 
 class LiveTimeline:
-    """Made by `watch_timeline`. timeline: what was seen, a Timeline, a Comparison of two loops, or None before the first step."""
+    """Made by `watch_timeline`. timeline: what was seen, a Timeline, a Comparison of two loops, or None before the
+    first step."""
 
     def __init__(self, job: Job | Run | str | None = None):
         if not isinstance(job, Job | Run | str | None):
@@ -109,7 +110,7 @@ class LiveTimeline:
             self.ending.over.set()
             HELD.discard(self)
 
-    # ---- what there is to show -----------------------------------------------------------------------------------------
+    # ---- what there is to show ---------------------------------------------------------------------------------------
 
     def records(self) -> list:
         """Those of the block, of all jobs."""
@@ -193,7 +194,8 @@ class LiveTimeline:
             return {"text/plain": f"LiveTimeline\n(no picture: {type(error).__name__}: {error})"}
 
     def encode(self) -> bytes:
-        """What the front end draws, in one piece: length of the header, header as JSON, seven float32 numbers for each bar."""
+        """What the front end draws, in one piece: length of the header, header as JSON, seven float32 numbers for each
+        bar."""
         record = self.now()
         drawn = bars(record.shown) if record else []
         start, stop = extent(drawn)
@@ -213,17 +215,18 @@ class LiveTimeline:
 
 
 def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
-    """Follow the lanes of jobs: loader, queue, compute, callback. `with watch_timeline() as live: ...`, then `live.timeline`.
+    """Follow the lanes of jobs: loader, queue, compute, callback. `with watch_timeline() as live: ...`, then
+    `live.timeline`.
 
-    job: a job function or its name; default: every job in the block. With the run of `flow.start` no block is needed: it
-    starts at once and ends with the run. When the block ends, it waits for the steps in flight and leaves a picture.
-    Without either: shown as the last line of a cell, it starts, and follows the jobs of every cell until `stop()`, or until
-    nothing holds it any more. Elsewhere `start()` and `stop()` say from when to when.
+    job: a job function or its name; default: every job in the block. With the run of `flow.start` no block is needed:
+    it starts at once and ends with the run. When the block ends, it waits for the steps in flight and leaves a picture.
+    Without either: shown as the last line of a cell, it starts, and follows the jobs of every cell until `stop()`, or
+    until nothing holds it any more. Elsewhere `start()` and `stop()` say from when to when.
     """
     return LiveTimeline(job)
 
 
-# ---- where it is shown -------------------------------------------------------------------------------------------------
+# ---- where it is shown -----------------------------------------------------------------------------------------------
 
 
 def choose(timeline: LiveTimeline):

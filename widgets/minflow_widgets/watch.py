@@ -42,10 +42,11 @@ STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule 
 def watch(*things, names=None, total=None, epoch=None, x=None, log=None, gradients=True, into=None):
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
-    What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm of all
-    gradients together, of every n-th step where each would cost too much. Several things stand side by side, told apart by their
-    names or by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a LossCurve to fill; then leaving the
-    `with` block ends the watching, not the curve. Raises MinflowError for anything that has no steps.
+    What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm of
+    all gradients together, of every n-th step where each would cost too much. Several things stand side by side, told
+    apart by their names or by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a
+    LossCurve to fill; then leaving the `with` block ends the watching, not the curve. Raises MinflowError for anything
+    that has no steps.
     """
     models = [thing for thing in things if isinstance(thing, Module)]
     others = [thing for thing in things if not isinstance(thing, Module)]
@@ -204,7 +205,8 @@ class Source:
 
     panels: tuple[str, ...] = ("loss",)
     norm: Norm | None = None
-    cost = 7e-6  # seconds of processor that a step takes to be told, in a loop that sleeps between them: benchmarks/widgets.py
+    # seconds of processor that a step takes to be told, in a loop that sleeps between them: benchmarks/widgets.py
+    cost = 7e-6
 
     def __init__(self, name: str):
         self.name, self.prefix, self.problem = name, "", ""
@@ -236,7 +238,8 @@ class Source:
 
 
 class OptimizerSource(Source):
-    """Steps of an optimizer, in eager code or of a graph; the loss is what backward() started from since the step before."""
+    """Steps of an optimizer, in eager code or of a graph; the loss is what backward() started from since the step
+    before."""
 
     cost = 12e-6
 
@@ -245,7 +248,8 @@ class OptimizerSource(Source):
         self.optimizer, self.norm = optimizer, Norm() if gradients else None
         self.parameters, self.graph = None, None  # graph: that stepped it last
         self.losses: dict[int, list[float]] = {}  # of each thread
-        self.told, self.lr, self.names = None, NOTHING, LOSS  # rates of the last step; told as; names of a step with a loss
+        # rates of the last step; told as; names of a step with a loss
+        self.told, self.lr, self.names = None, NOTHING, LOSS
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
     def listeners(self) -> dict:
@@ -312,7 +316,8 @@ class GraphSource(Source):
     def __init__(self, graph: Graph, gradients: bool):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
-        self.told, self.lr, self.names = (), NOTHING, LOSS  # rates of the last step; told as; names of a step that gives one number
+        # rates of the last step; told as; names of a step that gives one number
+        self.told, self.lr, self.names = (), NOTHING, LOSS
         self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
         self.panels = ("loss", *(scheduled(graph.optimizers[0][0]) if graph.training else ()), *(["norm"] if self.norm else []))
 
@@ -328,7 +333,8 @@ class GraphSource(Source):
         elif event.lr != self.told:
             self.told, self.lr = event.lr, rates(event.lr)
             self.names = LOSS + self.lr[0]
-        if type(result) is Tensor and result.array.size == 1:  # without a call, which costs a microsecond between cold steps
+        # without a call, which costs a microsecond between cold steps
+        if type(result) is Tensor and result.array.size == 1:
             values = (float(result.array.item()),)
             self.rows.append((self.names, step, when, *values, *self.lr[1]))
         else:
@@ -358,8 +364,10 @@ class JobSource(Source):
 
     def __init__(self, job: Job):
         super().__init__(job.name)
-        self.job, self.plan, self.rate = job, None, None  # rate: the schedule of the plan of the last step, where there is one
-        self.count: int | None = None  # steps that are in the curve: calls before it was watched, to compile, are none of them
+        # rate: the schedule of the plan of the last step, where there is one
+        self.job, self.plan, self.rate = job, None, None
+        # steps that are in the curve: calls before it was watched, to compile, are none of them
+        self.count: int | None = None
 
     def listeners(self) -> dict:
         return {JobStepped: self.stepped}
@@ -389,7 +397,8 @@ class JobSource(Source):
             self.rows.zero = event.record.submitted
 
     def lr(self) -> Numbers:
-        """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it a rate."""
+        """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it
+        a rate."""
         plan = self.job.compiled
         if plan is not self.plan:
             self.scheduled(plan)

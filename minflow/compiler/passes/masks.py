@@ -1,8 +1,8 @@
 """Masks: the gradient of ReLU where max pooling follows it, taken on the small side of the pooling.
 
-A part of the memory pass. Backward says: spread the cotangent over the image, each number to where its window was largest,
-then keep it where the ReLU's result is above 0. What stands at that place is the pooling's own result, so keeping first and
-spreading then gives the same bits, and the image need not be kept. Read next: `recompute.py`.
+A part of the memory pass. Backward says: spread the cotangent over the image, each number to where its window was
+largest, then keep it where the ReLU's result is above 0. What stands at that place is the pooling's own result, so
+keeping first and spreading then gives the same bits, and the image need not be kept. Read next: `recompute.py`.
 """
 
 from __future__ import annotations

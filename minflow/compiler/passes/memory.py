@@ -1,9 +1,9 @@
 """Memory: an order of the nodes in which less has to be kept at a time. Read next: `../plan.py`, which places it.
 
-An update runs as soon as all that it reads is there and nobody reads the old numbers any more, so that a gradient can go
-when it has been used; but no kernel of forward or of a custom op comes behind one: what it refuses must not leave half a
-step. What needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient of a large
-weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
+An update runs as soon as all that it reads is there and nobody reads the old numbers any more, so that a gradient can
+go when it has been used; but no kernel of forward or of a custom op comes behind one: what it refuses must not leave
+half a step. What needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient of a
+large weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
 Cheap values are computed again in backward instead of being kept: `masks.py`, `recompute.py`.
 """
 

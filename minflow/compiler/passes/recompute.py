@@ -47,8 +47,8 @@ def least_bytes(graph: Graph) -> int:
 
 
 def recomputed(graph: Graph) -> Graph:
-    """The graph with such values computed a second time in backward, while what they are made of is still there; the same
-    graph if that saves no bytes."""
+    """The graph with such values computed a second time in backward, while what they are made of is still there; the
+    same graph if that saves no bytes."""
     turn = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
     if turn is None:
         return graph

@@ -11,7 +11,8 @@ def rewritten(graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value
     """The graph of `nodes`, where every reader of a key of `instead` reads its value instead.
 
     Nodes stay the same objects where nothing that they read has changed; the links from gradients to their forward
-    nodes are kept. To take a node out: leave it out of `nodes` and say in `instead` what takes the place of its outputs.
+    nodes are kept. To take a node out: leave it out of `nodes` and say in `instead` what takes the place of its
+    outputs.
     """
     moved: dict[Value, Value] = dict(instead)
     twins: dict[Node, Node] = {}

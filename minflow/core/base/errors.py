@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-NAME, LINE, PART = 255, 10_000, 20_000  # characters shown of a name (as many as a file's can have), a line, a part of an error
+# characters shown of a name (as many as a file's can have), a line, a part of an error
+NAME, LINE, PART = 255, 10_000, 20_000
 LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
 
 

@@ -1,7 +1,8 @@
 """Where a logical tensor lives on many ranks: plain values, no behaviour.
 
 `Placement` names a device type and an array of ranks; an `Sbp` says, per axis of that array, how the logical
-tensor is spread: split along a dim, broadcast, or as partial sums. Source: Yuan et al. 2021 (arXiv:2110.15032), section 3.
+tensor is spread: split along a dim, broadcast, or as partial sums. Source: Yuan et al. 2021 (arXiv:2110.15032), section
+3.
 """
 
 from __future__ import annotations

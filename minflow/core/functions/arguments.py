@@ -51,7 +51,8 @@ def integer(x, name: str) -> int:
 
 
 def several(x) -> bool:
-    """Does a list, a tuple or a range stand where one number could? Bytes are sequences of ints too, but nobody means that."""
+    """Does a list, a tuple or a range stand where one number could? Bytes are sequences of ints too, but nobody means
+    that."""
     return isinstance(x, Sequence) and not isinstance(x, str | bytes | bytearray | memoryview)
 
 

@@ -1,6 +1,7 @@
 """Making tensors: from numbers, from a rule, from random bits.
 
-Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, and a tensor made of numbers is a constant.
+Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, and a tensor made of numbers is a
+constant.
 """
 
 from __future__ import annotations

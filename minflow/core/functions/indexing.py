@@ -113,8 +113,8 @@ def new_axis(entry) -> bool:
 def advanced_target(x, index):
     """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y views x, its indexed axes merged.
 
-    As in PyTorch, an int, also as a tensor, takes its axis away before the others are looked at; in numpy it counts as an array, so
-    that x[0, :, [1, 2]] has its axes in another order.
+    As in PyTorch, an int, also as a tensor, takes its axis away before the others are looked at; in numpy it counts as
+    an array, so that x[0, :, [1, 2]] has its axes in another order.
     """
     entries = entries_of(x, index)
     arrays = any([is_tensor(entry) and entry.spec.ndim for entry in entries]) or any([new_axis(entry) for entry in entries])

@@ -46,7 +46,8 @@ def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
 
 @numpy_names
 def median(input, dim=None, keepdim: bool = False):
-    """The middle one (of an even number the lower of the two), NaN if one is; with `dim`, `(values, indices)` along it."""
+    """The middle one (of an even number the lower of the two), NaN if one is; with `dim`, `(values, indices)` along
+    it."""
     if dim is None:
         return r.median(input)
     values, indices = sort(input, dim)

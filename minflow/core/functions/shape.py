@@ -75,7 +75,8 @@ def in_shape(input, shape: tuple[int, ...]):
 
 
 def viewable(input, shape: tuple[int, ...]) -> bool:
-    """Can the elements be looked at in this shape where they lie? So where each new axis stays within old ones without gaps."""
+    """Can the elements be looked at in this shape where they lie? So where each new axis stays within old ones without
+    gaps."""
     if is_contiguous(input) or input.spec.size == 0:
         return True
     array = phantom(input)

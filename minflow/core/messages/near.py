@@ -1,7 +1,7 @@
 """Names that were meant: the nearest to one that is not there, and to an argument that a function does not take.
 
-Nothing here runs while a program is right, but for one frame around a public function: the call of a Python function whose
-signature does not fit raises before any line of it runs, so only who calls it can say more.
+Nothing here runs while a program is right, but for one frame around a public function: the call of a Python function
+whose signature does not fit raises before any line of it runs, so only who calls it can say more.
 Read next: `op.py` for the four parts of an error.
 """
 
@@ -83,7 +83,8 @@ def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
 
 
 def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for `room.name`, such as flow.optim.Sdg: the nearest names there, or the other room that has the name."""
+    """The error for `room.name`, such as flow.optim.Sdg: the nearest names there, or the other room that has the
+    name."""
     if name[:1] == "_":  # asked by Python, IPython, copy, pickle: nobody reads the text
         return AttributeError(f"module {room.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
     elsewhere = [space for space, names in SPACES.items() if space != room and name in names]
@@ -99,7 +100,8 @@ def speaking(found: list[str], names: Mapping[str, Any]) -> list[str]:
 
 
 def of_object(error: BaseException) -> str:
-    """What to try where an object of a class of ours, such as a Tensor, has no such attribute and Python itself said so.
+    """What to try where an object of a class of ours, such as a Tensor, has no such attribute and Python itself said
+    so.
 
     A `__getattr__` of Tensor would say it at once, and make every `x.array` three times as slow.
     """
@@ -221,8 +223,8 @@ def tell_methods(cls: type) -> type:
 
 
 def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
-    """Of a module that is known as `room`: whoever misspells an argument of its functions, or of its classes when making one,
-    is told; gives its `__getattr__`, which tells of names. names: its globals()."""
+    """Of a module that is known as `room`: whoever misspells an argument of its functions, or of its classes when
+    making one, is told; gives its `__getattr__`, which tells of names. names: its globals()."""
     own, start = names["__name__"], room.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     face = not any(getattr(it, "__module__", "") == own for it in mine.values())  # of names that stand elsewhere

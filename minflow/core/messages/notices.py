@@ -1,8 +1,10 @@
-"""Mistakes that run all the same and are told once, as a MinflowWarning: numbers that are none, tapes that grow, forgotten parameters.
+"""Mistakes that run all the same and are told once, as a MinflowWarning: numbers that are none, tapes that grow,
+forgotten parameters.
 
 What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
-gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or MINFLOW_NOTICES=0
-turns every MinflowWarning off. Read next: `op.warn`, which tells them; `../nn/messages.py` for those of modules.
+gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or
+MINFLOW_NOTICES=0 turns every MinflowWarning off. Read next: `op.warn`, which tells them; `../nn/messages.py` for those
+of modules.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Seen:
 
 
 def notices(on: bool = True) -> bool:
-    """Tell likely mistakes by warnings from now on, or no longer; gives what held before. `flow.notices(False)` is silent."""
+    """Tell likely mistakes by warnings from now on, or no longer; gives what held before. `flow.notices(False)` is
+    silent."""
     before, NOTICES.on = NOTICES.on, bool(on)
     Seen.bad, Seen.searches = None, 0
     Seen.roots.clear()
@@ -88,7 +91,8 @@ def tell_loss(loss: Any) -> None:
 
 
 def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
-    """The values that say where it began, and what to try: the first operation that gives what is not finite, of what is."""
+    """The values that say where it began, and what to try: the first operation that gives what is not finite, of what
+    is."""
     again = "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a gradient that is NaN"
     try:
         found = first_of(loss.value)
@@ -120,7 +124,8 @@ def finite(array: Any) -> bool:
 
 
 def first_of(root: Value) -> tuple[Node, str, list] | None:
-    """(node, "data" or "op", arrays) where it began: what the tape has kept is looked at, and the rest computed again."""
+    """(node, "data" or "op", arrays) where it began: what the tape has kept is looked at, and the rest computed
+    again."""
     known: dict[Value, np.ndarray] = {}
     for node in toposort([root.node]):
         if isinstance(node, Source):
@@ -164,7 +169,8 @@ def rates_of(loss: Any) -> str:
 def look_at_results(
     what: str, arrays: list, most: int, step: int, rates: Callable[[], Iterable[float]], where: Where | None = None
 ) -> None:
-    """After a step of a compiled graph or job: is each number that it gives a number? most: how many stand for one loss.
+    """After a step of a compiled graph or job: is each number that it gives a number? most: how many stand for one
+    loss.
 
     rates: gives the learning rates of that step.  where: the line that it is told at, if not the caller's.
     """
@@ -181,7 +187,8 @@ def look_at_results(
 
 
 def look_at_gradients(optimizer: Any, pairs: list) -> None:
-    """The sum of all squares was not finite, as it also is where finite ones overflow: which gradient, if any, is not."""
+    """The sum of all squares was not finite, as it also is where finite ones overflow: which gradient, if any, is
+    not."""
     if Seen.bad is not None:
         return  # it was told, or the loss was
     for p, g in pairs:

@@ -73,7 +73,8 @@ def numbers(array: np.ndarray, indent: int) -> str:
 
 
 def edges_of(array: np.ndarray) -> tuple[int, int] | None:
-    """How many to show at the start and at the end of a long axis; None shows all. Fewer where many axes make many numbers."""
+    """How many to show at the start and at the end of a long axis; None shows all. Fewer where many axes make many
+    numbers."""
     if array.size <= OPTIONS["threshold"]:
         return None
     edge = OPTIONS["edgeitems"]
@@ -108,7 +109,8 @@ def nested(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, i
 
 
 def text(tensor) -> str:
-    """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and the device when it is not the CPU."""
+    """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and the device when it is not the
+    CPU."""
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
     if tensor.array is None:

@@ -1,8 +1,9 @@
-"""Raw errors of Python and numpy, said in four parts: which argument was wrong, what is wanted there, how the call goes.
+"""Raw errors of Python and numpy, said in four parts: which argument was wrong, what is wanted there, how the call
+goes.
 
-A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a raw
-error, `near.told` catches it, and only then are the arguments held against the signature: the annotations, and for those
-without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is told, with all values.
+A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a
+raw error, `near.told` catches it, and only then are the arguments held against the signature: the annotations, and for
+those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is told, with all values.
 Read next: `near.py`.
 """
 
@@ -63,7 +64,8 @@ def all_of(x: Any, fits: Callable[[Any], bool]) -> bool:
 
 
 def spoken(error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any], name: str = "") -> BaseException:
-    """What a call raises in the place of a raw error; one that has its four parts, or is the learner's own, is given back.
+    """What a call raises in the place of a raw error; one that has its four parts, or is the learner's own, is given
+    back.
 
     name: how a learner writes the function.
     """

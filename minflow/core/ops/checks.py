@@ -40,7 +40,8 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
 
 
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
-    """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it stands."""
+    """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it
+    stands."""
     if not labels.size or (labels.min() >= 0 and labels.max() < classes):
         return
     outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]

@@ -1,7 +1,7 @@
 """Example inputs for ops: what each definition is tested with, and what a learner can try it on.
 
-An example is a `Case`: makers of arrays (or numbers), and attrs. Every maker draws from its own seeded generator, so a case
-gives the same arrays each time.
+An example is a `Case`: makers of arrays (or numbers), and attrs. Every maker draws from its own seeded generator, so a
+case gives the same arrays each time.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def unary(**options) -> list:
 
 
 def binary(**options) -> list:
-    """Examples for an elementwise op of two inputs: equal shapes, broadcasting both ways, 0-d, literals, mixed dtypes."""
+    """Examples for an elementwise op of two inputs: equal shapes, broadcasting both ways, 0-d, literals, mixed
+    dtypes."""
     low, high = options.get("low", -2.0), options.get("high", 2.0)
     number = (low + high) / 2 or 1.5
     return [

@@ -47,7 +47,8 @@ def _(xp, p, target, out=None):
         return xp.subtract((target - 1) * no, target * yes, out=out)
 
 
-# A primitive: by softplus alone the slope of the target, -x, would be the difference of two numbers that are nearly equal.
+# A primitive: by softplus alone the slope of the target, -x, would be the difference of two numbers that are nearly
+# equal.
 logit_entropy = define(
     "logit_entropy(x, target)",
     broadcast("logit_entropy", "x", "target"),

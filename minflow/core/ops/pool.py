@@ -84,7 +84,8 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     number = largest_of(xp, seen)
     row = xp.arange(size[0])[:, None] * stride[0] - padding[0] + number // kernel_size[1] * dilation[0]
     column = xp.arange(size[1]) * stride[1] - padding[1] + number % kernel_size[1] * dilation[1]
-    row, column = [xp.where(at < 0, at % d, at) for at, d in zip((row, column), dilation)]  # of -inf, the first that is no padding
+    # of -inf, the first that is no padding
+    row, column = [xp.where(at < 0, at % d, at) for at, d in zip((row, column), dilation)]
     return xp.take_along_axis(seen, number[None], 0)[0], row * x.shape[3] + column
 
 

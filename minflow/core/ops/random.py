@@ -28,7 +28,8 @@ def words(xp, counter, offset: int, size: int, start: int = 0):
 
 
 def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
-    """Uniform numbers in [0, 1): 24 bits of one word (float16: 11), or for float64 53 bits of two words, per element."""
+    """Uniform numbers in [0, 1): 24 bits of one word (float16: 11), or for float64 53 bits of two words, per
+    element."""
     if dtype is float64:
         pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
         return ((pair[:, 0] << xp.uint64(21)) | (pair[:, 1] >> xp.uint64(11))) * 2.0**-53

@@ -1,5 +1,6 @@
-"""The functions of the job functions' generation: `flow.math`, `flow.layers`, `flow.nn`'s lower-case names, and their kin.
+"""The functions of the job functions' generation: `flow.math`, `flow.layers`, `flow.nn`'s lower-case names, and their
+kin.
 
-They hold for Blobs, most of them for eager tensors as well. `meanings.py` is the table of names that a modern function has
-too. Read next: `meanings.py`, `arrays.py`.
+They hold for Blobs, most of them for eager tensors as well. `meanings.py` is the table of names that a modern function
+has too. Read next: `meanings.py`, `arrays.py`.
 """

@@ -1,7 +1,8 @@
 """The array functions of the job-function generation: shapes, joining, constants, and `assign`.
 
-They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so (`meanings.py`).
-Arguments come in that generation's order, `name` last. Picking and placing by index: `picking.py`; borders: `padding.py`.
+They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so
+(`meanings.py`). Arguments come in that generation's order, `name` last. Picking and placing by index: `picking.py`;
+borders: `padding.py`.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, bat
 
 @takes_name
 def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
-    """Without the axes of size 1, or without those that the list `axis` names. Raises ShapeError if one has another size."""
+    """Without the axes of size 1, or without those that the list `axis` names. Raises ShapeError if one has another
+    size."""
     shape = input.spec.shape
     if axis is None:
         return F.squeeze(input)
@@ -99,7 +101,8 @@ def expand(x, expand_size: Sequence[int], name: str | None = None):
 
 @takes_name
 def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: str | None = None):
-    """x repeated to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, where it has fewer of them."""
+    """x repeated to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, where it has fewer of
+    them."""
     if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
         for axis in sorted({axis_of(d, like.spec.ndim, like) for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)}):
             x = F.unsqueeze(x, axis)
@@ -178,7 +181,8 @@ def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None
 
 @takes_name
 def slice(x, begin: Sequence[int | None], size: Sequence[int | None], name: str | None = None):
-    """size[k] elements from begin[k] on, for each axis k. None: from the start, and all that are left; so does size -1."""
+    """size[k] elements from begin[k] on, for each axis k. None: from the start, and all that are left; so does size
+    -1."""
     shape = x.spec.shape
     for argument, value in (("begin", begin), ("size", size)):
         if not isinstance(value, Sequence) or len(value) != len(shape):
@@ -212,7 +216,8 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
 
 @takes_name
 def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | None = None):
-    """A tensor of one number, of shape `()` if none is said. dtype: float32 for a float, int32 for an int if none is said."""
+    """A tensor of one number, of shape `()` if none is said. dtype: float32 for a float, int32 for an int if none is
+    said."""
     if value.__class__ not in NUMBERS:
         fail(DTypeError, f"constant: value is {value!r}, not a number", "flow.constant(0.5, flow.float32, (2, 3))", value=value)
     dtype = as_dtype(dtype) if dtype is not None else float32 if value.__class__ is float else int32

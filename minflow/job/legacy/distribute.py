@@ -1,4 +1,5 @@
-"""`flow.distribute`: how a Blob would be laid out over devices. Accepted and shown; on one machine the numbers are the same."""
+"""`flow.distribute`: how a Blob would be laid out over devices. Accepted and shown; on one machine the numbers are the
+same."""
 
 from __future__ import annotations
 

@@ -258,8 +258,8 @@ def kaiming_initializer(
 ) -> Normal | Uniform:
     """Numbers of standard deviation gain / sqrt(n), for a variable of this shape. He et al. 2015, eq. 10 and 14.
 
-    gain: sqrt(2) for "relu", sqrt(2 / (1 + negative_slope**2)) for "leaky_relu", 5/3 for "tanh", 1 for "sigmoid" or None.
-    Raises JobError for a shape of fewer than two axes, or another nonlinearity.
+    gain: sqrt(2) for "relu", sqrt(2 / (1 + negative_slope**2)) for "leaky_relu", 5/3 for "tanh", 1 for "sigmoid" or
+    None. Raises JobError for a shape of fewer than two axes, or another nonlinearity.
     """
     name = "kaiming_initializer"
     if len(shape) < 2 or math.prod(shape) <= 0:

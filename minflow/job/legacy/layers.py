@@ -1,7 +1,8 @@
 """flow.layers: ops with variables of their own, made by name in the job that is built.
 
 A variable is named `<layer>-<what>`, so a job with a layer of the same name shares its numbers; two layers of one name
-in one job are a mistake. Works inside job functions only. Read next: `nn.py`, the ops; `../build.py`, which makes variables.
+in one job are a mistake. Works inside job functions only. Read next: `nn.py`, the ops; `../build.py`, which makes
+variables.
 """
 
 from __future__ import annotations
@@ -259,7 +260,8 @@ def batch_normalization(
     training: bool = True,
     name: str = "BatchNorm",
 ) -> Tensor:
-    """(inputs - mean) / sqrt(variance + epsilon) * gamma + beta for each channel; channels are the last axis by default.
+    """(inputs - mean) / sqrt(variance + epsilon) * gamma + beta for each channel; channels are the last axis by
+    default.
 
     The variables are `<name>-gamma`, `-beta`, `-moving_mean` and `-moving_variance`, each (C,). In a train job mean and
     variance (biased) are the batch's, and moving = momentum * moving + (1 - momentum) * batch's when the step has run;
@@ -375,7 +377,8 @@ def prelu(
 def upsample_2d(
     x: Tensor, size: Sizes = (2, 2), data_format: str = "NCHW", interpolation: str = "nearest", name: str = "Upsample2D"
 ) -> Tensor:
-    """Each pixel repeated size[0] x size[1] times. x: (N, C, H, W), or (N, H, W, C) with "NHWC". It has no variables."""
+    """Each pixel repeated size[0] x size[1] times. x: (N, C, H, W), or (N, H, W, C) with "NHWC". It has no
+    variables."""
     layer = Layer("upsample_2d", x, name, "Upsample2D")
     last = is_last(layer.what, data_format)
     check_rank(layer.what, x, 2, data_format)

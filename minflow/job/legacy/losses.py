@@ -35,7 +35,8 @@ NOTHING = -(2**31)  # no label is ignored: a number that no class has
 
 
 def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tuple[Tensor, Tensor]:
-    """(labels, logits), checked. Where they are swapped a job is told so and goes on with them in order; eager code stops."""
+    """(labels, logits), checked. Where they are swapped a job is told so and goes on with them in order; eager code
+    stops."""
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, second)
     a, b = labels.spec, logits.spec
@@ -119,7 +120,8 @@ def sparse_cross_entropy(labels: Tensor, prediction: Tensor, name: str | None = 
 
 @folded
 def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
-    """-sum over classes of labels * log softmax(logits). Both float (..., C), labels being probabilities; gives (...)."""
+    """-sum over classes of labels * log softmax(logits). Both float (..., C), labels being probabilities; gives
+    (...)."""
     what = "nn.softmax_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")
@@ -133,7 +135,8 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
 
 @folded
 def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
-    """z * softplus(-x) + (1 - z) * softplus(x) of each number, x being logits and z labels. Both float, of one shape."""
+    """z * softplus(-x) + (1 - z) * softplus(x) of each number, x being logits and z labels. Both float, of one
+    shape."""
     what = "nn.sigmoid_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")
@@ -177,7 +180,8 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str |
 def bce_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
-    """-(target * log(input) + (1 - target) * log(1 - input)), reduced. input: probabilities; weight broadcasts to it."""
+    """-(target * log(input) + (1 - target) * log(1 - input)), reduced. input: probabilities; weight broadcasts to
+    it."""
     return yes_no(input, target, weight, reduction)
 
 

@@ -1,8 +1,8 @@
 """`flow.math`: the functions of numbers of the job-function generation, on Blobs and on eager tensors alike.
 
-Arguments come in that generation's order (`name` last); comparisons give int8 (there was no bool), reductions of integers
-keep their dtype, argmax and top_k give int32 along the last axis. What no single op computes is put together here.
-Segments, sums over lists and the like: `segments.py`. Read next: `arrays.py`.
+Arguments come in that generation's order (`name` last); comparisons give int8 (there was no bool), reductions of
+integers keep their dtype, argmax and top_k give int32 along the last axis. What no single op computes is put together
+here. Segments, sums over lists and the like: `segments.py`. Read next: `arrays.py`.
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ def log_sigmoid(x, name: str | None = None):
 @folded
 @in_float32
 def gelu(x, name: str | None = None):
-    """x / 2 * (1 + erf(x / sqrt(2))); the kernels of that generation computed this, though its page showed the tanh form."""
+    """x / 2 * (1 + erf(x / sqrt(2))); the kernels of that generation computed this, though its page showed the tanh
+    form."""
     return x * (F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
 
 

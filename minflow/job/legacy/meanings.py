@@ -121,8 +121,8 @@ def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -
     """`modern`, but `legacy` where a Blob or one of the legacy keywords is given.
 
     While nothing is traced there are no Blobs: then a call without keywords goes straight to `modern`. A keyword that
-    only the modern one has says as clearly what is meant: `flow.squeeze(blob, dim=0)` is modern. Raises DTypeError where
-    keywords of both are given.
+    only the modern one has says as clearly what is meant: `flow.squeeze(blob, dim=0)` is modern. Raises DTypeError
+    where keywords of both are given.
     """
     mode, modern_only = MODE.get, keywords.isdisjoint
 
@@ -130,7 +130,8 @@ def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -
         if mode().trace is None:
             if not options:
                 return modern(*args)
-            if len(options) == len(args) == 1 and "dim" in options:  # the call with a keyword that eager code makes most
+            # the call with a keyword that eager code makes most
+            if len(options) == len(args) == 1 and "dim" in options:
                 return modern(args[0], dim=options["dim"])
             if modern_only(options):
                 return modern(*args, **options)

@@ -1,7 +1,8 @@
 """Names of the job-function generation that are not here, and what takes their place today.
 
-The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part; a name that is only misspelt is
-told by its nearest neighbours. Knows the functions by name only and imports none of them. Read next: `meanings.py`.
+The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part; a name that is only
+misspelt is told by its nearest neighbours. Knows the functions by name only and imports none of them. Read next:
+`meanings.py`.
 """
 
 from __future__ import annotations
@@ -183,7 +184,8 @@ def of_nn(name: str) -> AttributeError:
 
 
 def teller(room: str, names: dict) -> Callable:
-    """A `__getattr__` for a module that is such a room. names: its globals(), of which its `__dir__` names the public ones."""
+    """A `__getattr__` for a module that is such a room. names: its globals(), of which its `__dir__` names the public
+    ones."""
 
     def __getattr__(name: str):
         raise of(room, name, names["__dir__"]() if "__dir__" in names else names)

@@ -1,8 +1,8 @@
 """flow.nn of job functions: the lower-case functions on Blobs, and the losses that were functions with a class's name.
 
 LEGACY is what `minflow.nn` gets beside its classes; CAPITALS are functions whose name a class has, or may have, today:
-they are meant where the first argument is a tensor. All take eager tensors as well, where no job is built dropout drops.
-Read next: `windows.py`, `losses.py`, `layers.py`.
+they are meant where the first argument is a tensor. All take eager tensors as well, where no job is built dropout
+drops. Read next: `windows.py`, `losses.py`, `layers.py`.
 """
 
 from __future__ import annotations

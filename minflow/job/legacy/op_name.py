@@ -48,5 +48,6 @@ def public(names: dict) -> Callable:
 
 
 def folded(function: Callable) -> Callable:
-    """As takes_name; without a name its several ops stand in a scope of the function's own, which views fold to one row."""
+    """As takes_name; without a name its several ops stand in a scope of the function's own, which views fold to one
+    row."""
     return takes_name(function, function.__name__)

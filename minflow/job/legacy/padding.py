@@ -1,4 +1,5 @@
-"""Borders of the job-function generation: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next: `arrays.py`."""
+"""Borders of the job-function generation: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next:
+`arrays.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None
 def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilation_rate, name: str | None = None):
     """Zeros around each image so that windows without padding then give ceil(n / stride) positions along each axis.
 
-    padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of vectors.
+    padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of
+    vectors.
     """
     rank = x.spec.ndim - 2
     if rank not in FORMATS or not isinstance(padding, str) or padding.upper() not in ("SAME", "SAME_LOWER", "SAME_UPPER"):

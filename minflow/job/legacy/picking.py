@@ -147,13 +147,15 @@ def masked_fill(x, mask, value, name: str | None = None):
 
 @takes_name
 def argwhere(condition, dtype=None, name: str | None = None):
-    """`int32 (n, ndim)`: where it is not 0, one row each. Raises TraceError in a job: its shape would depend on numbers."""
+    """`int32 (n, ndim)`: where it is not 0, one row each. Raises TraceError in a job: its shape would depend on
+    numbers."""
     return to(F.nonzero(condition), int32 if dtype is None else as_dtype(dtype))
 
 
 @takes_name
 def nonzero(a, name: str | None = None):
-    """`int32 (ndim, n)`: where it is not 0, one column each. Raises TraceError in a job: its shape would depend on numbers."""
+    """`int32 (ndim, n)`: where it is not 0, one column each. Raises TraceError in a job: its shape would depend on
+    numbers."""
     return F.permute(argwhere(a), 1, 0)
 
 

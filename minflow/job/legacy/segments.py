@@ -44,7 +44,8 @@ def add_n(inputs: Sequence, name: str | None = None):
 
 @folded
 def polyval(coeffs: Sequence, x, name: str | None = None):
-    """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power first."""
+    """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power
+    first."""
     if not isinstance(coeffs, list | tuple):
         fail(DTypeError, "polyval: coeffs is a list of numbers or tensors", "polyval([1, 2, 3], x)", coeffs=coeffs)
     total = s.full(shape=tuple(x.spec.shape), value=0, dtype=x.spec.dtype)
@@ -55,7 +56,8 @@ def polyval(coeffs: Sequence, x, name: str | None = None):
 
 @folded
 def in_top_k(targets, predictions, k: int, name: str | None = None):
-    """`int8 (N,)`: 1 where fewer than k classes of predictions `(N, classes)` are ahead of the target's; NaN and inf give 0.
+    """`int8 (N,)`: 1 where fewer than k classes of predictions `(N, classes)` are ahead of the target's; NaN and inf
+    give 0.
 
     targets: integers `(N,)`.
     """
@@ -71,7 +73,8 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
 
 @takes_name
 def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=None, name: str | None = None):
-    """`int32 (1,)`: how many elements there are along `axis` (a list; None for all). dtype: another one for the number."""
+    """`int32 (1,)`: how many elements there are along `axis` (a list; None for all). dtype: another one for the
+    number."""
     shape = input_blob.spec.shape
     axes = range(len(shape)) if axis is None else {axis_of(d, len(shape), input_blob) for d in axis}
     return s.full(shape=(1,), value=math.prod([shape[d] for d in axes]), dtype=int32 if dtype is None else as_dtype(dtype))
@@ -110,7 +113,8 @@ def fused_scale_tril(x, diagonal: int = 0, fill_value=0, scale=1, name: str | No
 @folded
 def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value=0, scale=1, rate: float = 0.0, noise_shape=None,
                                      seed: int | None = None, name: str | None = None):  # fmt: skip
-    """Softmax over the last axis of fused_scale_tril, of which each number is then 0 with probability rate, or / (1 - rate).
+    """Softmax over the last axis of fused_scale_tril, of which each number is then 0 with probability rate, or / (1 -
+    rate).
 
     Numbers are dropped in predict jobs as well: rate=0 leaves that out. noise_shape, seed: as in flow.nn.dropout.
     """
@@ -129,8 +133,8 @@ def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value=0, scale=1
 def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, name: str | None = None):
     """The slices of data along `axis` added up by segment: out[k] = sum of data[j] over all j with segment_ids[j] == k.
 
-    segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it, which
-    are then summed over too). Raises ShapeError where the sizes differ.
+    segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it,
+    which are then summed over too). Raises ShapeError where the sizes differ.
     """
     axis, shape = axis_of(axis, data.spec.ndim, data), data.spec.shape
     ids = segment_ids.spec.shape
@@ -151,7 +155,8 @@ def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name: str 
 
 @folded
 def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str | None = None):
-    """unsorted_segment_sum for each example by itself: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N, num_segments, ...)`."""
+    """unsorted_segment_sum for each example by itself: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N,
+    num_segments, ...)`."""
     ids, shape, num_segments = segment_ids.spec.shape, data.spec.shape, integer(num_segments, "num_segments")
     if len(ids) < 2 or shape[: len(ids)] != ids:
         fail(ShapeError, f"unsorted_batch_segment_sum: segment_ids {ids} for data {shape}",

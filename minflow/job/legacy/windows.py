@@ -324,7 +324,8 @@ def max_pool2d(
 ) -> Tensor:
     """The largest number of each window; padding is never the largest.
 
-    input: float (N, C, H, W), or (N, H, W, C) with "NHWC". ksize, strides: int or pair, in pixels. padding: as conv2d's.
+    input: float (N, C, H, W), or (N, H, W, C) with "NHWC". ksize, strides: int or pair, in pixels. padding: as
+    conv2d's.
     ceil_mode: with "VALID" or pixels, a last window that reaches over the edge counts.
     """
     return pooled("max", "nn.max_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)

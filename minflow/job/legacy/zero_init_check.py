@@ -1,4 +1,5 @@
-"""Layers that start with all weights 0, as OneFlow's dense does by default: one of them learns, one behind another does not.
+"""Layers that start with all weights 0, as OneFlow's dense does by default: one of them learns, one behind another does
+not.
 
 Asked by `layers.py` for each such layer while a job that trains is built. Read next: `../build.py`.
 """

@@ -1,4 +1,5 @@
-"""A job for the explorer: its last plan, or with inputs a step recorded call by call and put back. Read next: `../function.py`."""
+"""A job for the explorer: its last plan, or with inputs a step recorded call by call and put back. Read next:
+`../function.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from ..stream import STREAM
 
 
 def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
-    """The Subject of a job. step: record one without inputs too. Raises JobError if it was never compiled and no inputs are given."""
+    """The Subject of a job. step: record one without inputs too. Raises JobError if it was never compiled and no inputs
+    are given."""
     STREAM.sync()
     if not args and not kwargs and not step:
         if job.compiled is None:

@@ -53,7 +53,8 @@ class Shown:
 
 
 class Timeline(Shown):
-    """Steps of one job. load, compute, callback, step: means in seconds; best: the formula; overlap: what ran at once."""
+    """Steps of one job. load, compute, callback, step: means in seconds; best: the formula; overlap: what ran at
+    once."""
 
     def __init__(self, record: TimelineRecord):
         self.record = record
@@ -122,11 +123,12 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
 def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
     """The records of a job, a run, or the job whose step ran last.
 
-    Where a loop calls several jobs, each remembers the waits since the one before: those between two steps of the same job
-    go with the second of them, as that is when its loop waited. So does what the other jobs took meanwhile.
+    Where a loop calls several jobs, each remembers the waits since the one before: those between two steps of the same
+    job go with the second of them, as that is when its loop waited. So does what the other jobs took meanwhile.
     """
     name = name_of(job) if job is not None else records[-1].name if records else ""
-    found, between, now = [], {}, clock()  # between: waits and others of each thread, since its last step that is asked for
+    # between: waits and others of each thread, since its last step that is asked for
+    found, between, now = [], {}, clock()
     for r in records:
         waits, others = between.pop(r.caller, ((), (0.0, 0.0))) if r.since is not None else ((), (0.0, 0.0))
         if r.name != name or (isinstance(job, Run) and r.caller != job.caller):

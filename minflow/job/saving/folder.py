@@ -1,5 +1,5 @@
-"""The folder of a checkpoint: `<path>/<variable>/out` raw little-endian numbers in C order, `<path>/<variable>/meta` their
-shape and dtype as protobuf text, and an empty `<path>/snapshot_done` that is written last.
+"""The folder of a checkpoint: `<path>/<variable>/out` raw little-endian numbers in C order, `<path>/<variable>/meta`
+their shape and dtype as protobuf text, and an empty `<path>/snapshot_done` that is written last.
 
 Written beside and renamed, so that nobody ever sees half of one; read with distrust: what a meta claims is held against
 the size of the file before memory is taken, and nothing outside the folder is followed. Knows no session and no job.
@@ -37,7 +37,8 @@ NUMBERED = {1: "kChar", 2: "kFloat", 3: "kDouble", 4: "kInt8", 5: "kInt32", 6: "
 
 def refuse(what: str, hint: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
     """Raise a CheckpointError in four parts; texts are shown as they are."""
-    named = {name.replace("_", " ") if name.isidentifier() else name: shorten(x) for name, x in values.items()}  # "job train_job" stays
+    # "job train_job" stays
+    named = {name.replace("_", " ") if name.isidentifier() else name: shorten(x) for name, x in values.items()}
     raise CheckpointError(what, values=named,
                           where=here(), hint=hint) from error  # fmt: skip
 

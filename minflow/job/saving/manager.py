@@ -1,8 +1,9 @@
 """Checkpoints of job functions: flow.train.CheckPoint and its manager, flow.checkpoint.get and save, load_variables.
 
-A checkpoint holds every variable of the session by name, what optimizers keep, the step of each train job, and where the
-random numbers stand, so that a run that is resumed goes on as if it had not stopped. Saving and loading wait for the queue.
-What is loaded before its variable exists waits by name; the report says what was used. Read next: `folder.py`.
+A checkpoint holds every variable of the session by name, what optimizers keep, the step of each train job, and where
+the random numbers stand, so that a run that is resumed goes on as if it had not stopped. Saving and loading wait for
+the queue. What is loaded before its variable exists waits by name; the report says what was used. Read next:
+`folder.py`.
 """
 
 from __future__ import annotations
@@ -188,7 +189,8 @@ class LoadReport:
         return new
 
     def settle(self, job: Any) -> None:
-        """Called when a job has compiled: tell what was not used, and raise CheckpointError if it was nothing at all."""
+        """Called when a job has compiled: tell what was not used, and raise CheckpointError if it was nothing at
+        all."""
         new = [name for name in self.update() if name in self.session.variables]
         self.pending.discard(job.name)
         if new:  # a job without variables says nothing of the checkpoint
@@ -261,7 +263,8 @@ def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) 
 
 
 def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False) -> LoadReport:
-    """Write numbers into the session, all or none. whole: a whole model, so what is missing is told; if no name fits it is an error."""
+    """Write numbers into the session, all or none. whole: a whole model, so what is missing is told; if no name fits it
+    is an error."""
     STREAM.refuse_inside(what)
     session = default_session()
     session.sync()
@@ -366,7 +369,8 @@ class CheckPoint:
     """Saves and loads all variables of the session: flow.train.CheckPoint()."""
 
     def init(self) -> None:
-        """Nothing to do: each variable gets its first numbers when a job makes it. Training starts anew in a new session."""
+        """Nothing to do: each variable gets its first numbers when a job makes it. Training starts anew in a new
+        session."""
         session = default_session()
         session.sync()
         done = {f"steps of {name}": Plain([str(n)]) for name, n in session.steps.items() if n and name in session.jobs}
@@ -433,7 +437,8 @@ class SimpleCheckPointManager:
         return None
 
     def save(self) -> str:
-        """Save a new checkpoint. Returns its name, which is later in order than all others, even if the clock went back."""
+        """Save a new checkpoint. Returns its name, which is later in order than all others, even if the clock went
+        back."""
         now, latest = datetime.datetime.now(), self.latest_checkpoint()
         name = f"{self.prefix}{now:%Y%m%d_%H%M%S_%f}"
         if latest is not None and name <= latest:

@@ -58,10 +58,10 @@ class State:
 class dynamic_loss_scale(LossScalePolicy):
     """A factor that seeks the largest one with which gradients stay finite.
 
-    A step whose gradients hold NaN or infinity is not taken: weights and optimizer keep their numbers, and the factor is
-    divided by `multiplier`, down to 1. After `increment_period` good steps in a row it is multiplied by it, up to the
-    largest float32. Factor and counter are kept, and saved, as `System-Train-DynamicLossScale-<job>-LossScale` (float32)
-    and `...-GoodStepCounter` (int64).
+    A step whose gradients hold NaN or infinity is not taken: weights and optimizer keep their numbers, and the factor
+    is divided by `multiplier`, down to 1. After `increment_period` good steps in a row it is multiplied by it, up to
+    the largest float32. Factor and counter are kept, and saved, as `System-Train-DynamicLossScale-<job>-LossScale`
+    (float32) and `...-GoodStepCounter` (int64).
     """
 
     def __init__(self, initial_loss_scale: float = 2**30, increment_period: int = 2000, multiplier: float = 2.0):

@@ -1,7 +1,7 @@
 """The formulas of the optimizers of job functions, with the defaults of that generation.
 
-In the formulas w is a weight, g its gradient (of the mean loss, with regularizers, clipped), lr the rate of this step. They
-are written as ops, so that the graph of a job shows them. Read next: `optimizer_base.py`, `schedule.py`.
+In the formulas w is a weight, g its gradient (of the mean loss, with regularizers, clipped), lr the rate of this step.
+They are written as ops, so that the graph of a job shows them. Read next: `optimizer_base.py`, `schedule.py`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from .schedule import LrScheduler
 class SGDW(Decaying):
     """Stochastic gradient descent with decoupled weight decay d.
 
-    m = momentum * m - lr * g;  w = w + m - lr * d * w.  Without momentum (0) w = w - lr * (g + d * w), and there is no m.
-    The rate is inside m: where it changes, old gradients count with the rate of their step, unlike in flow.optim.SGD.
+    m = momentum * m - lr * g;  w = w + m - lr * d * w.  Without momentum (0) w = w - lr * (g + d * w), and there is no
+    m. The rate is inside m: where it changes, old gradients count with the rate of their step, unlike in
+    flow.optim.SGD.
     State: `<variable>-momentum`.
     """
 
@@ -93,9 +94,9 @@ class SGD(SGDW):
 class AdamW(Decaying):
     """Adam with decoupled weight decay d.
 
-    m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * (m / (sqrt(v) + epsilon) + d * w).
-    do_bias_correction (off unless said otherwise): in step t = 1, 2, ... lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t),
-    for the decay too; epsilon is not corrected. States: `<variable>-m`, `<variable>-v`.
+    m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * (m / (sqrt(v) + epsilon) + d *
+    w). do_bias_correction (off unless said otherwise): in step t = 1, 2, ... lr is lr * sqrt(1 - beta2**t) / (1 -
+    beta1**t), for the decay too; epsilon is not corrected. States: `<variable>-m`, `<variable>-v`.
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2; the correction as in Kingma & Ba 2015, section 2.
     """
 
@@ -130,7 +131,8 @@ class AdamW(Decaying):
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor, step: Tensor) -> list[Update]:
         m, v = build.slot(variable, "m"), build.slot(variable, "v")
-        # The op's own correction also divides v under the epsilon, so it is left off; it then does not look at its step.
+        # The op's own correction also divides v under the epsilon, so it is left off; it then does not look at its
+        # step.
         new, first, second, _ = adam(
             *(w, g, m, v, step, rate),
             **{"beta1": self.beta1, "beta2": self.beta2, "eps": self.epsilon, "weight_decay": self.decay_of(variable.name)},
@@ -147,7 +149,8 @@ def take_betas(self: Any, beta1: float, beta2: float, epsilon: float) -> None:
 
 
 class Adam(AdamW):
-    """Adam: m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * m / (sqrt(v) + epsilon).
+    """Adam: m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * m / (sqrt(v) +
+    epsilon).
 
     do_bias_correction is off unless said otherwise: the first steps are then small where beta1 is large, and large
     where beta2 is. With it lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t) in step t = 1, 2, ...
@@ -258,8 +261,9 @@ def norm(x: Tensor) -> Tensor:
 class RMSProp(OneRule):
     """s = decay_rate * s + (1 - decay_rate) * g * g;  w = w - lr * g / sqrt(s + epsilon).
 
-    centered: with a = decay_rate * a + (1 - decay_rate) * g, s - a * a stands in place of s under the root, and is never
-    taken below 0, where rounding would bring it. States: `<variable>-mean_square`, and centered `<variable>-mean_gradient`.
+    centered: with a = decay_rate * a + (1 - decay_rate) * g, s - a * a stands in place of s under the root, and is
+    never taken below 0, where rounding would bring it. States: `<variable>-mean_square`, and centered
+    `<variable>-mean_gradient`.
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
@@ -294,8 +298,8 @@ class RMSProp(OneRule):
 class LARS(OneRule):
     """Momentum whose step is a fixed share of the weight, layer by layer.
 
-    m = momentum_beta * m - lr * r * g;  w = w + m;  r = lars_coefficient * rms(w) / (epsilon + rms(g)), rms the root of the
-    mean square. A weight that is 0 throughout has r = 0 and stays: fill biases with something else than zeros.
+    m = momentum_beta * m - lr * r * g;  w = w + m;  r = lars_coefficient * rms(w) / (epsilon + rms(g)), rms the root of
+    the mean square. A weight that is 0 throughout has r = 0 and stays: fill biases with something else than zeros.
     State: `<variable>-momentum`. Source: You, Gitman & Ginsburg 2017 (arXiv:1708.03888), algorithm 1.
     """
 

@@ -348,7 +348,8 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
 
 
 def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """Shape, dtype and range of class numbers; each mistake has its own hint. While tracing the range is a node of its own."""
+    """Shape, dtype and range of class numbers; each mistake has its own hint. While tracing the range is a node of its
+    own."""
     x, t = input.spec, target.spec
     integer(ignore_index, "ignore_index")
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]

@@ -1,8 +1,8 @@
 """nn.Graph: a program traced once, compiled and run again and again.
 
 What runs stands here: `graph.py` is the class, `build.py` one trace of a `build`, `key.py` what a plan depends on,
-`compiled.py` what came out, `state.py` saves and resumes. What only looks has a folder each: listing/, compare/, explore/.
-Read next: `graph.py`.
+`compiled.py` what came out, `state.py` saves and resumes. What only looks has a folder each: listing/, compare/,
+explore/. Read next: `graph.py`.
 """
 
 from .config import GraphConfig as GraphConfig

@@ -1,7 +1,7 @@
 """One trace of a `build`: the calls of modules, the graph, the optimizer's part, and the names of all states.
 
-A Build is the `watch` of its Trace: every call of a Module comes through `call`, so modules stay the user's own objects.
-Read next: `checkpointing.py`, `compiled.py`.
+A Build is the `watch` of its Trace: every call of a Module comes through `call`, so modules stay the user's own
+objects. Read next: `checkpointing.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Part:
 
 
 class Build:
-    """Runs `build` once. graph: the nn.Graph.  tree, inputs: the structure and the tensors of the call that asks for it."""
+    """Runs `build` once. graph: the nn.Graph.  tree, inputs: the structure and the tensors of the call that asks for
+    it."""
 
     def __init__(self, graph: Any, tree: Any, inputs: list[Tensor]):
         self.graph, self.tree, self.inputs = graph, tree, inputs
@@ -79,7 +80,8 @@ class Build:
         self.stack = [self.top]
         self.paths: dict[int, str] = dict(graph.module_paths())
         self.taken = set(self.paths.values())
-        self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))  # for names that are taken
+        # for names that are taken
+        self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
         self.found: dict[int, Module] = {}  # modules that are no members: in closures, in globals
         self.failed: ModuleCall | None = None
         self.recomputing = 0  # > 0 while a checkpoint computes again: those calls are no new ones
@@ -88,7 +90,8 @@ class Build:
         self.backwards: list = []  # where backward was called
         self.notices: list[notices.Notice] = []
         self.before: list[notices.Before] = []  # the attributes of the graph and its modules before build ran
-        self.volatile: set[tuple[str, str]] = set()  # (path, name) of attributes that build itself sets: no part of the key
+        # (path, name) of attributes that build itself sets: no part of the key
+        self.volatile: set[tuple[str, str]] = set()
         self.accumulators: dict[int, Tensor] = {}
         self.micro = 0  # which part of the batch runs now
         self.phase = "graph inputs"
@@ -103,7 +106,7 @@ class Build:
         """The tensors among the inputs of a call."""
         return flatten((args, kwargs), mistakes.refuse_input(self.graph))[1]
 
-    # ---- what the mode asks of its watch ---------------------------------------------------------------------------------
+    # ---- what the mode asks of its watch -----------------------------------------------------------------------------
 
     def scope_of(self, module: Module, outer: str) -> str:
         """The path of a module: by the member of the graph that holds it, else by its class."""
@@ -163,10 +166,11 @@ class Build:
             return
         mistakes.step_in_build(self.graph, optimizer, verb)
 
-    # ---- the trace ---------------------------------------------------------------------------------------------------------
+    # ---- the trace ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[Part]:
-        """Trace build and the optimizer's step: one Part, or two where gradients are accumulated. In a context of its own."""
+        """Trace build and the optimizer's step: one Part, or two where gradients are accumulated. In a context of its
+        own."""
         INSIDE.set(f"the build of {self.graph.name}")
         graph, steps = self.graph, self.graph.config.accumulation
         start = time.perf_counter()
@@ -280,7 +284,7 @@ class Build:
                 mistakes.no_such_value(self, name, names)
         return found
 
-    # ---- names -------------------------------------------------------------------------------------------------------------
+    # ---- names -------------------------------------------------------------------------------------------------------
 
     def paths_of_found(self) -> list[tuple[str, Module]]:
         return [(self.paths[key], module) for key, module in self.found.items()]

@@ -50,7 +50,8 @@ class CompiledPart:
 
 
 class Summary(NamedTuple):
-    """What stays of a plan in its graph's history. inputs: (name, Spec).  reason: (what, old, new).  seconds: by phase."""
+    """What stays of a plan in its graph's history. inputs: (name, Spec).  reason: (what, old, new).  seconds: by
+    phase."""
 
     number: int
     inputs: tuple
@@ -110,7 +111,8 @@ class Compiled:
                 for t, array, needs, name in self.captured if t.array is not array or t.needs is not needs]  # fmt: skip
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
-        """One call: results in the structure that build gave. The step of a training graph ends with its bookkeeping."""
+        """One call: results in the structure that build gave. The step of a training graph ends with its
+        bookkeeping."""
         plan, start = self.parts[0].plan, time.perf_counter() if self.runs < 2 else 0.0
         if (mode := MODE.get()).told is not None:
             mode.hold_run(graph, [s.array for part in self.parts for s in part.graph.states])

@@ -65,8 +65,8 @@ class GraphConfig:
         self.change("static", bool(mode))
 
     def keep_gradients(self, mode: bool = True) -> None:
-        """Whether `graph.grads` can be read after a call (the default). Without, a gradient's bytes are used again as soon
-        as its parameter is updated."""
+        """Whether `graph.grads` can be read after a call (the default). Without, a gradient's bytes are used again as
+        soon as its parameter is updated."""
         self.change("gradients", bool(mode))
 
     def change(self, name: str, value: Any) -> None:
@@ -120,7 +120,8 @@ class GraphConfig:
 
 
 class GraphModule:
-    """A handle for settings of a module in graphs: `self.model.block.to(nn.graph.GraphModule).activation_checkpointing = True`.
+    """A handle for settings of a module in graphs: `self.model.block.to(nn.graph.GraphModule).activation_checkpointing
+    = True`.
 
     activation_checkpointing: do not keep what the module computes for backward, compute it again there.
     stage_id, placement (`set_stage`): accepted; one rank has one stage.

@@ -1,7 +1,7 @@
 """nn.Graph: the user's class with `__init__` and `build`, called like a function.
 
-A call compares one integer (the epoch) and the specs of its inputs; a new key is traced and compiled. The user's modules
-stay the user's: `graph.model` is the Module. Read next: `build.py`, `compiled.py`.
+A call compares one integer (the epoch) and the specs of its inputs; a new key is traced and compiled. The user's
+modules stay the user's: `graph.model` is the Module. Read next: `build.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ for verb in ("append", "extend", "insert", "remove", "pop", "clear", "reverse", 
 class Graph(Looking, Reports, Display):
     """Base class of static graphs.
 
-    A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run once for
-    each kind of input to record it. `self.add_optimizer(optimizer)` in `__init__` and `loss.backward()` in `build` make
-    it a training graph: each call is then one step.
+    A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run once
+    for each kind of input to record it. `self.add_optimizer(optimizer)` in `__init__` and `loss.backward()` in `build`
+    make it a training graph: each call is then one step.
 
         class TrainGraph(nn.Graph):
             def __init__(self):
@@ -153,8 +153,8 @@ class Graph(Looking, Reports, Display):
     # ---- training ----------------------------------------------------------------------------------------------------
 
     def add_optimizer(self, optim: Any, *, lr_sch: Any = None, is_sparse: bool = False) -> None:
-        """Make this a training graph: each call clips gradients (where the groups say so), steps `optim`, and then steps
-        the scheduler `lr_sch`. Several optimizers may be added."""
+        """Make this a training graph: each call clips gradients (where the groups say so), steps `optim`, and then
+        steps the scheduler `lr_sch`. Several optimizers may be added."""
         if "_members" not in self.__dict__:
             mistakes.missing_init(self, "is given an optimizer")
         schedulers = [] if lr_sch is None else list(lr_sch) if isinstance(lr_sch, list | tuple) else [lr_sch]
@@ -197,8 +197,8 @@ class Graph(Looking, Reports, Display):
         return self.prepare(args, kwargs)[0]
 
     def prepare(self, args: tuple, kwargs: dict) -> tuple[Compiled, Any]:
-        """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved; and at
-        what containers hold and which tensors variables name, where the graph or its modules have some."""
+        """The plan for a call, and the tensors that it takes. Compares the epoch, and looks closer only where it moved;
+        and at what containers hold and which tensors variables name, where the graph or its modules have some."""
         own = self.__dict__
         if "_members" not in own:
             mistakes.missing_init(self, "is called")
@@ -237,7 +237,8 @@ class Graph(Looking, Reports, Display):
     def look(self) -> None:
         """The epoch has moved: what plans depend on is looked at again. Plans whose captured tensors went elsewhere go.
 
-        The epoch that was looked at is noted last, so that an interrupt anywhere only means that the next call looks again.
+        The epoch that was looked at is noted last, so that an interrupt anywhere only means that the next call looks
+        again.
         """
         own, epoch = self.__dict__, EPOCH.now
         fingerprint = Fingerprint.of_graph(self)
@@ -255,7 +256,8 @@ class Graph(Looking, Reports, Display):
     def compile_for(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         """Trace and compile for these inputs, one graph at a time; nothing of the graph changes if that fails."""
         with LOCK, collector_waiting():
-            return self.__dict__["_plans"].get(key) or self.compile_now(key, args, kwargs)  # another thread may have made it
+            # another thread may have made it
+            return self.__dict__["_plans"].get(key) or self.compile_now(key, args, kwargs)
 
     def compile_now(self, key: tuple, args: tuple, kwargs: dict) -> Compiled:
         own = self.__dict__
@@ -381,7 +383,8 @@ class Graph(Looking, Reports, Display):
         return names
 
     def outside_name(self, tensor: Tensor) -> str:
-        """The name of a tensor that build reads from around it: a global, a variable of the function around, a default."""
+        """The name of a tensor that build reads from around it: a global, a variable of the function around, a
+        default."""
         function = type(self).build
         closed = inspect.getclosurevars(function)
         for space in (closed.nonlocals, closed.globals):

@@ -18,7 +18,8 @@ HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name"
 class Fingerprint:
     """entries: (name, field) -> a value that is equal only if nothing changed.  alive: what the identities in it name.
 
-    shown: (name, field) -> how a learner reads that value.  contents: (container, its content) of what every call looks at.
+    shown: (name, field) -> how a learner reads that value.  contents: (container, its content) of what every call looks
+    at.
     opaque: (name, field) -> what it is, of values whose state can change without a new key.
     """
 

@@ -340,7 +340,7 @@ def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
          "compute the loss in build, of its inputs; or call backward() outside of the graph", tensor=tensor)  # fmt: skip
 
 
-# ---- symbolic tensors that stay somewhere -----------------------------------------------------------------------------
+# ---- symbolic tensors that stay somewhere ----------------------------------------------------------------------------
 
 
 def held_symbolic(value: Any, seen: set[int] | None = None) -> Iterator[Tensor]:
@@ -378,7 +378,8 @@ def check_leaks(build: Any) -> None:
 
 
 def clean(build: Any) -> None:
-    """After a build that failed: take symbolic tensors out of modules and the graph again, so that a next one can go well."""
+    """After a build that failed: take symbolic tensors out of modules and the graph again, so that a next one can go
+    well."""
     for path, _, now, old in places(build):
         for name, value in list(now.items()):
             if name in REGISTRIES or (path == "self" and name[:1] == "_") or not isinstance(value, Tensor | list | tuple | set | dict):
@@ -427,7 +428,7 @@ def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
     return error
 
 
-# ---- looking at it ----------------------------------------------------------------------------------------------------
+# ---- looking at it ---------------------------------------------------------------------------------------------------
 
 
 def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:

@@ -34,6 +34,7 @@ class Names:
 
 
 def op_names(nodes: Iterable[Node]) -> dict[Node, str]:
-    """node -> name. Ask it of the trace: `Compiled.names` gives the same names to the nodes that passes made of them."""
+    """node -> name. Ask it of the trace: `Compiled.names` gives the same names to the nodes that passes made of
+    them."""
     names = Names()
     return {node: names.of(node) for node in nodes}

@@ -1,4 +1,5 @@
-"""What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is told once.
+"""What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is told
+once.
 
 Also who wrote which attribute while build ran, for `mistakes.clean` and for the plan's key. Read next: `build.py`.
 """
@@ -26,7 +27,8 @@ from .python_state import Read, changes_inside, content, learners, shown
 
 PLAIN = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")
-KEPT = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}  # not the learner's attributes
+# not the learner's attributes
+KEPT = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}
 
 HINTS = {
     "print": "return the tensor and print what the graph gives; graph.debug(1) shows the shapes while it is built",
@@ -57,7 +59,8 @@ class Notice(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The attributes of a module, or of the graph ("self"), before build ran. contents: of its containers, and as text."""
+    """The attributes of a module, or of the graph ("self"), before build ran. contents: of its containers, and as
+    text."""
 
     path: str
     owner: Any
@@ -75,7 +78,8 @@ def remember(path: str, owner: Any) -> Before:
 
 @contextmanager
 def watched(build: Any) -> Iterator[None]:
-    """While build runs, note what will not repeat; afterwards everything is as it was. One build at a time (`executor.LOCK`).
+    """While build runs, note what will not repeat; afterwards everything is as it was. One build at a time
+    (`executor.LOCK`).
 
     Only what the learner's own code does, on this thread: libraries and other threads may look at the clock.
     """
@@ -150,8 +154,8 @@ def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
 
 
 def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
-    """(path, owner, name, old, new) of every container that build wrote into. Not where it only added what a dict or a set
-    had not: what is remembered there for the next time is the same at each call."""
+    """(path, owner, name, old, new) of every container that build wrote into. Not where it only added what a dict or a
+    set had not: what is remembered there for the next time is the same at each call."""
     for before in build.before:
         for name, (old, text) in before.contents.items():
             value = before.attributes[name]
@@ -163,7 +167,8 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
-    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; if nowhere, the line of build."""
+    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; if nowhere, the line of
+    build."""
     start = type(build.graph).build.__code__
     functions = [f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")]
     codes = [getattr(function, "__code__", None) for function in (*functions, type(build.graph).build)]
@@ -177,7 +182,8 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
 
 
 def of_reads(reads: list[Read], told: set, what: str, code: CodeType) -> list[Notice]:
-    """One notice of all that a plan does not follow and that was not told of before. what, code: of the function built."""
+    """One notice of all that a plan does not follow and that was not told of before. what, code: of the function
+    built."""
     new = [read for read in reads if read.name not in told]
     told.update(read.name for read in new)
     if not new:

@@ -1,10 +1,10 @@
 """What a build reads of Python's state: containers by content, and what a plan cannot follow, so that it is told of.
 
-A list, tuple, dict or set of numbers, texts and tensors is part of the key of a plan by what it holds, and is looked at in
-every call of a graph that has one; so is which tensor a global, or a variable of a function around build, names. NumPy
-arrays, objects of the learner's, large containers, and other globals and variables of a function around build are not: a plan
-keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows nothing of plans.
-Read next: `key.py`, `notices.py`.
+A list, tuple, dict or set of numbers, texts and tensors is part of the key of a plan by what it holds, and is looked at
+in every call of a graph that has one; so is which tensor a global, or a variable of a function around build, names.
+NumPy arrays, objects of the learner's, large containers, and other globals and variables of a function around build are
+not: a plan keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows
+nothing of plans. Read next: `key.py`, `notices.py`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def followed(value: Any) -> bool:
 
 
 def opaque(value: Any) -> str:
-    """What an object is whose state can change without a word; nothing for functions, classes, modules and what is ours."""
+    """What an object is whose state can change without a word; nothing for functions, classes, modules and what is
+    ours."""
     kind = type(value)
     if isinstance(value, np.ndarray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
@@ -145,7 +146,8 @@ class Read(NamedTuple):
 
 
 class Variable:
-    """A global, or a variable of a function around, that named a tensor when a build read it. space: its dict or its cell."""
+    """A global, or a variable of a function around, that named a tensor when a build read it. space: its dict or its
+    cell."""
 
     __slots__ = "name", "space"
 
@@ -203,8 +205,9 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
     """(globals and variables of functions around that are data, those that name tensors, all attribute names) read by
     functions of the learner's.
 
-    roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into those
-    of these codes.  around: are variables of functions around followed by what they hold, as those that name tensors are?
+    roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into
+    those of these codes.  around: are variables of functions around followed by what they hold, as those that name
+    tensors are?
     """
     stack, seen = list(roots), set()
     found: dict[str, Read] = {}
@@ -241,7 +244,8 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
 
 
 class Reads(NamedTuple):
-    """What a build read of Python's state. told: what its plan does not follow.  variables: the names of tensors, which it does.
+    """What a build read of Python's state. told: what its plan does not follow.  variables: the names of tensors, which
+    it does.
 
     attributes: the names of all attributes.
     """
@@ -251,13 +255,15 @@ class Reads(NamedTuple):
     attributes: set[str]
 
     def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
-        """What is told of. opaque_attributes: (owner, name) -> what it is, of those that are no part of the key by content."""
+        """What is told of. opaque_attributes: (owner, name) -> what it is, of those that are no part of the key by
+        content."""
         mine = [Read(f"{owner}.{name}", what, None) for (owner, name), what in opaque_attributes.items() if name in self.attributes]
         return [*self.told, *mine]
 
 
 def reads_of(root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False, holder: Any = None) -> Reads:
-    """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each call.
+    """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each
+    call.
 
     holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
     """

@@ -51,8 +51,8 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
 def load_into(graph: Any, given: Any, strict: bool) -> None:
     """Take over what `state_of` gave; before or after the first call: all of it, or a StateError and nothing.
 
-    A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over names that are not here
-    or not there; what is of another kind or shape is refused all the same.
+    A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over names that are not
+    here or not there; what is of another kind or shape is refused all the same.
     """
     given = of_members(graph, given)
     members = dict(graph.named_members())

@@ -18,7 +18,8 @@ class Leaf:
 
 
 def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
-    """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or gives a Leaf."""
+    """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or gives a
+    Leaf."""
     if isinstance(x, Tensor):
         return "tensor", [x]
     if x is None:

@@ -1,4 +1,5 @@
-"""Layers: the elementwise activations, Softmax and LogSoftmax. Their formulas stand in `../functional/activation.py`."""
+"""Layers: the elementwise activations, Softmax and LogSoftmax. Their formulas stand in
+`../functional/activation.py`."""
 
 from __future__ import annotations
 

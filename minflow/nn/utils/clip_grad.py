@@ -32,7 +32,8 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
         return tensor(0.0)
     half = all(t.dtype is float16 for t in tensors)
     with no_grad():
-        tensors = [t.to(float32) if t.dtype.rank < 2 or t.dtype is float16 else t for t in tensors]  # whose squares would overflow
+        # whose squares would overflow
+        tensors = [t.to(float32) if t.dtype.rank < 2 or t.dtype is float16 else t for t in tensors]
         if order == math.inf:
             total = stack([t.abs().max() for t in tensors]).max()
         elif order == 2.0:

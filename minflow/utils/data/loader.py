@@ -28,8 +28,8 @@ class DataLoader:
     num_workers: how many workers make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the loop.
     workers: "thread" (no copies; good while numpy does the work) or "process" (for Python code that takes long).
     collate_fn: makes a batch of a list of samples.  worker_init_fn: called with its number in each worker.
-    timeout: in seconds, how long a worker may take for a batch; 0 is forever. After that, a process is ended; a thread, which
-    nothing can end, goes on with its sample alone, and then ends.
+    timeout: in seconds, how long a worker may take for a batch; 0 is forever. After that, a process is ended; a thread,
+    which nothing can end, goes on with its sample alone, and then ends.
     generator: where order and random transforms come from (by default flow's own, which manual_seed starts again).
 
     Each walk takes one counter of the generator, its epoch, and one more where the order is random. What minflow draws

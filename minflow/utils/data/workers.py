@@ -101,7 +101,8 @@ class Threads:
                     target=context.run, args=(thread_main, *arguments), name=f"minflow-loader-{k}", daemon=True
                 )
             )
-        self.net = weakref.finalize(self, dismiss, self.stopped, self.tasks)  # should Ctrl-C come before `close` has begun
+        # should Ctrl-C come before `close` has begun
+        self.net = weakref.finalize(self, dismiss, self.stopped, self.tasks)
         try:
             for started, thread in enumerate(self.threads):
                 thread.start()

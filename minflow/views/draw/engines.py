@@ -76,13 +76,15 @@ def render_svg(dot: str, engines: tuple[str, ...] = ("dot", "wasi", "layout")) -
 
 
 def bare(svg: str) -> str:
-    """An SVG element alone: no XML head, comments or tooltips, which only cost bytes; labels of edges on a ground of their own."""
+    """An SVG element alone: no XML head, comments or tooltips, which only cost bytes; labels of edges on a ground of
+    their own."""
     svg = svg[svg.index("<svg") :].replace(SMALL, f"{SMALL} {HALO}")
     return re.sub(r"<!--.*?-->\s*|<title>.*?</title>\s*", "", svg, flags=re.S).strip()
 
 
 def export(dot: str, kind: str) -> bytes:
-    """The picture in a format that only the program `dot` writes: "png" or "pdf". Raises MissingDependencyError without it."""
+    """The picture in a format that only the program `dot` writes: "png" or "pdf". Raises MissingDependencyError without
+    it."""
     if shutil.which("dot") is None:
         raise MissingDependencyError(
             f"{kind.upper()} export needs the Graphviz program 'dot' (SVG does not)",

@@ -1,6 +1,7 @@
 """A large record made small: neighbours of one module become one box, until few enough boxes are left.
 
-Only runs of neighbours in an order of execution are joined, so no fold can make a cycle. Read next: `../text/listing.py`, `dot.py`.
+Only runs of neighbours in an order of execution are joined, so no fold can make a cycle. Read next:
+`../text/listing.py`, `dot.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     graph = isinstance(record, GraphRecord)
     if graph:
         record = arranged(record)
-    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}  # inputs stay themselves
+    # inputs stay themselves
+    scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}
     for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
         at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
         keys = {n.id: (n.mark, n.phase, *at[n.id]) for n in record.nodes}
@@ -47,11 +49,11 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
 
 
 def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ...]], limit: int, graph: bool):
-    """(depth for what the program says, depth for backward and the optimizer), in the order of preference: the program is
-    opened as deep as fits, even where backward has to stay closed.
+    """(depth for what the program says, depth for backward and the optimizer), in the order of preference: the program
+    is opened as deep as fits, even where backward has to stay closed.
 
-    There are at least as many boxes as modules, so that depths with too many modules are left out: with 100 modules inside
-    each other thousands of pairs.
+    There are at least as many boxes as modules, so that depths with too many modules are left out: with 100 modules
+    inside each other thousands of pairs.
     """
     deepest = max(len(scopes[n.id]) if n.scope else 0 for n in nodes)
     depths = range(deepest, 0, -1)
@@ -68,7 +70,8 @@ def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ..
 
 def arranged(record: GraphRecord) -> GraphRecord:
     """The same graph in an order in which more can be joined: each state just before its first reader and in its place,
-    the optimizer at the end, however early a pass lets it run; what copies a gradient at the end belongs to backward."""
+    the optimizer at the end, however early a pass lets it run; what copies a gradient at the end belongs to
+    backward."""
     nodes = {n.id: n for n in record.nodes}
     for n in record.nodes:
         source = nodes.get(n.inputs[0].ref) if n.inputs else None
@@ -151,7 +154,8 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     by_id = {n.id: n for n in nodes}
     new_id = {nodes[i].id: nodes[run[0]].id if len(run) == 1 else f"f{run[0]}" for run in runs for i in run}
     run_of = {nodes[i].id: k for k, run in enumerate(runs) for i in run}
-    read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}  # across boxes
+    # across boxes
+    read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}
     read |= set(record.outputs) | {update[1:] for update in record.updates}
     # An output of a folded box is known by what it was before: (old node, old output) -> its place among the box's.
     places: dict[tuple[str, int], tuple[str, int]] = {}
@@ -241,7 +245,8 @@ def unique(inputs, folded: bool) -> tuple[Input, ...]:
 
 
 def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
-    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is about."""
+    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is
+    about."""
     folded = fold(graph, limit)
     if len(folded.nodes) >= POOR or len(graph.nodes) <= limit:
         return folded

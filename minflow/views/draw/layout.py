@@ -1,7 +1,8 @@
 """Our own layered layout, so that there is always a picture: pure Python, no loops over depth by recursion.
 
 The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
-coordinates; each rank's x are the least-squares fit to its neighbours that keeps order and distance. Read next: `engines.py`.
+coordinates; each rank's x are the least-squares fit to its neighbours that keeps order and distance. Read next:
+`engines.py`.
 """
 
 from __future__ import annotations
@@ -90,14 +91,17 @@ def depths(drawing: Drawing) -> dict[str, int]:
 
 
 def apart(a: Place, b: Place) -> float:
-    """The least distance between the sides of two neighbours of a row: the frames that one has and the other has not lie there."""
+    """The least distance between the sides of two neighbours of a row: the frames that one has and the other has not
+    lie there."""
     return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(shared(a.frames, b.frames)))
 
 
 def separated(drawing: Drawing, places: list[Place], rows: int) -> dict[tuple[str, ...], list[float]]:
-    """Move what stands in other frames apart, so that a frame holds its own alone: (left, right) of each, the frames around it first.
+    """Move what stands in other frames apart, so that a frame holds its own alone: (left, right) of each, the frames
+    around it first.
 
-    From the innermost on: a frame whose inside is done moves in one piece. What overlaps in height goes to the right of what is left of it.
+    From the innermost on: a frame whose inside is done moves in one piece. What overlaps in height goes to the right of
+    what is left of it.
     """
     members: dict[tuple[str, ...], list[Place]] = {}
     for place in places:
@@ -178,7 +182,8 @@ def neighbours(places, chains):
 
 
 def order(rows: list[list], above, below) -> None:
-    """Fewer crossings: each row sorted by the mean position of its neighbours, down and up in turn; the best is kept."""
+    """Fewer crossings: each row sorted by the mean position of its neighbours, down and up in turn; the best is
+    kept."""
     best, kept = None, None
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0

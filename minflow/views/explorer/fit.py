@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ..draw.layout import SIZE
 from ..text.listing import clean
 
-PAD, FAR, WORDS = 8, 8, 96  # from a box's rim to its texts; between the texts of a line; room for the faint one where it may be cut
+# from a box's rim to its texts; between the texts of a line; room for the faint one where it may be cut
+PAD, FAR, WORDS = 8, 8, 96
 THIN, BROAD = 1.03, 1.11  # what a text takes more than Helvetica's widths, so that another font has room; a bold one
 
 
@@ -54,7 +55,8 @@ def fitted_words(text: str, width: float) -> str:
 
 @dataclass
 class Texts:
-    """What a box says, whole: `bold` and `faint` in its first line, `second` and `third` below, `mark` at its right end.
+    """What a box says, whole: `bold` and `faint` in its first line, `second` and `third` below, `mark` at its right
+    end.
     inset: how much narrower the box is than its column.  cut: may the faint text be cut to WORDS?"""
 
     inset: float

@@ -17,16 +17,20 @@ from .rows import Item, StepRecord, StepTree, begins, idle
 from .fit import BROAD, FAR, PAD, Texts, fitted, fitted_words, wide
 from ..text.listing import clean, shape_of
 
-HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13  # heights: a box of two lines, of one, of an open module's line; between rows; a third line
-WIDTHS = ((150, 276), (110, 200), (96, 184))  # of each column: the least and the most; between them, as wide as its texts
-LANE, LANES, INSET, INSETS = 8, 7, 7, 6  # width and number of lanes in a margin; how far an inner row is moved in, how often at most
+# heights: a box of two lines, of one, of an open module's line; between rows; a third line
+HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13
+# of each column: the least and the most; between them, as wide as its texts
+WIDTHS = ((150, 276), (110, 200), (96, 184))
+# width and number of lanes in a margin; how far an inner row is moved in, how often at most
+LANE, LANES, INSET, INSETS = 8, 7, 7, 6
 TOP, EDGE, BETWEEN = 30, 8, 24
 SHAPES = 2  # that a box names on each side
 
 
 @dataclass
 class Part:
-    """A column's share of a row. nodes: its operations.  ins, outs: values that come in and go out, as (node, output)."""
+    """A column's share of a row. nodes: its operations.  ins, outs: values that come in and go out, as (node,
+    output)."""
 
     nodes: list[int] = field(default_factory=list)
     ins: dict[tuple[int, int], None] = field(default_factory=dict)
@@ -213,7 +217,8 @@ def mark_text(row: Row, column: int) -> str:
     return " ".join(f"{MARKS[m]}{marks[m]}" for m in MARKS if m in marks)
 
 
-# Where in a box's height a line through the margin leaves and comes in, so that one that comes and one that goes on are apart.
+# Where in a box's height a line through the margin leaves and comes in, so that one that comes and one that goes on are
+# apart.
 LEAVES, ENTERS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
 
 
@@ -224,7 +229,8 @@ def ports(rows: list[Row], s: int, t: int) -> tuple[float, float]:
 
 
 def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
-    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source one way, lanes shared in turn."""
+    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source one way, lanes shared
+    in turn."""
     spans = []
     for s, targets in links.items():
         for way in (-1, 1):
@@ -250,7 +256,8 @@ def view_of(layout: Layout) -> dict:
 
     rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
     [[column, x, width, bold text, faint text, second line, mark, third line], ...]].
-    paths: [kind, d], with "h" behind the kind for the heads of broken lines.  frames: [x, y, width, height].  heads: [x, text].
+    paths: [kind, d], with "h" behind the kind for the heads of broken lines.  frames: [x, y, width, height].  heads:
+    [x, text].
     """
     record, rows = layout.record, layout.rows
     has_backward = any(n.column == 1 for n in record.nodes)
@@ -383,7 +390,7 @@ def frame_of(rows: list[Row], r: int, x: float, end: float) -> list:
     return [[round(x, 1), rows[r].y - 3, round(end - x, 1), round(low - rows[r].y + 8, 1), rows[r].level]]
 
 
-# ---- lines -----------------------------------------------------------------------------------------------------------------
+# ---- lines -----------------------------------------------------------------------------------------------------------
 
 
 class Places:

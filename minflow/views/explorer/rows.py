@@ -1,4 +1,5 @@
-"""A step of training as a tree that opens module by module: what stands in a row of the explorer's picture, and what is folded.
+"""A step of training as a tree that opens module by module: what stands in a row of the explorer's picture, and what is
+folded.
 
 Pure functions of a StepRecord; all loops, no recursion. A leaf of the tree is one forward operation with its gradients
 beside it, a parameter with its update and states, or an input; a row of the picture is a range of leaves.
@@ -25,7 +26,8 @@ class StepNode:
     """An operation. inputs: (node, output), where a node below 0 is state ~node, and None for a number.
 
     column: 0 forward, 1 backward (recompute too), 2 optimizer.  order: where it stands in the program.
-    twin: the forward operation whose gradient it is, or -1.  mark: what a pass did: "new", "changed", "moved" or "gone".
+    twin: the forward operation whose gradient it is, or -1.  mark: what a pass did: "new", "changed", "moved" or
+    "gone".
     told: of the attributes, those that are not the usual ones, for the picture.  by: the pass that made it, if one did.
     """
 
@@ -49,7 +51,8 @@ class StepNode:
 
 @dataclass(frozen=True)
 class StepState:
-    """What a step reads that is no operation. kind: "input", "parameter", "buffer", "optimizer state", "constant" or "number".
+    """What a step reads that is no operation. kind: "input", "parameter", "buffer", "optimizer state", "constant" or
+    "number".
 
     owner: the module that it stands in.  short: its name there.
     """
@@ -65,9 +68,11 @@ class StepState:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A step of a graph or job after one pass. updates: state -> node that gives its new value.  modules: path -> class.
+    """A step of a graph or job after one pass. updates: state -> node that gives its new value.  modules: path ->
+    class.
 
-    outputs: (node, output).  note: a line that is shown with the picture.  loss: the node where backward was called, or -1.
+    outputs: (node, output).  note: a line that is shown with the picture.  loss: the node where backward was called, or
+    -1.
     """
 
     title: str
@@ -81,7 +86,8 @@ class StepRecord:
 
 
 class Item:
-    """A module, an operation, a parameter, an input or output, or a fold of neighbours. first, last: its leaves, last not in it."""
+    """A module, an operation, a parameter, an input or output, or a fold of neighbours. first, last: its leaves, last
+    not in it."""
 
     __slots__ = ("key", "name", "kind", "label", "path", "parent", "children", "folds", "nodes", "states", "first", "last", "id")
 
@@ -95,9 +101,11 @@ class Item:
 
 
 class Reads:
-    """Who reads what, as arrays, so that a click on a large graph costs little: values[k] goes from leaf source[k] to leaf target[k].
+    """Who reads what, as arrays, so that a click on a large graph costs little: values[k] goes from leaf source[k] to
+    leaf target[k].
 
-    leaves: -1 for a source that stands nowhere.  source_column: -1 for a state.  ghosts, which a pass took out, are not in it.
+    leaves: -1 for a source that stands nowhere.  source_column: -1 for a state.  ghosts, which a pass took out, are not
+    in it.
     """
 
     def __init__(self, tree: StepTree):
@@ -149,7 +157,7 @@ class StepTree:
         self.number()
         self.reads = Reads(self)
 
-    # ---- building ------------------------------------------------------------------------------------------------------------
+    # ---- building ----------------------------------------------------------------------------------------------------
 
     def new(self, key: str, name: str, kind: str, label: str, path: str, parent: Item, at: int | None = None) -> Item:
         while key in self.by_key:
@@ -187,8 +195,8 @@ class StepTree:
             self.put(i, self.leaf_of[host])
 
     def hosts(self) -> dict[int, int]:
-        """A reshape to the shape that is there already says nothing: it stands with what reads it, or else with what it reads.
-        The node -> the other one, always of the same module."""
+        """A reshape to the shape that is there already says nothing: it stands with what reads it, or else with what it
+        reads. The node -> the other one, always of the same module."""
         nodes = self.record.nodes
         found: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
@@ -302,7 +310,7 @@ class StepTree:
             stack.append((item, True))
             stack += [(child, False) for child in reversed(item.children)]
 
-    # ---- folding -------------------------------------------------------------------------------------------------------------
+    # ---- folding -----------------------------------------------------------------------------------------------------
 
     def shown(self, item: Item) -> list[Item]:
         """The children of an item as rows: repeats as one row, and never more than BOXES of them."""
@@ -373,7 +381,7 @@ class StepTree:
             rows.append(self.fold(parent, part, label))
         return rows
 
-    # ---- what is open ----------------------------------------------------------------------------------------------------------
+    # ---- what is open ------------------------------------------------------------------------------------------------
 
     def opened_first(self, limit: int = BOXES) -> set[str]:
         """What is open at first: modules that hold modules, outermost first, as long as there are few rows."""
@@ -402,7 +410,8 @@ class StepTree:
         return found
 
     def reveal(self, item: Item) -> set[str]:
-        """What has to be open so that the item is a row. Asking for rows may put a fold between an item and its parent."""
+        """What has to be open so that the item is a row. Asking for rows may put a fold between an item and its
+        parent."""
         while True:
             above, outer = [], item.parent
             while outer is not None:
@@ -462,8 +471,8 @@ def begins(nodes: Sequence[StepNode], node: StepNode) -> bool:
 
 
 def plain(item: Item, first: Item) -> bool:
-    """May it be folded into a sentence? An operation, the member of a list, or the same module called again: a name like
-    `query` says more than a number. first: what stands in its place in the first repeat."""
+    """May it be folded into a sentence? An operation, the member of a list, or the same module called again: a name
+    like `query` says more than a number. first: what stands in its place in the first repeat."""
     return item.kind == "op" or (item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit()))
 
 

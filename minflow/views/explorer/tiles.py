@@ -1,4 +1,5 @@
-"""The maps in an array of four axes, as one small picture: the channels of the first image, side by side, with one scale.
+"""The maps in an array of four axes, as one small picture: the channels of the first image, side by side, with one
+scale.
 
 A corner of numbers says little of a convolution: it is mostly what the padding gives. Pure functions of arrays.
 Read next: `../kinds/tensor_picture.py`, whose colours these are.
@@ -22,7 +23,8 @@ COLORED = 4  # channels, below which an image is taken for one with colours, and
 
 @dataclass(frozen=True)
 class Tiles:
-    """cells: numbers of the palette, as uint8 of `shape`, (maps, height, width).  last: (image, channel) of the last map.
+    """cells: numbers of the palette, as uint8 of `shape`, (maps, height, width).  last: (image, channel) of the last
+    map.
     whole: shape of the array.  step: one row and one column of so many is drawn.  low, high: the ends of the scale."""
 
     cells: bytes
@@ -52,8 +54,8 @@ class Tiles:
 
 
 def tiles_of(array: np.ndarray) -> Tiles | None:
-    """The maps of (images, channels, height, width): the channels of the first image, or of fewer than COLORED channels the
-    first images; as many as fit. None for other arrays, and where a map is a single row or column."""
+    """The maps of (images, channels, height, width): the channels of the first image, or of fewer than COLORED channels
+    the first images; as many as fit. None for other arrays, and where a map is a single row or column."""
     if array.ndim != 4 or min(array.shape[2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
         return None
     images, channels, height, width = array.shape

@@ -22,7 +22,8 @@ ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
 NAMED = 3  # outputs of a layer between its first and its last call that are told
 OPEN = 2  # levels of a module tree that stand open at first
-WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8  # of a module tree that ran, of one that did not, of its columns; in em
+# of a module tree that ran, of one that did not, of its columns; in em
+WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8
 END = '<br style="clear:both">'  # a row is as tall as its columns
 
 
@@ -44,7 +45,8 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
 
 
 def module_html(record: ModuleRecord) -> str:
-    """The module tree as nested `<details>` under a header: layer, output, parameters; the totals below. Two levels are open.
+    """The module tree as nested `<details>` under a header: layer, output, parameters; the totals below. Two levels are
+    open.
 
     The columns hang at the right edge, which all levels share: how wide a browser's triangle is moves nothing.
     """

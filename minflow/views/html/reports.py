@@ -48,7 +48,8 @@ def faint(text: str) -> str:
 
 
 def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1) -> str:
-    """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not broken."""
+    """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not
+    broken."""
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
     first = "".join(td(told(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]

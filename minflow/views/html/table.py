@@ -1,4 +1,5 @@
-"""Names and values in two columns, on a light ground: the table of a card. Read next: `page.py`, pictures in a notebook."""
+"""Names and values in two columns, on a light ground: the table of a card. Read next: `page.py`, pictures in a
+notebook."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Where two implementations part: the first operation that gives other numbers, red; what was equal before it, green.
 
-The record of `graph.compare(reference)` with its text and its picture; pure functions. Read next: `../nn/graph/compare/divergence.py`.
+The record of `graph.compare(reference)` with its text and its picture; pure functions. Read next:
+`../nn/graph/compare/divergence.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ LISTED = 12  # operations that are listed before the first that differs
 class PartingRow:
     """An operation of the graph. state: "equal", "differs", or "only" where the reference has none like it.
 
-    there: the operation of the reference it was compared with.  difference: the largest |a - b|, NaN where only one is NaN.
+    there: the operation of the reference it was compared with.  difference: the largest |a - b|, NaN where only one is
+    NaN.
     """
 
     name: str
@@ -36,11 +38,14 @@ class PartingRow:
 
 @dataclass(frozen=True)
 class Parting:
-    """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first that parts, or None.
+    """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first that
+    parts, or None.
 
-    why: (name, sentence) of that operation.  output: the largest difference of what the two gave; None if the shapes differ.
+    why: (name, sentence) of that operation.  output: the largest difference of what the two gave; None if the shapes
+    differ.
     extra: operations that only the reference has.  tolerance: (rtol, atol), None for the default.
-    graph: the picture, up to the first that parts.  reference: its name.  shapes: those of the outputs, where they differ.
+    graph: the picture, up to the first that parts.  reference: its name.  shapes: those of the outputs, where they
+    differ.
     """
 
     title: str

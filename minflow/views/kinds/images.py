@@ -1,4 +1,5 @@
-"""A tensor as the images that it holds: `show(x, images=True, labels=y)`. A record of pixels, its picture and its shades of text.
+"""A tensor as the images that it holds: `show(x, images=True, labels=y)`. A record of pixels, its picture and its
+shades of text.
 
 Read next: `tensor.py`, a tensor as numbers.
 """
@@ -103,7 +104,8 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
 
 
 def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
-    """The images in a tensor (or an array): the first of them, as many as fit. labels: a list or tensor, one for each."""
+    """The images in a tensor (or an array): the first of them, as many as fit. labels: a list or tensor, one for
+    each."""
     array = array_of(tensor) if hasattr(tensor, "spec") else np.asarray(tensor)
     if array is None:
         raise DTypeError("show(images=True): a symbolic tensor has no numbers yet", hint="show what the graph returns")

@@ -28,8 +28,8 @@ LETTER = 6.3  # pixels, about, of one letter
 
 
 def peak(record: MemoryMap) -> tuple[int, int]:
-    """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the one
-    it was made of takes no more room than that."""
+    """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the
+    one it was made of takes no more room than that."""
     change: dict[int, int] = {}
     starts: dict[int, list[Block]] = {}
     for block in record.blocks:
@@ -104,7 +104,8 @@ def memory_svg(record: MemoryMap) -> str:
 
 
 def ends_of(blocks: tuple[Block, ...]) -> list[int]:
-    """The last step of each value; where another is written over it in that step, the one before, so that both can be seen."""
+    """The last step of each value; where another is written over it in that step, the one before, so that both can be
+    seen."""
     starts: dict[int, list[Block]] = {}
     for block in blocks:
         starts.setdefault(block.first, []).append(block)
@@ -114,7 +115,8 @@ def ends_of(blocks: tuple[Block, ...]) -> list[int]:
 
 
 def drawn(blocks: tuple[Block, ...], across, up) -> list[str]:
-    """The values: of each phase one path for all rectangles and one for their hatching, and over them the names that fit.
+    """The values: of each phase one path for all rectangles and one for their hatching, and over them the names that
+    fit.
 
     No two values take the same place, so the order of drawing shows nothing.
     """

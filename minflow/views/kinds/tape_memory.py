@@ -28,7 +28,8 @@ KEPT = 3  # operations that are named of those which keep one array
 @dataclass(frozen=True)
 class HeldRow:
     """One array. spec: as it was saved.  nbytes: of the storage that it keeps alive.  used: bytes of it that are read.
-    keepers: what keeps it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: who else holds it, "leaf w" or "variable h".
+    keepers: what keeps it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: who else holds it, "leaf w" or "variable
+    h".
     last: the number of the operation after whose gradient the tape lets it go; operations are numbered as they ran.
     """
 

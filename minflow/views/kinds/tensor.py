@@ -1,4 +1,5 @@
-"""A tensor's numbers at a glance: a record of a few thousand of them and the whole's statistics, as text and as a picture.
+"""A tensor's numbers at a glance: a record of a few thousand of them and the whole's statistics, as text and as a
+picture.
 
 Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`; of a large one only
 some rows, columns and slices are drawn, but NaN and infinity anywhere in them leave their mark.
@@ -168,7 +169,8 @@ def tiles_of(array: np.ndarray) -> tuple[Tile, ...]:
 
 
 def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
-    """The number in the middle of each block; where a block has numbers that are not finite, one of those (NaN first)."""
+    """The number in the middle of each block; where a block has numbers that are not finite, one of those (NaN
+    first)."""
     tops, lefts = starts(matrix.shape[0], limit), starts(matrix.shape[1], limit)
     middle = [np.append(s[1:], n) + s for s, n in ((tops, matrix.shape[0]), (lefts, matrix.shape[1]))]
     with np.errstate(all="ignore"):

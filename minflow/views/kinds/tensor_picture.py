@@ -1,7 +1,8 @@
 """A TensorRecord as a picture: heat maps with their colour scale, a histogram and the statistics in words.
 
 An SVG on a light ground of its own; the cells are one PNG inside it. NaN and infinity are drawn as signs, on yellow,
-never by colour alone. Pure functions of records. Read next: `../html/page.py`, cards; `images.py`, tensors as photographs.
+never by colour alone. Pure functions of records. Read next: `../html/page.py`, cards; `images.py`, tensors as
+photographs.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def label(x: float, y: float, content: str, more: str = "", color: str = INK) ->
 
 
 def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
-    """The picture of a record. asked: for its numbers, so that it says why they are not written where they do not fit."""
+    """The picture of a record. asked: for its numbers, so that it says why they are not written where they do not
+    fit."""
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
     with_numbers = len(cells) == 1 and cells[0].shape[1] <= ACROSS and cells[0].shape[0] <= DOWNWARD and not shown_line(record)

@@ -1,7 +1,7 @@
 """What there is to see of an nn.Graph, as plain frozen records: tree, passes, lanes, memory, timeline, frozen, why.
 
-`nn/graph/listing/reports.py` makes them from live objects; they hold texts and numbers only. Seconds and bytes are numbers.
-Read next: `../text/reports.py`, their text forms.
+`nn/graph/listing/reports.py` makes them from live objects; they hold texts and numbers only. Seconds and bytes are
+numbers. Read next: `../text/reports.py`, their text forms.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A module. inputs, outputs: specs of its first call.  calls: how often it ran, None before the first call of the graph.
+    """A module. inputs, outputs: specs of its first call.  calls: how often it ran, None before the first call of the
+    graph.
 
     badges: "never ran", "no gradient: weight", "frozen", "checkpointed", "not registered".
     count: how many equal neighbours this row stands for.
@@ -39,7 +40,8 @@ class GraphTree:
 
 @dataclass(frozen=True)
 class StageRow:
-    """The graph after a pass. removed, added: nodes; moved: nodes that stand elsewhere.  arena: bytes that a plan would take.
+    """The graph after a pass. removed, added: nodes; moved: nodes that stand elsewhere.  arena: bytes that a plan would
+    take.
 
     does: what the pass is for, in a few words.
     """
@@ -69,7 +71,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Lane:
-    """One phase of a step. ops: its operations, views too.  nbytes: written by them.  seconds: None before a timed run."""
+    """One phase of a step. ops: its operations, views too.  nbytes: written by them.  seconds: None before a timed
+    run."""
 
     phase: str
     ops: int
@@ -92,7 +95,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Lanes:
-    """lanes: in the order of a step.  slowest: operations, the slowest first.  views: operations that run without a call."""
+    """lanes: in the order of a step.  slowest: operations, the slowest first.  views: operations that run without a
+    call."""
 
     title: str
     lanes: tuple[Lane, ...]
@@ -102,7 +106,8 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Block:
-    """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is computed."""
+    """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is
+    computed."""
 
     name: str
     spec: str
@@ -115,7 +120,8 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """arena: its bytes.  least: what no placement could do without.  total: the sum over all values.  steps: of the plan.
+    """arena: its bytes.  least: what no placement could do without.  total: the sum over all values.  steps: of the
+    plan.
 
     states: bytes of parameters, buffers and optimizer state.  in_place: updates written straight into a state.
     fresh: bytes of outputs that are new at each call.
@@ -151,7 +157,8 @@ class Frozen:
 
 @dataclass(frozen=True)
 class PlanRow:
-    """A plan that was made. reasons: (what, old, new) since the plan before.  hints: what to do about it, if anything."""
+    """A plan that was made. reasons: (what, old, new) since the plan before.  hints: what to do about it, if
+    anything."""
 
     number: int
     inputs: tuple[tuple[str, str], ...]

@@ -23,7 +23,8 @@ DEFAULTS: dict[str, Any] = {
     "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100, "reduction": "mean",
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
-SILENT = {"loss": None, "ignore_index": -(2**31)}  # name -> what says nothing either; None: it never does, it is for messages
+# name -> what says nothing either; None: it never does, it is for messages
+SILENT = {"loss": None, "ignore_index": -(2**31)}
 WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
@@ -44,9 +45,11 @@ class NodeRecord:
     label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
     needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
     phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
-    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.  hidden: leaves in it in all.
+    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.  hidden: leaves in it in
+    all.
     mark: "failed" or "differs" for the one node that a picture is about, "equal" for what was checked before it, "only"
-    for what the other side does not have, "ghost" for what only the other side has. notes: lines of a marked node: got, expected, try.
+    for what the other side does not have, "ghost" for what only the other side has. notes: lines of a marked node: got,
+    expected, try.
     """
 
     id: str
@@ -114,8 +117,8 @@ class PartsRecord:
 class ModuleRecord:
     """A module and those inside it. params, trainable, nbytes: of the module and all inside it, each tensor once.
 
-    own: names and specs of its own parameters and buffers.  outputs: of its last call.  earlier: those of calls before it,
-    where the next call gave others.  calls: how often it ran (None: nobody looked).
+    own: names and specs of its own parameters and buffers.  outputs: of its last call.  earlier: those of calls before
+    it, where the next call gave others.  calls: how often it ran (None: nobody looked).
     error: what went wrong in it, at the layer where it did.
     """
 
@@ -176,8 +179,8 @@ def tape_record(
 ) -> TapeRecord:
     """The tape of a tensor. values: with numbers and gradients of leaves, of the tensor itself and of `tensors`.
 
-    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.  tensors: the learner's own
-    variables, name -> tensor: what was computed on the way and still has a name.
+    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.  tensors: the learner's
+    own variables, name -> tensor: what was computed on the way and still has a name.
     """
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
@@ -234,7 +237,8 @@ def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
 
 
 def walk(roots: Iterable[Node]) -> list[Node]:
-    """The nodes that `roots` depend on, inputs before users and left before right; each leaf just before its first user."""
+    """The nodes that `roots` depend on, inputs before users and left before right; each leaf just before its first
+    user."""
     order: list[Node] = []
     seen: set[Node] = set()
     stack = [(node, False) for node in roots]
@@ -287,7 +291,8 @@ def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] |
 
 
 def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
-    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of each."""
+    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of
+    each."""
     told = []
     for name, x in attrs.items():
         if name in SILENT and SILENT[name] in (None, x):
@@ -314,7 +319,8 @@ def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, st
 
 
 def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -> str:
-    """ "fc1.weight" for a parameter met inside fc1 (or inside a function there), else the learner's own name, else nothing."""
+    """ "fc1.weight" for a parameter met inside fc1 (or inside a function there), else the learner's own name, else
+    nothing."""
     label = getattr(tensor, "label", "") or ""
     if label:
         module = module_name(scope.partition("/")[0].split("."))

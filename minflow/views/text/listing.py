@@ -14,7 +14,8 @@ from ..records.structure import GraphRecord, Input, ModuleRecord, NodeRecord, Pa
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
 NAME = 52  # columns of the first column of a module table, at most
-SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}  # before a node that is marked
+# before a node that is marked
+SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
 VALUES = 6  # that a box of many operations names; of more only how many
 
 

@@ -25,7 +25,8 @@ CONTEXT = 1  # unchanged operations shown around a change
 
 
 class Report(Display):
-    """A record, printing as its text; in a notebook a table or a picture, where it has one. `.record` is the data, `.text` the text."""
+    """A record, printing as its text; in a notebook a table or a picture, where it has one. `.record` is the data,
+    `.text` the text."""
 
     def __init__(self, record: GraphReport):
         self.record = record

@@ -1,6 +1,7 @@
 """Numbers in a line of text: curves and histograms for terminals, logs and screen readers; tables beside them.
 
-Knows nothing of tensors or runs, only sequences of numbers. Read next: `../kinds/tensor.py` and `../kinds/tape_memory.py`.
+Knows nothing of tensors or runs, only sequences of numbers. Read next: `../kinds/tensor.py` and
+`../kinds/tape_memory.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def short_number(x: float) -> str:
 
 
 def curve_line(name: str, steps: Sequence[float], values: Sequence[float], width: int = WIDTH) -> str:
-    """One series in a line: name, bars, the last value, the least and the greatest with their steps, what is not finite.
+    """One series in a line: name, bars, the last value, the least and the greatest with their steps, what is not
+    finite.
 
     >>> curve_line("loss", [1, 2, 3], [0.9, 0.5, 0.6])
     'loss █▁▂ 0.6  min 0.5 at 2, max 0.9 at 1'

@@ -24,7 +24,8 @@ Span = tuple[float, float]  # seconds of one clock, from and to
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so far.
+    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so
+    far.
 
     got: when the caller had waited for it, None if it never did.  others: seconds that other jobs of the same loop took
     since the step before, of loading and of work on the worker.
@@ -60,7 +61,8 @@ def span(x: Span | None) -> float:
 
 
 class Bar(NamedTuple):
-    """A piece of a picture. lane: index in LANES.  row of rows: its place within the lane.  kind: "busy", "wait" or "failed"."""
+    """A piece of a picture. lane: index in LANES.  row of rows: its place within the lane.  kind: "busy", "wait" or
+    "failed"."""
 
     lane: int
     row: int
@@ -80,7 +82,7 @@ class TimelineRecord:
     cores: int = 1
     asked: bool = False
 
-    # ---- numbers: means over the steps, without the first, whose loader may have begun long before ---------------------
+    # ---- numbers: means over the steps, without the first, whose loader may have begun long before -------------------
 
     @cached_property
     def ended(self) -> tuple[StepTimes, ...]:
@@ -109,7 +111,8 @@ class TimelineRecord:
 
     @cached_property
     def others(self) -> Span:
-        """Seconds between two steps that other jobs of the loop take, of loading and of work: neither is of this job."""
+        """Seconds between two steps that other jobs of the loop take, of loading and of work: neither is of this
+        job."""
         a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
         return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
 
@@ -160,8 +163,8 @@ class TimelineRecord:
 
     @cached_property
     def mode(self) -> str:
-        """"sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a single
-        step. To wait for room in the queue is async."""
+        """"sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a
+        single step. To wait for room in the queue is async."""
         waited = [before.got is not None and s.queued is not None and before.got <= s.queued[0]
                   for before, s in zip(self.steps, self.steps[1:])]  # fmt: skip
         return "" if not waited else "sync" if 2 * sum(waited) > len(waited) else "async"
@@ -281,7 +284,8 @@ def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
 
 
 def formula(record: TimelineRecord) -> str:
-    """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`; callback and other jobs where there are some."""
+    """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`; callback and other jobs where there are
+    some."""
     loop, worker = terms(record)
     digits = 2 if record.at_best < 1e-3 else 1
     side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
@@ -432,7 +436,8 @@ def pair_verdict(record: TimelinePair) -> str:
 
 
 def above(record: TimelinePair) -> str:
-    """Why more was won than the formula promises, which knows loading and work of sync only; nothing where it was not."""
+    """Why more was won than the formula promises, which knows loading and work of sync only; nothing where it was
+    not."""
     a, b = record.first, record.second
     if record.gain <= ABOVE * a.best:
         return ""

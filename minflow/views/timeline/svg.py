@@ -17,7 +17,8 @@ WIDTH, LEFT, RIGHT = 760, 104, 22
 LANE, TALL = 25, 18  # pixels from lane to lane, and of a bar
 INK, SOFT, BACK, RED = "#24292f", "#57606a", "#f3f4f6", "#b42318"
 COLORS = {"loader": "#1f5fa8", "queue": "#4b5563", "compute": "#a8420a", "callback": "#1d7a46"}
-OF = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}  # of the terms; others are grey
+# of the terms; others are grey
+OF = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}
 WHO = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
 LINE = 17
 
@@ -63,7 +64,8 @@ class Card:
         )
 
     def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = "") -> None:
-        """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room` seconds."""
+        """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room`
+        seconds."""
         drawn = bars(numbered(steps))
         start, stop = extent(drawn)
         self.y += LINE

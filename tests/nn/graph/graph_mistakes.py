@@ -1,4 +1,5 @@
-"""How the tests of mistakes look at an error or a warning, and at what it left behind. Read next: `test_mistakes_graph.py`."""
+"""How the tests of mistakes look at an error or a warning, and at what it left behind. Read next:
+`test_mistakes_graph.py`."""
 
 import inspect
 import os
@@ -13,7 +14,8 @@ from minflow import nn
 
 
 class Setup:
-    """A small model with its loss, optimizer and a batch, the optimizer with a moment so that there is state to lose."""
+    """A small model with its loss, optimizer and a batch, the optimizer with a moment so that there is state to
+    lose."""
 
     def __init__(self):
         flow.manual_seed(7)
@@ -65,7 +67,8 @@ def line_of(place) -> str:
 
 @contextmanager
 def told(kind, what, values, hint, at):
-    """An error of this class and no other: a pattern of its sentence, patterns of all its values, its line and its hint.
+    """An error of this class and no other: a pattern of its sentence, patterns of all its values, its line and its
+    hint.
 
     at: the function whose line it is, see `line_of`.
     """

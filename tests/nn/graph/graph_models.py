@@ -120,7 +120,8 @@ def eager_step(model, loss_fn, optimizer, x, y, scheduler=None):
 
 
 def both_ways(make, batches, steps, graph_of=None, seed=3):
-    """Losses and final state of a training run, eager and as a graph; make() gives (model, loss_fn, optimizer, scheduler)."""
+    """Losses and final state of a training run, eager and as a graph; make() gives (model, loss_fn, optimizer,
+    scheduler)."""
     results = []
     for as_graph in (False, True):
         flow.manual_seed(seed)

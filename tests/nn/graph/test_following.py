@@ -134,7 +134,8 @@ def test_a_reference_that_trains_its_own_model_leaves_it_as_it_was(first):
 
 
 def test_grads_and_values_stay_those_of_the_last_call():
-    for width, name in ((3, "model.3"), (3, "model"), (6000, "model.3")):  # the last is too large for the plan's own places
+    # the last is too large for the plan's own places
+    for width, name in ((3, "model.3"), (3, "model"), (6000, "model.3")):
         model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8), nn.Linear(8, width))
         graph, reference = (train_graph(m, flow.optim.SGD(m.parameters(), lr=0.1)) for m in (model, net()))
         graph.keep(name)

@@ -1,4 +1,5 @@
-"""Ctrl-C at every line of looking, tracing and compiling: afterwards nothing is left behind, and the next call is right."""
+"""Ctrl-C at every line of looking, tracing and compiling: afterwards nothing is left behind, and the next call is
+right."""
 
 import builtins
 import random

@@ -86,7 +86,8 @@ def test_every_line_of_the_seeds_own_listing():
             joined[-1] += " " + line
         else:
             joined.append(line)
-    tags = re.compile(r"\((GRAPH|CONFIG|MODULE|PARAMETER|BUFFER|INPUT|OUTPUT):[^|]*(\(|\)|,)$")  # not the prose and the tables
+    # not the prose and the tables
+    tags = re.compile(r"\((GRAPH|CONFIG|MODULE|PARAMETER|BUFFER|INPUT|OUTPUT):[^|]*(\(|\)|,)$")
     shown = [line for line in joined if tags.match(line) and line.isascii()]
     assert len(shown) > 25
     model = models.mobilenet_v2()

@@ -216,7 +216,7 @@ def test_settings_inside_build(setup):
     assert graph.config.accumulation == 1
 
 
-# ---- numbers of symbolic tensors --------------------------------------------------------------------------------------
+# ---- numbers of symbolic tensors -------------------------------------------------------------------------------------
 
 RETURN_IT = "return the tensor from build, and look at what the graph gives"
 
@@ -274,7 +274,8 @@ def test_for_over_a_symbolic_tensor(setup):
 
     values = {"tensor": r"float32\[\]" + made(scalar)}
     refused(setup, scalar, DTypeError, "iteration over a 0-d tensor", values, "one number", optimizer=False)
-    rows = setup.graph(lambda self, x: flow.stack([row.sum() for row in x]))  # its length is known: the loop is unrolled
+    # its length is known: the loop is unrolled
+    rows = setup.graph(lambda self, x: flow.stack([row.sum() for row in x]))
     assert bits(rows(setup.x)) == bits(flow.stack([row.sum() for row in setup.x]))
 
 
@@ -323,7 +324,7 @@ def test_an_input_written_in_place(setup):
     assert results[0] == results[1] == bits(setup.model(setup.x + 1))
 
 
-# ---- graphs inside graphs ----------------------------------------------------------------------------------------------
+# ---- graphs inside graphs --------------------------------------------------------------------------------------------
 
 
 def test_a_graph_called_inside_a_build(setup):
@@ -345,7 +346,7 @@ def test_a_graph_that_calls_itself(setup):
             "in build call the modules, self.model, self.loss_fn", optimizer=False)  # fmt: skip
 
 
-# ---- what build returns --------------------------------------------------------------------------------------------------
+# ---- what build returns ----------------------------------------------------------------------------------------------
 
 
 def test_build_without_return(setup):

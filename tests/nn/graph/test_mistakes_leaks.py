@@ -1,4 +1,5 @@
-"""Symbolic tensors that stay in modules, lists and buffers, or are used after their build; and all that build does once.
+"""Symbolic tensors that stay in modules, lists and buffers, or are used after their build; and all that build does
+once.
 
 After a leak everything is as before the build; a notice comes once, at the learner's line, and changes nothing.
 Read next: `minflow/nn/graph/notices.py`.
@@ -237,7 +238,7 @@ def test_a_symbolic_tensor_of_an_earlier_build(setup):
         setup.graph(returns)(setup.x)
 
 
-# ---- what will not repeat ----------------------------------------------------------------------------------------------
+# ---- what will not repeat --------------------------------------------------------------------------------------------
 
 CASES = {
     "print": (r"print\(\) runs while the graph is built", lambda g: print("built")),

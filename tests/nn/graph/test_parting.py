@@ -68,7 +68,8 @@ def test_missing_operation_is_named(reference):
     text = repr(found)
     assert ">>> model.fc3-matmul-2" in text and text.count("only in Net: relu") == 1
     html = found._repr_mimebundle_()["text/html"]
-    assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_parting") == 3  # table, alt, text below
+    # table, alt, text below
+    assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_parting") == 3
 
 
 def test_added_operation_is_the_first(reference):

@@ -1,4 +1,5 @@
-"""Records of a graph: the tree with its badges, passes, lanes, memory, timeline, what is frozen, why it compiled again."""
+"""Records of a graph: the tree with its badges, passes, lanes, memory, timeline, what is frozen, why it compiled
+again."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""Large models: what a first call does grows with the number of layers, not with its square; and models of many nestings."""
+"""Large models: what a first call does grows with the number of layers, not with its square; and models of many
+nestings."""
 
 import gc
 import time

@@ -1,4 +1,5 @@
-"""A graph that several threads call at once, and a kernel that raises in the middle of a step: the numbers stay right."""
+"""A graph that several threads call at once, and a kernel that raises in the middle of a step: the numbers stay
+right."""
 
 import threading
 
@@ -124,7 +125,8 @@ def refusing():
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("steps", [1, 2], ids=["whole batch", "accumulated"])
 def test_a_kernel_that_raises_leaves_the_graph_as_it_was(steps, threads):
-    """The lock is free, the parameters stand at the last step, and the next steps are those of a graph without the error."""
+    """The lock is free, the parameters stand at the last step, and the next steps are those of a graph without the
+    error."""
 
     def trained(calls, threads=1):
         model, op = linear(), refusing()

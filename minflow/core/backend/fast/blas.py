@@ -1,7 +1,8 @@
 """How many threads the BLAS behind numpy may use.
 
 A product too small to be worth four threads is slower with them, and on a machine whose cores are taken by others it
-waits for the last thread each time: a convolution of 33 ms took 4 s. So kernels that make many small products ask for one.
+waits for the last thread each time: a convolution of 33 ms took 4 s. So kernels that make many small products ask for
+one.
 """
 
 from __future__ import annotations

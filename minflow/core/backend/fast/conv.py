@@ -55,7 +55,8 @@ class Geometry:
         return [slice(i, min(i + self.tile, self.n)) for i in range(0, self.n, self.tile)]
 
     def im2col(self, x, group: int):
-        """(CG*KH*KW, T*OH*OW) of the padded images of one tile: column t*OH*OW + p is what the filter meets at pixel p."""
+        """(CG*KH*KW, T*OH*OW) of the padded images of one tile: column t*OH*OW + p is what the filter meets at pixel
+        p."""
         t = x.shape[0]
         x = x[:, group * self.cg : (group + 1) * self.cg]
         columns = buffer("im2col", (self.cg, self.kh, self.kw, t, *self.size), x.dtype)
@@ -167,8 +168,8 @@ def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
 
 
 # ---- channel by channel ------------------------------------------------------------------------------------------
-# Tiles of images are turned to (H, W, T, C): then each filter position is one long multiply-add over a window of (H, W),
-# whose inner run T * C is contiguous however small the images are, and no padding is needed.
+# Tiles of images are turned to (H, W, T, C): then each filter position is one long multiply-add over a window of (H,
+# W), whose inner run T * C is contiguous however small the images are, and no padding is needed.
 
 
 def planes(geo: Geometry, itemsize: int):

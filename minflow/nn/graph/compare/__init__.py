@@ -1,4 +1,5 @@
 """A graph held against eager, or against another implementation, operation by operation.
 
-Read next: `eager_run.py`, which follows eager; `eager_check.py` (`compare_eager`); `divergence.py` (`compare(reference)`).
+Read next: `eager_run.py`, which follows eager; `eager_check.py` (`compare_eager`); `divergence.py`
+(`compare(reference)`).
 """

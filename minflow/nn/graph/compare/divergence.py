@@ -147,7 +147,8 @@ def run_eager(graph: Any, reference: Any, args: tuple, kwargs: dict) -> tuple[li
 # ---- where they part -------------------------------------------------------------------------------------------------
 
 
-DEFAULTS = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}  # dtype -> rtol, atol; of others 0
+# dtype -> rtol, atol; of others 0
+DEFAULTS = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 ROUNDED = 8  # units in the last place of the largest number, that a sum in another order is given
 
 
@@ -163,7 +164,8 @@ class Tolerance(NamedTuple):
         return self.of((x.dtype, y.dtype), size, size.max(initial=0.0))
 
     def of(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
-        """The limits for numbers of y of this size. largest: the size of the largest of the tensor that they are from."""
+        """The limits for numbers of y of this size. largest: the size of the largest of the tensor that they are
+        from."""
         defaults = [DEFAULTS.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
         rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
         atol = self.atol
@@ -212,8 +214,8 @@ def paired(ours: list[Step], theirs: list[Step]) -> dict[int, int]:
 
 
 class Others:
-    """The operations of the other side, to look one up by its numbers. A few numbers of each are looked at first: where one of
-    them differs nothing else is looked at, so that thousands that differ cost little."""
+    """The operations of the other side, to look one up by its numbers. A few numbers of each are looked at first: where
+    one of them differs nothing else is looked at, so that thousands that differ cost little."""
 
     def __init__(self, steps: list[Step], tolerance: Tolerance):
         self.steps, self.tolerance = steps, tolerance
@@ -287,7 +289,8 @@ def parted(name: str, called: str, ir: IR, kept: set[Node], ours: list[Step], th
     graph = marked(ir, marks, None if at is None else nodes[at], title)
     told = "" if shapes else f"{specs_text(outputs)} here, {specs_text(others)} in {called}"
     if at is not None:
-        ids = {node: f"n{i}" for i, node in enumerate((*ir.inputs, *ir.states, *ir.nodes))}  # as graph_record calls them
+        # as graph_record calls them
+        ids = {node: f"n{i}" for i, node in enumerate((*ir.inputs, *ir.states, *ir.nodes))}
         equals = [(ids[node], step) for node, step, row in zip(nodes[:at], ours, rows) if row.state == "equal"]
         aim = theirs[pairs[at]] if at in pairs else None
         graph = with_ghosts(graph, ours[at], equals, lacking[:GHOSTS], aim, called, tolerance)
@@ -300,7 +303,8 @@ def at_place(step: Step, called: str) -> str:
 
 
 def lacked(at: int, rows: list[PartingRow], theirs: list[Step], pairs: dict[int, int]) -> list[Step]:
-    """What only the reference has, between what was equal and where they part; or in the place of what only the graph has."""
+    """What only the reference has, between what was equal and where they part; or in the place of what only the graph
+    has."""
     before, used = max([j for i, j in pairs.items() if i < at], default=-1), set(pairs.values())
     after = pairs[at] if at in pairs else next((pairs[i] for i in range(at, len(rows)) if i in pairs), len(theirs))
     return [step for k, step in enumerate(theirs[before + 1 : after], before + 1) if k not in used]
@@ -329,7 +333,8 @@ def first_of(rows: list[PartingRow], steps: list[Step]) -> int | None:
 
 def reasons(at: int, rows: list[PartingRow], ours: list[Step], theirs: list[Step], pairs: dict[int, int], lacking: list[Step],
             called: str, tolerance: Tolerance):  # fmt: skip
-    """(name, sentence): how it differs, what only the reference has before it, which of its inputs differs already, both numbers."""
+    """(name, sentence): how it differs, what only the reference has before it, which of its inputs differs already,
+    both numbers."""
     row = rows[at]
     if row.state == "only":
         yield "differs", f"{called} has no such operation here"
@@ -383,7 +388,8 @@ def marked(ir: IR, rows: dict[Node, PartingRow], at: Node | None, title: str) ->
 
 def with_ghosts(graph: GraphRecord, step: Step, known: list[tuple[str, Step]], lacking: list[Step], aim: Step | None, called: str,
                 tolerance: Tolerance) -> GraphRecord:  # fmt: skip
-    """The graph with what only the reference has, drawn where its numbers come from and, before the last node, where they go.
+    """The graph with what only the reference has, drawn where its numbers come from and, before the last node, where
+    they go.
 
     step: the last node's.  known: (id, step) of nodes that are equal.  aim: what the reference has for the last node.
     """

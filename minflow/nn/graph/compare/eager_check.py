@@ -1,6 +1,7 @@
 """The graph against eager, operation by operation: the same inputs, the same state, and every result compared.
 
-Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `eager_run.py`, eager's half.
+Both run for real, the graph from its plan; then everything they wrote is put back. Read next: `eager_run.py`, eager's
+half.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """rows: the operations compared, in the order of the program.  rest: names of those that only the graph has, such as
-    what a pass added; `eager_only`: how many eager ran that no operation of the graph stands for (a pass took them out)."""
+    """rows: the operations compared, in the order of the program.  rest: names of those that only the graph has, such
+    as what a pass added; `eager_only`: how many eager ran that no operation of the graph stands for (a pass took them
+    out)."""
 
     title: str
     rows: tuple[Compared, ...]
@@ -78,7 +80,8 @@ def compare(graph: Any, args: tuple, kwargs: dict) -> Comparison:
 
 @contextmanager
 def as_called(*graphs: Any) -> Iterator[None]:
-    """At the end of the block `grads` and `values` are those of the last call again, whatever was compiled or run in it."""
+    """At the end of the block `grads` and `values` are those of the last call again, whatever was compiled or run in
+    it."""
     last = [(graph, graph._last) for graph in graphs if graph._last is not None]
     plans = [part.plan for _, compiled in last if compiled.runs for part in compiled.parts]
     slots = [list(plan.slots) for plan in plans]
@@ -177,6 +180,7 @@ def gaps_of(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def rows_of(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
-    """The arrays that the first part of a step takes, each in one piece; `np.ascontiguousarray` would make a single number a row."""
+    """The arrays that the first part of a step takes, each in one piece; `np.ascontiguousarray` would make a single
+    number a row."""
     tensors = compiled.build.inputs_of(args, kwargs)
     return part_of([np.asarray(t.array, order="C") for t in tensors], 0, compiled.steps)

@@ -1,7 +1,7 @@
 """Eager that is followed: what every operation read and gave, in order; then everything that it changed is put back.
 
-`eager_check.py` and `divergence.py` run build or a reference so, beside a graph. What is followed is heard of by no listener:
-`optim/optimizer.py`, `core/autograd.py` and `../compiled.py` ask `Mode.told`. Read next: `eager_check.py`.
+`eager_check.py` and `divergence.py` run build or a reference so, beside a graph. What is followed is heard of by no
+listener: `optim/optimizer.py`, `core/autograd.py` and `../compiled.py` ask `Mode.told`. Read next: `eager_check.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ....core.tensor import Tensor
 
 @dataclass(eq=False)
 class Step:
-    """One operation that ran. name: as a learner calls it.  inputs, arrays: what it read and gave; a number stands for itself.
+    """One operation that ran. name: as a learner calls it.  inputs, arrays: what it read and gave; a number stands for
+    itself.
 
     reads: how its inputs are called, as far as is known.  scope: the module that it ran in, in eager.
     """
@@ -41,7 +42,8 @@ class Step:
 
 
 class Made(NamedTuple):
-    """A tensor that steps made or wrote. by: (number of the step, number of its result).  array: a copy, good at this version.
+    """A tensor that steps made or wrote. by: (number of the step, number of its result).  array: a copy, good at this
+    version.
 
     own: it was not there before.
     """
@@ -68,7 +70,8 @@ class Following(Eager):
         self.counts: dict[int, tuple[Any, str, int]] = {}  # of steps: (who counts, its attribute, the count before)
         self.schedules: dict[int, tuple[Any, dict, list]] = {}
         self.made: dict[int, Made] = {}
-        self.readers: dict[tuple[int, int], list[int]] = {}  # (step, result) -> the steps that read it; -1 where it was given away
+        # (step, result) -> the steps that read it; -1 where it was given away
+        self.readers: dict[tuple[int, int], list[int]] = {}
         self.ends: set[tuple[int, int]] = set()  # results that went into a state or a gradient
         self.last: list[Any] = [None]
 

@@ -1,4 +1,5 @@
-"""An array in a few numbers: range, mean, norm, a histogram, a corner of its values, its maps. Read next: `subject.py`."""
+"""An array in a few numbers: range, mean, norm, a histogram, a corner of its values, its maps. Read next:
+`subject.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ CORNER = (6, 10)  # rows and columns of the values that are kept; a page shows a
 
 @dataclass(frozen=True)
 class Summary:
-    """low, high, mean, norm: of the finite numbers.  bad: how many are not finite.  counts: of equal bins from low to high.
+    """low, high, mean, norm: of the finite numbers.  bad: how many are not finite.  counts: of equal bins from low to
+    high.
 
     sampled: how many numbers the histogram looked at, evenly spread.  corner: the first rows and columns, with equally
     many decimals.  power: they are in units of ten to it.  tiles: what it looks like, where it holds maps.
@@ -62,7 +64,8 @@ def summary_of(array: np.ndarray) -> Summary:
         step = -(-wide.size // SAMPLE)
         some = wide[::step].astype(np.float64)
         if high > low and np.isfinite(high - low):
-            bins = np.minimum(((some - low) / (high - low) * BINS).astype(np.int64), BINS - 1)  # high - low may be 1e-310
+            # high - low may be 1e-310
+            bins = np.minimum(((some - low) / (high - low) * BINS).astype(np.int64), BINS - 1)
             counts = tuple(np.bincount(bins, minlength=BINS).tolist())
         else:
             counts = (some.size,)
@@ -71,7 +74,8 @@ def summary_of(array: np.ndarray) -> Summary:
 
 
 def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:
-    """The first rows and columns of the last two axes, of the first of all others; and the power of ten that they are units of."""
+    """The first rows and columns of the last two axes, of the first of all others; and the power of ten that they are
+    units of."""
     while array.ndim > 2:
         array = array[0]
     rows = np.atleast_2d(array)[: CORNER[0], : CORNER[1]].tolist()

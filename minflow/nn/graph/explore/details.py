@@ -1,4 +1,5 @@
-"""What is told of one row of the explorer: spec, source line, time, bytes, values and gradients; and of one instruction.
+"""What is told of one row of the explorer: spec, source line, time, bytes, values and gradients; and of one
+instruction.
 
 Plain data (texts and lists) made from a Subject. Read next: `session.py`.
 """
@@ -33,8 +34,8 @@ def seconds_text(s: float) -> str:
 def histogram(label: str, s: Summary) -> list:
     """[label, text, low, high, counts, corner, its power of ten, shape, maps] as the script draws it.
 
-    maps: [address of a picture, width, words] or nothing. The corner, mostly what a padding gave, is not told where there are maps
-    that are larger.
+    maps: [address of a picture, width, words] or nothing. The corner, mostly what a padding gave, is not told where
+    there are maps that are larger.
     """
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
     shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]

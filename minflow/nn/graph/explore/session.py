@@ -57,7 +57,7 @@ class Exploration:
     def arranged(self) -> None:
         self.layout = Layout(self.tree, self.opened)
 
-    # ---- what can be asked -----------------------------------------------------------------------------------------------------
+    # ---- what can be asked -------------------------------------------------------------------------------------------
 
     def act(self, ask: Any) -> bool:
         """Do what is asked; did anything in the picture change? {"do": "toggle", "id": 3, "stage": 5}, and so on.
@@ -133,10 +133,11 @@ class Exploration:
         self.arranged()
         return True
 
-    # ---- what is shown -----------------------------------------------------------------------------------------------------------
+    # ---- what is shown -----------------------------------------------------------------------------------------------
 
     def picture(self, arena: bool = False) -> dict[str, Any]:
-        """The drawing with its pass and search results. arena: also the bytes of the pass, which may take a second to plan."""
+        """The drawing with its pass and search results. arena: also the bytes of the pass, which may take a second to
+        plan."""
         with self.lock:
             counts, view = self.subject.counts(self.stage, arena), view_of(self.layout)
             return {

@@ -1,7 +1,9 @@
-"""What the explorer shows of a compiled graph or job: records of its stages, and a step run call by call with its values.
+"""What the explorer shows of a compiled graph or job: records of its stages, and a step run call by call with its
+values.
 
 `Subject` is the one door to live objects; views get plain data. A recorded step starts from the present state, and
-everything that it wrote is put back. Read next: `details.py`, what is told of one node; `../../../views/explorer/rows.py`.
+everything that it wrote is put back. Read next: `details.py`, what is told of one node;
+`../../../views/explorer/rows.py`.
 """
 
 from __future__ import annotations
@@ -71,15 +73,17 @@ class Subject:
         self.instructions: list[Instruction] = []
         self.times: dict[str, float] = {}  # name -> seconds of its call
         self.timed = ""  # whose times they are, in words
-        self.numbers: dict[tuple[str, int], Summary] = {}  # (name of the operation, output) -> what came out in the recorded step
+        # (name of the operation, output) -> what came out in the recorded step
+        self.numbers: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.before: dict[str, Summary] = {}  # states as they were before the recorded step
         self.stages = max(len(part.stages) for part in self.parts)
 
-    # ---- records -------------------------------------------------------------------------------------------------------------
+    # ---- records -----------------------------------------------------------------------------------------------------
 
     def record(self, stage: int) -> StepRecord:
-        """The step after this many passes (0: as traced), with marks for what the last of them did; `stages`: what runs, no marks."""
+        """The step after this many passes (0: as traced), with marks for what the last of them did; `stages`: what
+        runs, no marks."""
         if stage not in self.records:
             same = self.unchanged(stage) and not any(n.mark for n in self.record(stage - 1).nodes)
             self.records[stage] = self.record(stage - 1) if same else self.made(stage)
@@ -155,7 +159,7 @@ class Subject:
         return StageCounts(name, len(marks) - number["gone"], number["new"], number["gone"], number["changed"], number["moved"],
                            self.arenas.get(stage))  # fmt: skip
 
-    # ---- numbers -------------------------------------------------------------------------------------------------------------
+    # ---- numbers -----------------------------------------------------------------------------------------------------
 
     def state_array(self, name: str) -> np.ndarray | None:
         """The numbers of a parameter, buffer or state as they stand now."""
@@ -179,8 +183,9 @@ class Subject:
                 for node, s in zip(part.plan.nodes, part.plan.seconds)}  # fmt: skip
 
     def times_from(self, step: Callable[[], None] | None, cold: bool) -> None:
-        """Give the recorded step times that are those of training: the first run of a plan is slow, and to look at values between
-        the calls slows them too. step: runs it with `timed`, and puts everything back; or None, where a warm call was timed.
+        """Give the recorded step times that are those of training: the first run of a plan is slow, and to look at
+        values between the calls slows them too. step: runs it with `timed`, and puts everything back; or None, where a
+        warm call was timed.
         cold: was the recorded run the first of its plan?"""
         self.times = {i.name: i.seconds for i in self.instructions}
         spent, before = sum(self.times.values()), [part.plan.seconds for part in self.parts]
@@ -257,7 +262,7 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
     return found
 
 
-# ---- subjects ------------------------------------------------------------------------------------------------------------------
+# ---- subjects --------------------------------------------------------------------------------------------------------
 
 
 def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
@@ -337,7 +342,7 @@ def kinds_of(graph: Any) -> dict[str, str]:
     return kinds
 
 
-# ---- making records --------------------------------------------------------------------------------------------------------------
+# ---- making records --------------------------------------------------------------------------------------------------
 
 
 def used_states(graph: IR, part: CompiledPart, gone: list[Node]) -> list[Source]:
@@ -358,7 +363,8 @@ def first_scopes(nodes: list[Node]) -> dict[Source, str]:
 
 
 def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
-    """Where a node stands in the program: its number in the trace; one that a pass added stands behind what it reads."""
+    """Where a node stands in the program: its number in the trace; one that a pass added stands behind what it
+    reads."""
     found: dict[Node, float] = {}
     for node in (*nodes, *gone):
         if node.number is not None:

@@ -17,7 +17,8 @@ from ..compare.divergence import Parting, Tolerance, compare_with
 
 
 class Gradients(Mapping):
-    """name -> the gradient that the last step used, after clipping; `graph.grads["model.fc.weight"]`. Read at access."""
+    """name -> the gradient that the last step used, after clipping; `graph.grads["model.fc.weight"]`. Read at
+    access."""
 
     def __init__(self, graph: Any):
         self.graph = graph
@@ -102,20 +103,20 @@ class Looking:
 
         Operations are paired by name and shape in the order of the program, and by their numbers; numbers are equal
         where |graph - reference| <= atol + rtol * |reference|, and NaN equals NaN. By default rtol is 1.3e-6 for float32,
-        1e-7 for float64, 1e-3 for float16 and 0 for integers and bool; atol is 1e-5, 1e-7, 1e-5 and 0, or 8 units in the
-        last place of the largest number of the tensor where that is more: what a sum in another order may leave of numbers
-        that cancel. Of two dtypes the larger tolerance counts.
+        1e-7 for float64, 1e-3 for float16 and 0 for integers and bool; atol is 1e-5, 1e-7, 1e-5 and 0, or 8 units in
+        the last place of the largest number of the tensor where that is more: what a sum in another order may leave of
+        numbers that cancel. Of two dtypes the larger tolerance counts.
 
-        The result shows itself: the first node that differs red, those before it green; `.first` is its row, `.equal` says
-        that there is none. Nothing changes, as in `compare_eager`.
+        The result shows itself: the first node that differs red, those before it green; `.first` is its row, `.equal`
+        says that there is none. Nothing changes, as in `compare_eager`.
         """
         return compare_with(self, reference, args, kwargs, Tolerance(rtol, atol))
 
     def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
         """Run the graph and eager on these inputs from the present state, and compare every operation's result.
 
-        Nothing changes: parameters, buffers, gradients, optimizer and generator are put back, `grads` and `values` stay those
-        of the last call, and no listener, such as a watch, hears of it. With gradient accumulation the first
+        Nothing changes: parameters, buffers, gradients, optimizer and generator are put back, `grads` and `values` stay
+        those of the last call, and no listener, such as a watch, hears of it. With gradient accumulation the first
         part of the batch is compared, up to its gradients.
         """
         return compare(self, args, kwargs)

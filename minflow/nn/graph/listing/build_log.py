@@ -2,9 +2,10 @@
 
 Levels: 0 phases with their times; 1 also each module as it is called, with its inputs, tensors and outputs; 2 also each
 operation as it is recorded; 3 also the lines of the program that it comes from. Lines go out at once, so they are there
-when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in telling
-ends the telling, never the build. Knows nothing of passes.
-Read next: `text.py`, whose lines these are; `partial.py`, the tree so far where a build fails; `views/kinds/debug_tree.py`.
+when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in
+telling ends the telling, never the build. Knows nothing of passes.
+Read next: `text.py`, whose lines these are; `partial.py`, the tree so far where a build fails;
+`views/kinds/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from ..names import Names
 __all__ = ["Debugger", "failed", "switch"]
 
 LEVELS = range(-1, 4)
-ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"]))  # how a line of a layer becomes a node
+# how a line of a layer becomes a node
+ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"]))
 OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # what OneFlow's versions take besides
 
 
 def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
     """Check and keep what `graph.debug` was given; the next build hears of it.
 
-    ranks: who prints, None for rank 0; here there is rank 0 alone.  other: OneFlow's further options: mode=False turns it
-    off, only_user_py_stack=False tells the lines of minflow's layers too, op_repr_with_py_stack=True puts a line of the program
-    into each OPERATOR of the v1 listing.
+    ranks: who prints, None for rank 0; here there is rank 0 alone.  other: OneFlow's further options: mode=False turns
+    it off, only_user_py_stack=False tells the lines of minflow's layers too, op_repr_with_py_stack=True puts a line of
+    the program into each OPERATOR of the v1 listing.
     """
     if not whole(v_level) or v_level not in LEVELS:
         fail(GraphError, f"{graph.name}.debug: there is no level {v_level!r}",

@@ -56,7 +56,8 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
 
 
 def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
-    """The calls of modules that the error came through, outermost first. An error that the program caught is in none."""
+    """The calls of modules that the error came through, outermost first. An error that the program caught is in
+    none."""
     found = []
     code = type(build).call.__code__
     while trace is not None:

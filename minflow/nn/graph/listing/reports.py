@@ -1,6 +1,7 @@
 """Records of a graph for views: made from what really runs, so a pass that takes a node out changes them all.
 
-Each method gives an object with `.record` (plain data) that prints as text. Read next: `../../../views/records/reports.py`.
+Each method gives an object with `.record` (plain data) that prints as text. Read next:
+`../../../views/records/reports.py`.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class Reports:
     """The part of nn.Graph that gives records of itself."""
 
     def tree(self: Any, depth: int | None = None) -> Report:
-        """The modules with the shapes that passed, equal neighbours once, and badges: never ran, no gradient, frozen, not
-        registered (called in build, but no attribute of the graph or of a module in it: an optimizer does not find it).
+        """The modules with the shapes that passed, equal neighbours once, and badges: never ran, no gradient, frozen,
+        not registered (called in build, but no attribute of the graph or of a module in it: an optimizer does not find
+        it).
 
         depth: how many levels below the members are shown; None for all.
         """
@@ -66,7 +68,8 @@ class Reports:
         return Report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
-        """The operations before and after one pass, by its name or its place in `passes`. part: of gradient accumulation."""
+        """The operations before and after one pass, by its name or its place in `passes`. part: of gradient
+        accumulation."""
         compiled = called(self).parts[part]
         stages = compiled.stages
         if isinstance(name, int) and 0 <= name < len(stages) - 1:
@@ -86,7 +89,8 @@ class Reports:
         return Report(Change(title, tuple(lines)))
 
     def profile(self: Any, calls: int = 1) -> None:
-        """Time every operation of the next calls, for `lanes()`. The first two calls of a plan are timed by themselves."""
+        """Time every operation of the next calls, for `lanes()`. The first two calls of a plan are timed by
+        themselves."""
         self.__dict__["_timed"] = int(calls)
 
     def lanes(self: Any, slowest: int = 10) -> Report:

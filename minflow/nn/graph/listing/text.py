@@ -1,8 +1,8 @@
 """How an nn.Graph prints: OneFlow's listing with seven tags, 80 columns wide; pure text from what is there.
 
 "seed" is the form of v0.6 (`_G_0-input_0`), "v1" that of later versions (`_G_0_input.0.0_2`) with a line per operation.
-Before the first call the modules and their tensors; after it also the inputs and outputs of every module that ran (those
-of its first call). A module that stands in two places has those lines under its first name in both.
+Before the first call the modules and their tensors; after it also the inputs and outputs of every module that ran
+(those of its first call). A module that stands in two places has those lines under its first name in both.
 Knows nothing of how a build goes on. Read next: `build_log.py`, which prints the same lines while a graph is built.
 """
 
@@ -139,7 +139,8 @@ def graph_inputs(build: Any, style: str) -> list[str]:
 
 
 def graph_outputs(build: Any, style: str) -> list[str]:
-    """What build returned, as the call gives it. A list or tuple counts as several outputs, in v1 as one that is nested."""
+    """What build returned, as the call gives it. A list or tuple counts as several outputs, in v1 as one that is
+    nested."""
     output = build.top.output
     outputs = output if isinstance(output, list | tuple) and style != "v1" else (output,)
     return io_lines("OUTPUT", build.graph.name, outputs, {}, False, style, build.graph.config.accumulation)
@@ -183,7 +184,8 @@ def text(graph: Any, style: str = "seed") -> str:
 class Listing:
     """One listing: what to look up, and the lines so far.
 
-    calls: id(module) -> its first call in the last build.  operators: path -> OPERATOR lines, taken out as they are told.
+    calls: id(module) -> its first call in the last build.  operators: path -> OPERATOR lines, taken out as they are
+    told.
     """
 
     def __init__(self, graph: Any, style: str):
@@ -275,7 +277,8 @@ def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str
 
 
 def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:
-    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name as `[<in>, <in>]`."""
+    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name as `[<in>,
+    <in>]`."""
     ins = ", ".join([lbn(x, names) if x.__class__ is Value else repr(x) for x in node.inputs])
     ins = f"[{ins}]" if getattr(node.op, "variadic", False) else ins
     outs = ", ".join([lbn(v, names) for v in outputs_of(node)])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from .core.base.errors import StateError
 from .core.messages.near import tell as _tell
-from .core.op import fail, warn
+from .core.where import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
 

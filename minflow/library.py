@@ -16,9 +16,11 @@ from typing import Any
 
 from .core.messages.near import tell as _tell
 from .core.base.errors import GradError, ShapeError
-from .core.op import EPOCH, OPS, Op, define, fail, here, kernel
+from .core.mode import EPOCH
+from .core.op import OPS, Op, define, kernel
 from .core.ops.rules import same as same_spec
 from .core.spec import Spec as Spec
+from .core.where import fail, here
 
 CUSTOM: set[str] = set()  # names that may be defined again: a cell of a notebook is run more than once
 

@@ -17,7 +17,8 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["base.errors", "base.events", "base.interrupts", "base.placement", "spec", "ir", "base.display", "op",
+CORE = ["base.errors", "base.events", "base.interrupts", "base.placement", "spec", "ir", "base.display",
+        "mode", "where", "infer", "door", "op",
         "messages.wrong_arguments", "messages.near", "messages.notices", "backend.*", "random", "ops.examples", "ops.*", "backend.fast.*",
         "rebind", "grad.modes", "autograd", "grad.function", "grad.gradcheck", "messages.printing",
         "functions.*", "methods", "tensor", "functions.creation", "eager", "trace"]
@@ -53,7 +54,8 @@ ROOMS = {
 OUTSIDE = {"cli", "headless", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
 # What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
-MECHANISM = ["core.op", "core.ir", "core.spec", "core.eager", "core.trace", "core.autograd", "core.rebind", "core.tensor", "core.random",
+MECHANISM = ["core.mode", "core.where", "core.infer", "core.door", "core.op", "core.ir", "core.spec", "core.eager", "core.trace",
+             "core.autograd", "core.rebind", "core.tensor", "core.random",
              "compiler.plan", "compiler.executor", "compiler.arena", "compiler.passes"]
 # Part of the code -> the most lines of code that it may have. The longest name that fits a module decides where it
 # counts.

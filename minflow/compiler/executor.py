@@ -22,7 +22,7 @@ import numpy as np
 
 from ..core.base.errors import GraphError, MinflowError, clean
 from ..core.ir import Graph, Node, Value, outputs_of, where_text
-from ..core.op import here
+from ..core.where import here
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 # What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader

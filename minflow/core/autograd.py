@@ -15,14 +15,16 @@ import numpy as np
 
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
+from .door import check_numbers
 from .grad.modes import no_grad
-from .ir import Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
+from .ir import NUMBERS, Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
 from .messages.notices import Seen, look_at_losses
-from .op import EPOCH, MODE, NOTICES, NUMBERS, Mode, caller, check_numbers, describe, fail, name_of
+from .mode import EPOCH, MODE, Mode
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
 from .rebind import carry, in_place
 from .spec import Spec
+from .where import NOTICES, caller, describe, fail, name_of
 
 # ---- the backward pass -------------------------------------------------------------------------------------------
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from .base.errors import GradError
-from .ir import Cell, Node, Value, new_value, where_text
-from .op import DEFAULT, NUMBERS, Mode, Op, caller, check_number, check_numbers, fail, infer
+from .door import check_number, check_numbers
+from .infer import infer
+from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
+from .mode import DEFAULT, Mode
+from .op import Op
 from .ops.shape import cast, view_write
 from .rebind import bump, carry, cell_of, make_view, new_alias, refresh
 from .spec import spec_of
 from .tensor import Tensor
+from .where import caller, fail
 
 
 new_tensor = object.__new__  # Tensor(...) without the frame of its __init__

@@ -11,13 +11,16 @@ import numpy as np
 
 from . import functions as F
 from .base.errors import DTypeError, ShapeError, TraceError
+from .door import apply
+from .ir import NUMBERS
 from .messages.near import tell_methods
-from .op import EPOCH, MODE, NUMBERS, apply, fail, using
+from .mode import EPOCH, MODE, using
 from .ops import compare as c
 from .ops import elementwise as e
 from .ops import shape as s
 from .rebind import cell_of, guard, in_place, overwrite, repeated_axes, store, write
 from .spec import DType
+from .where import fail
 
 
 @tell_methods

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from .base.errors import StateError
-from .op import fail
+from .where import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
 

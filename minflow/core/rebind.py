@@ -13,9 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .base.errors import DTypeError, GradError, ShapeError
-from .ir import Cell, Value, Where, hooks_of
-from .op import MODE, NUMBERS, Op, caller, check_numbers, explain, fail, infer, outside, using
+from .door import check_numbers, outside
+from .infer import infer
+from .ir import NUMBERS, Cell, Value, Where, hooks_of
+from .mode import MODE, using
+from .op import Op
 from .ops.shape import cast, clone, derive, detach, expand, full
+from .where import caller, explain, fail
 
 
 class Alias(NamedTuple):

@@ -11,6 +11,7 @@ import copy
 import numpy as np
 
 from . import autograd
+from .door import apply, check_numbers
 from .messages import printing
 from . import functions as F
 from .base.display import Display
@@ -18,7 +19,7 @@ from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError,
 from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods, comparable
 from .messages.near import tell_methods
-from .op import DEFAULT, EPOCH, MODE, apply, check_numbers, describe, fail, here
+from .mode import DEFAULT, EPOCH, MODE
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
 from .spec import (
@@ -36,6 +37,7 @@ from .spec import (
     spec_of,
     uint8,
 )
+from .where import describe, fail, here
 
 
 INSTEAD = {  # what to try where the numbers of a symbolic tensor are asked for

@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 
 from .base.errors import TraceError
-from .ir import CONSTANT, INPUT, STATE, Graph, Node, Source, Value, outputs_of
-from .op import MODE, NUMBERS, Mode, Op, caller, check_number, describe, fail, infer, using, warn
+from .door import check_number
+from .infer import infer
+from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of
+from .mode import MODE, Mode, using
+from .op import Op
 from .ops.shape import cast, clone, derive, detach, unrecorded, view_write
 from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
+from .where import caller, describe, fail, warn
 
 
 class Trace(Mode):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.base.errors import DataError
-from ..core.op import here
+from ..core.where import here
 from ..io.atomic import alive
 from ..io.files import status
 

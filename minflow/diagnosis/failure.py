@@ -17,10 +17,13 @@ from typing import Any, NamedTuple
 from ..compiler.executor import run
 from ..core.autograd import backprop
 from ..core.base.errors import MinflowError
+from ..core.door import apply
+from ..core.infer import infer
 from ..core.ir import INPUT, Graph, Node, Source, Value, Where, file_name, where_text
 from ..core.messages.near import of_object
-from ..core.op import MODULE_CALL, OURS, Op, apply, infer
+from ..core.op import Op
 from ..core.tensor import Tensor
+from ..core.where import MODULE_CALL, OURS
 from .card import CardRecord
 from ..views.records.structure import (
     GraphRecord, Input, NodeRecord, TapeRecord, attrs_text, first_users, graph_record, leaf_record, op_record, walk,

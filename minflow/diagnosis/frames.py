@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.base.errors import MinflowError
 from ..core.messages.near import of_object
-from ..core.op import OURS
+from ..core.where import OURS
 from .lines import library
 
 SHELL = ("IPython/core/", "ipykernel/")  # frames of who runs the cell

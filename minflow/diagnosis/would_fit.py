@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..core.base.errors import MinflowError
-from ..core.op import NUMBERS, Op, consult, using
+from ..core.infer import consult
+from ..core.ir import NUMBERS
+from ..core.mode import using
+from ..core.op import Op
 from ..core.spec import Spec, float32, int64
 from ..core.tensor import Tensor
 from ..core.trace import Trace

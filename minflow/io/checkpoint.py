@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..core.base.errors import CheckpointError
-from ..core.op import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
+from ..core.where import fail, here
 from . import atomic, container, files, foreign
 from .tree import Malformed, Reader, Writer
 

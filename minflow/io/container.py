@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from ..core.base.errors import CheckpointError, need
-from ..core.op import here
+from ..core.where import here
 from .files import opened
 
 LONGEST = 100_000_000  # bytes of a header: the library's own limit

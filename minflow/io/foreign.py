@@ -16,8 +16,8 @@ from typing import IO
 import numpy as np
 
 from ..core.base.errors import CheckpointError
-from ..core.op import here
 from ..core.spec import DType
+from ..core.where import here
 from .container import refuse
 from .files import opened
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import CheckpointError
-from ..core.op import fail
 from ..core.rebind import cell_of
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
+from ..core.where import fail
 from ..nn.parameter import Parameter
 
 DEEPEST = 100  # levels of nesting

@@ -12,9 +12,9 @@ from ..core.base.errors import JobError, clean
 from ..core.functions import eq, ge, gt, le, lt, ne
 from ..core.ir import Source
 from ..core.methods import comparable
-from ..core.op import here
 from ..core.spec import int8
 from ..core.tensor import Tensor
+from ..core.where import here
 
 INSTEAD = {
     "bool": "flow.where(condition, x, y) chooses number by number; a choice that does not depend on numbers may use `if`",

@@ -18,11 +18,12 @@ from ..core.autograd import grad
 from ..core.functions.creation import full, ones
 from ..core.base.errors import JobError, MinflowError
 from ..core.ir import OPTIMIZER, Source, Value, where_text
-from ..core.op import caller, here, using
+from ..core.mode import using
 from ..core.rebind import write
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
+from ..core.where import caller, here
 from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.build import Part
 from . import scope
@@ -200,7 +201,7 @@ class JobBuild:
         del self.session.variables[name]
 
     def trace_now(self) -> Any:
-        from ..core.op import MODE
+        from ..core.mode import MODE
 
         return MODE.get()
 

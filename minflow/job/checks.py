@@ -11,8 +11,8 @@ import operator
 from typing import Any
 
 from ..core.base.errors import DTypeError, OptimError
-from ..core.op import fail, here
 from ..core.spec import DType, as_dtype
+from ..core.where import fail, here
 
 
 def number(

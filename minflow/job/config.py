@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import JobError
-from ..core.op import here, warn
 from ..core.spec import DType, float32
+from ..core.where import here, warn
 from .checks import dtype_of
 from .scope import Place, View, tell_of_gpu
 from .session import SESSION

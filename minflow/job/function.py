@@ -24,8 +24,9 @@ from ..compiler.passes import PASSES
 from ..core.base.display import Display
 from ..core.base.errors import JobError
 from ..core.messages.notices import look_at_results
-from ..core.op import EPOCH, NOTICES, here, warn
+from ..core.mode import EPOCH
 from ..core.spec import default_dtype, spec_of
+from ..core.where import NOTICES, here, warn
 from ..nn.graph.compiled import CompiledPart
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.notices import tell_reads

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import JobError, MinflowError, clean
-from ..core.op import here
 from ..core.tensor import Tensor
+from ..core.where import here
 from .function import Job
 from .signature import described
 from .records import clock

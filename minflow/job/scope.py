@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.base.errors import JobError
-from ..core.op import here, warn
+from ..core.where import here, warn
 from .legacy.missing import teller
 from .session import SESSION
 

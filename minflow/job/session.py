@@ -15,10 +15,10 @@ import numpy as np
 
 from ..compiler.executor import LOCK
 from ..core.base.errors import JobError, clean
-from ..core.op import here
 from ..core.random import Generator, default_generator, derive_key
 from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
+from ..core.where import here
 from .stream import STREAM
 
 

@@ -57,7 +57,7 @@ class LocalTensor(np.ndarray):
             return np.asarray(self)
         parts = self.numpy_list()
         if parallel_id not in range(len(parts)):
-            from ..core.op import here
+            from ..core.where import here
 
             raise JobError("numpy(parallel_id) of a device that is not there", where=here(),
                            values={"parallel_id": repr(parallel_id), "devices": len(parts)},
@@ -171,7 +171,7 @@ class Signature:
 
     def bound(self, args: tuple, kwargs: dict) -> list[tuple[Argument, Any]]:
         """Each placeholder with what was given for it; raises JobError for a wrong count or name."""
-        from ..core.op import here
+        from ..core.where import here
 
         try:
             given = self.python.bind(*args, **kwargs)
@@ -280,7 +280,7 @@ class Signature:
         return array
 
     def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
-        from ..core.op import here
+        from ..core.where import here
 
         raise JobError(
             f"the argument {argument.path} of job {self.name} {what}", values=values, where=here(), hint=hint

@@ -15,7 +15,7 @@ from typing import Any
 from ..core.base.errors import JobError, MinflowError, clean
 from ..core.base.interrupts import uninterrupted
 from ..core.ir import where_text
-from ..core.op import OURS, here
+from ..core.where import OURS, here
 from .handle import Handle
 from .records import Record, clock
 

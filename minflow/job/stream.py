@@ -36,7 +36,7 @@ from ..compiler.executor import INSIDE, LOCK, held
 from ..core.base import events
 from ..core.base.errors import JobError
 from ..core.base.interrupts import uninterrupted
-from ..core.op import here
+from ..core.where import here
 from ..diagnosis.ipython import show_card
 from .events import JobStepped
 from .records import Callers, Record, clock

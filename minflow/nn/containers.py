@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any
 
 from ..core.base.errors import ModuleError, OutOfRangeError
-from ..core.op import fail
 from ..core.tensor import Tensor
+from ..core.where import fail
 from .module import Module
 from .parameter import Parameter
 

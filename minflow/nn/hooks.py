@@ -14,8 +14,9 @@ from ..core.autograd import Handle as Removable
 from ..core.base.errors import ModuleError
 from ..core.grad.function import Function
 from ..core.grad.modes import is_grad_enabled
-from ..core.op import EPOCH, fail
+from ..core.mode import EPOCH
 from ..core.tensor import Tensor
+from ..core.where import fail
 
 
 class Handle(Removable):

@@ -11,9 +11,9 @@ import math
 from ..core.messages.near import tell as _tell
 from ..core.grad.modes import no_grad
 from ..core.base.errors import DTypeError, ShapeError
-from ..core.op import fail
 from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.tensor import Tensor
+from ..core.where import fail
 
 GAINS = {
     "linear": 1.0,

@@ -18,8 +18,8 @@ import numpy as np
 from ..compiler.executor import LOCK
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
-from ..core.op import describe, here
 from ..core.tensor import Tensor
+from ..core.where import describe, here
 
 Writes = list[Callable[[], object]]
 DEEPEST = 20  # levels of containers in a state

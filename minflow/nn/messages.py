@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, TraceError
 from ..core.messages.near import LONGEST, did_you_mean, misfit, near
-from ..core.op import EPOCH, MODE, NOTICES, fail, here, warn
+from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
+from ..core.where import NOTICES, fail, here, warn
 
 FORWARD_LIKE = (
     "Forward",

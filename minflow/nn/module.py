@@ -16,9 +16,10 @@ from typing import Any
 from ..core.grad.modes import no_grad
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError
-from ..core.op import EPOCH, MODE, MODULE_CALL, caller, fail
+from ..core.mode import EPOCH, MODE
 from ..core.spec import DType
 from ..core.tensor import Tensor
+from ..core.where import MODULE_CALL, caller, fail
 from ..views.text.listing import clean
 from . import messages as mistakes
 from .hooks import Handle, Hooks

@@ -12,7 +12,9 @@ import threading
 from typing import Any
 
 from ..core.base.errors import NestingError, cut
-from ..core.op import MODE, MODULE_CALL, caller, using, where_text
+from ..core.ir import where_text
+from ..core.mode import MODE, using
+from ..core.where import MODULE_CALL, caller
 
 STEP = 250  # characters of a scope, at least two for each module, between two looks at how deep we are
 ROOM = 2_000  # calls inside each other that are free after a look: 16 for each of the modules that fit into a step

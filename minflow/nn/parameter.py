@@ -9,9 +9,9 @@ from typing import Any
 
 from ..core.functions.creation import as_tensor
 from ..core.base.errors import TraceError
-from ..core.op import fail
 from ..core.rebind import cell_of
 from ..core.tensor import Tensor
+from ..core.where import fail
 
 
 class Parameter(Tensor):

@@ -14,10 +14,11 @@ import numpy as np
 
 from ..core.grad.modes import no_grad
 from ..core.base.errors import StateError, clean_lines
-from ..core.op import EPOCH, MODE, fail, here
 from ..core.functions.creation import as_tensor
+from ..core.mode import EPOCH, MODE
 from ..core.spec import DType
 from ..core.tensor import Tensor
+from ..core.where import fail, here
 from .loading import Writes
 from .parameter import Parameter
 

@@ -13,9 +13,9 @@ from typing import Any
 from ..core.functions.creation import zeros
 from ..core.base.errors import DTypeError
 from ..core.grad.modes import no_grad
-from ..core.op import fail
 from ..core.random import default_generator
 from ..core.tensor import Tensor
+from ..core.where import fail
 from ..views.html import page as html
 from ..views.text import listing as text
 from ..views.records.structure import ModuleRecord, recorder

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.base.errors import OptimError
-from ..core.op import Op, fail
+from ..core.op import Op
 from ..core.ops.update import adam, adam_amsgrad
+from ..core.where import fail
 from .groups import check_range
 from .optimizer import Optimizer
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import OptimError
-from ..core.op import EPOCH, fail
+from ..core.mode import EPOCH
 from ..core.tensor import Tensor
+from ..core.where import fail
 from ..nn.module import Module
 
 FREE = ("lr", "initial_lr")  # read at each step, never part of a compiled plan

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..core.messages.near import tell as _tell
 from ..core.base.errors import OptimError
-from ..core.op import MODE, fail, warn
+from ..core.mode import MODE
+from ..core.where import fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, as_refusal, like, refuse, write
 from .groups import as_number, check_range
 from .optimizer import Optimizer

@@ -18,9 +18,11 @@ from ..core.base import events
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.base.errors import OptimError, clean
 from ..core.messages.notices import Seen, look_at_gradients
-from ..core.op import EPOCH, MODE, NOTICES, Op, fail, using, warn
+from ..core.mode import EPOCH, MODE, using
+from ..core.op import Op
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
+from ..core.where import NOTICES, fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members

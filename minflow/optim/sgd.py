@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.base.errors import OptimError
-from ..core.op import Op, fail
+from ..core.op import Op
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
+from ..core.where import fail
 from .groups import as_number, check_range
 from .optimizer import Optimizer
 

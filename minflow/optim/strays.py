@@ -9,7 +9,8 @@ import gc
 from typing import Any
 
 from ..core.messages.notices import Seen, Told
-from ..core.op import MODE, warn
+from ..core.mode import MODE
+from ..core.where import warn
 from ..nn.module import Module
 
 STEPS = 2  # steps in a row with the same strays, before that is told

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import minflow  # noqa: F401  (defines every op)
-from minflow.core import op as door
+from minflow.core.infer import consult, data_dependent
 from minflow.core.autograd import grad
+from minflow.core.door import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.base.errors import TraceError
+from minflow.core.ir import NUMBERS
+from minflow.core.op import OPS
 from minflow.core.ops.examples import Maker, cases
-from minflow.core.op import NUMBERS, OPS, apply
 from minflow.core.rebind import contiguous
 from minflow.core.spec import float64, spec_of
 from minflow.core.tensor import Tensor
@@ -92,8 +94,8 @@ def test_forward(op, i):
     for t in results:
         assert isinstance(t.array, np.ndarray) and spec_of(t.array) is t.spec
     specs = [x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs]
-    if op.infer is not door.data_dependent:
-        dtype, said = door.consult(op, tuple(specs), attrs)
+    if op.infer is not data_dependent:
+        dtype, said = consult(op, tuple(specs), attrs)
         assert dtype is not None or many(said) == [t.spec for t in results]
     if not op.is_view:
         assert all(t.array.flags.c_contiguous for t in results)
@@ -111,7 +113,7 @@ def test_out(op, i):
     arrays, attrs = example(op, i)
     results = many(apply(op, *tensors(arrays), **attrs))
     if not op.takes_out:
-        assert op.is_view or op.infer is door.data_dependent, f"{op.name} takes no out="
+        assert op.is_view or op.infer is data_dependent, f"{op.name} takes no out="
         return
     if (
         op.elementwise
@@ -148,7 +150,7 @@ def test_traced(op, i):
     arrays, attrs = example(op, i)
     eager = [np.array(t.array, order="C") for t in many(apply(op, *tensors(arrays), **attrs))]
     given = [x for x in tensors(arrays) if isinstance(x, Tensor)]
-    if op.infer is door.data_dependent:
+    if op.infer is data_dependent:
         with pytest.raises(TraceError, match="where"):
             trace(lambda *inputs: apply(op, *inputs, **attrs), given)
         return

@@ -16,7 +16,7 @@ from legacy import in_job
 import minflow as flow
 from minflow.core import functions as F
 from minflow.core.base.errors import DTypeError
-from minflow.core.op import MODE
+from minflow.core.mode import MODE
 from minflow.job.blob import Blob
 from minflow.job.legacy.missing import MISSING, MissingNameError, of
 from minflow.job.legacy.meanings import ROWS, found, merged

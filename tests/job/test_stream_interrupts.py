@@ -15,7 +15,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import job as room
 from minflow.compiler.executor import INSIDE, LOCK, held
-from minflow.core.op import DEFAULT, MODE
+from minflow.core.mode import DEFAULT, MODE
 from minflow.job.session import SESSION
 from minflow.job.stream import STREAM
 

@@ -8,7 +8,8 @@ from lessons import ERRORS, HEAD, WARNINGS
 
 import minflow as flow
 from minflow.core.base import errors
-from minflow.core.op import MODE, WARNED
+from minflow.core.mode import MODE
+from minflow.core.where import WARNED
 
 
 def run(program: str, tmp_path) -> None:

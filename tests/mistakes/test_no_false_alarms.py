@@ -8,7 +8,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.op import WARNED
+from minflow.core.where import WARNED
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from lessons import HEAD
 import minflow as flow
 from minflow import nn
 from minflow.core.messages.notices import HELD, Seen
-from minflow.core.op import WARNED
+from minflow.core.where import WARNED
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 TRAINS = """

@@ -7,8 +7,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.op import WARNED
 from minflow.core.base.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError, StateError
+from minflow.core.where import WARNED
 
 F = nn.functional
 HERE = r"test_mistakes\.py:\d+"

@@ -10,7 +10,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import NonFiniteError, ShapeError
-from minflow.core.op import EPOCH
+from minflow.core.mode import EPOCH
 
 
 class Block(nn.Module):

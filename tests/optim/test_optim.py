@@ -10,7 +10,9 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import MinflowWarning, ModuleError, OptimError, StateError
-from minflow.core.op import EPOCH, MODE, OPS, WARNED
+from minflow.core.mode import EPOCH, MODE
+from minflow.core.op import OPS
+from minflow.core.where import WARNED
 from tests.measuring import peak
 
 RNG = np.random.default_rng(11)

@@ -6,7 +6,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import execute
-from minflow.core.op import EPOCH
+from minflow.core.mode import EPOCH
 from minflow.core.trace import trace
 
 CASES = [

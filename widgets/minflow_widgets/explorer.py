@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from minflow.core.base.errors import GraphError
-from minflow.core.op import OURS, fail, here
+from minflow.core.where import OURS, fail, here
 from minflow.job.look.explore import job_subject
 from minflow.job.function import Job
 from minflow.nn.graph.explore.session import Exploration

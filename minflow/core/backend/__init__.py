@@ -13,8 +13,8 @@ from typing import Any
 import numpy
 
 from ..base.errors import DeviceError
-from ..op import here
 from ..spec import Device
+from ..where import here
 
 
 @dataclass(frozen=True)

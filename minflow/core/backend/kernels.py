@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ..op import EPOCH, Op, kernel
+from ..mode import EPOCH
+from ..op import Op, kernel
 
 
 class Kernels(NamedTuple):

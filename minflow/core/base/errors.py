@@ -2,7 +2,7 @@
 
 Every mistake of a user ends in one of these. `str(error)` is the four-part text; the parts stay readable
 as attributes, so that a notebook can draw them. Nothing here knows tensors: values are shown by `str`.
-Read next: `op.fail`, which fills in the values, the line and the module from what is running.
+Read next: `where.fail`, which fills in the values, the line and the module from what is running.
 """
 
 from __future__ import annotations

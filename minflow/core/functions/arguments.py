@@ -9,9 +9,11 @@ import functools
 from collections.abc import Callable, Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import MODE, NUMBERS, fail
+from ..ir import NUMBERS
+from ..mode import MODE
 from ..ops.shape import cast, check_fits
 from ..spec import DType, as_dtype, float16, float32
+from ..where import fail
 
 
 def is_tensor(x) -> bool:

@@ -6,11 +6,12 @@ Read next: `reduction.py`.
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import NUMBERS, fail
+from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..spec import DType, bool_, float64, iinfo, promote
+from ..where import fail
 from .arguments import fitting, integer, is_tensor, operand, tensor_of, to
 
 

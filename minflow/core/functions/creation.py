@@ -12,13 +12,14 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import MODE, fail
+from ..mode import MODE
 from ..ops import shape as s
 from ..ops.shape import check_fits
 from ..ops.shape import full as fill
 from ..rebind import cell_of
 from ..spec import DType, Spec, as_dtype, bool_, default_dtype, int64, promote, spec_of
 from ..tensor import Tensor
+from ..where import fail
 
 
 def is_tensor(x) -> bool:

@@ -6,9 +6,9 @@ import math
 import re
 
 from ..base.errors import ShapeError
-from ..op import fail
 from ..ops import reduce as r
 from ..ops import shape as s
+from ..where import fail
 from .linear_algebra import matmul, met
 
 

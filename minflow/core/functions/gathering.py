@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
-from ..op import MODE, NUMBERS, fail
+from ..ir import NUMBERS
+from ..mode import MODE
 from ..ops import index as i
 from ..ops import shape as s
 from ..spec import bool_, int64
+from ..where import fail
 from .arguments import axis_of, fitting, integer, is_tensor, operand, to
 from .shape import unbind
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import MODE, NUMBERS, fail
+from ..ir import NUMBERS
+from ..mode import MODE
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.elementwise import where
+from ..where import fail
 from .arguments import fitting, is_tensor, to
 from .gathering import is_mask, positions
 

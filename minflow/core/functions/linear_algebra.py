@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import apply, fail
+from ..door import apply
 from ..ops import elementwise as e
 from ..ops import linalg
 from ..ops import shape as s
 from ..spec import promote
+from ..where import fail
 from .arguments import each_axis, integer, several, tensor_of, to
 from .reduction import norm
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError
-from ..op import fail
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops import sort as s
 from ..ops.index import gather
 from ..ops.shape import reshape
+from ..where import fail
 from . import return_types
 from .arguments import axis_of, integer, numpy_names
 from .shape import narrow, select

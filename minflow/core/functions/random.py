@@ -6,12 +6,13 @@ import math
 import operator
 
 from ..base.errors import DTypeError, MinflowError, OutOfRangeError
-from ..op import MODE, fail
+from ..mode import MODE
 from ..ops import random as r
 from ..ops.elementwise import log1p
 from ..ops.shape import full
 from ..random import Generator, source
 from ..spec import DType, float32
+from ..where import fail
 from .arguments import fitting, to
 
 

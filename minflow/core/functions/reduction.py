@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError
-from ..op import apply, fail
+from ..door import apply
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
@@ -16,6 +16,7 @@ from ..ops.index import gather
 from ..ops.rules import reduced
 from ..ops.shape import clone, detach, reshape
 from ..spec import default_dtype
+from ..where import fail
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
 

@@ -9,13 +9,14 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..op import RAW, apply, fail
+from ..door import RAW, apply
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.rules import join
 from ..rebind import is_contiguous, phantom
 from ..spec import promote
 from ..messages.wrong_arguments import no_tensor, spoken
+from ..where import fail
 from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, several, sizes, tensor_of, to
 
 ALL = (None, None, None)  # a slice as getitem's attr

@@ -11,8 +11,10 @@ from ..autograd import as_tuple, second_backward
 from ..base.errors import GradError, ShapeError
 from .modes import no_grad
 from ..ir import Freed, Node, where_text
-from ..op import MODE, Op, fail
+from ..mode import MODE
+from ..op import Op
 from ..ops.shape import full
+from ..where import fail
 
 
 class Context:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..autograd import as_tuple, grad
 from ..base.errors import GradError
-from ..op import MODE, fail
+from ..mode import MODE
+from ..where import fail
 
 
 def gradcheck(function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:

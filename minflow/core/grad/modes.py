@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 
-from ..op import MODE
+from ..mode import MODE
 
 
 class GradMode:

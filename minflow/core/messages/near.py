@@ -2,7 +2,7 @@
 
 Nothing here runs while a program is right, but for one frame around a public function: the call of a Python function
 whose signature does not fit raises before any line of it runs, so only who calls it can say more.
-Read next: `op.py` for the four parts of an error.
+Read next: `where.py` for the four parts of an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 from ..base.errors import CallError, MinflowError, MissingNameError
 from .wrong_arguments import spoken as spoken_words
-from ..op import RAW, here
+from ..door import RAW
+from ..where import here
 
 # What other libraries, and other functions of this one, call it.
 OTHERS = {name: tuple(ours.split()) for name, ours in {

@@ -3,7 +3,7 @@ forgotten parameters.
 
 What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
 gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or
-MINFLOW_NOTICES=0 turns every MinflowWarning off. Read next: `op.warn`, which tells them; `../nn/messages.py` for those
+MINFLOW_NOTICES=0 turns every MinflowWarning off. Read next: `where.warn`, which shows them; `../nn/messages.py` for those
 of modules.
 """
 
@@ -18,7 +18,8 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
-from ..op import EPOCH, NOTICES, caller, here, tell, warn
+from ..mode import EPOCH
+from ..where import NOTICES, caller, here, tell, warn
 
 HELD = 64  # losses in a row whose tapes are all held, at which that is told
 SEARCHES = 20  # of a tape, in one process

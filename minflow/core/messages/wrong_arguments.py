@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeError, MinflowError, ModuleError
-from ..op import describe, here, of_learner, raw_error
+from ..door import of_learner, raw_error
 from ..spec import DType
+from ..where import describe, here
 
 UNSAID = {  # what a parameter without annotation takes; one without a default that is not here takes a tensor
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),

@@ -7,8 +7,8 @@ What specs can tell (shapes, dtypes, axes) is refused before: `rules.py`. Read n
 from __future__ import annotations
 
 from ..base.errors import DivisionError, OutOfRangeError
-from ..op import fail, here
 from ..spec import spec_of
+from ..where import fail, here
 
 FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")  # where -1 is the last one, as in PyTorch
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..base.errors import DTypeError
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
-from ..op import define, fail, kernel
+from ..op import define, kernel
 from ..spec import Spec, promote, spec_of
+from ..where import fail
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
 from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, join, same, settle, single

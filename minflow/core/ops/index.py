@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError
 from .examples import bools, case, floats, ints, strided
-from ..op import data_dependent, define, kernel
+from ..infer import data_dependent
+from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import check_bounds, check_labels
 from .rules import join, need_axis, need_index, settle

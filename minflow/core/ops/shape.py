@@ -12,7 +12,8 @@ import numpy as np
 
 from ..base.errors import OutOfRangeError, ShapeError
 from .examples import case, distinct, floats, ints, strided, unary
-from ..op import apply, define, kernel
+from ..door import apply
+from ..op import define, kernel
 from ..spec import DType, Spec, bool_, float32, float64
 
 

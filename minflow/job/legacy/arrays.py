@@ -15,11 +15,13 @@ from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import axis_of, integer, tensor_of, to
 from ...core.functions.linear_algebra import met
-from ...core.op import MODE, NUMBERS, fail
+from ...core.ir import NUMBERS
+from ...core.mode import MODE
 from ...core.ops import linalg
 from ...core.ops import reduce as r
 from ...core.ops import shape as s
 from ...core.spec import as_dtype, float32, int32, int64
+from ...core.where import fail
 from .op_name import folded, takes_name
 from .segments import several
 

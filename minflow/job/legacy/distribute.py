@@ -4,7 +4,7 @@ same."""
 from __future__ import annotations
 
 from ...core.base.errors import JobError
-from ...core.op import here
+from ...core.where import here
 
 
 class Distribute:

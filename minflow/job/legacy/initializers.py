@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core.base.errors import JobError
-from ...core.op import fail
 from ...core.ops.random import bell, unit, words
 from ...core.random import Generator
 from ...core.spec import DType, as_dtype, float32, float64
+from ...core.where import fail
 
 TRUNCATED_STD = 0.87962566103423978  # the standard deviation of N(0, 1) cut off at -2 and 2
 DISTRIBUTIONS = ("truncated_normal", "random_normal", "random_uniform")

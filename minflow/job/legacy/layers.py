@@ -17,11 +17,12 @@ from ...core.base.errors import JobError, ShapeError
 from ...core.functions import expand, matmul, reshape, square
 from ...core.functions import mean as average
 from ...core.functions import relu as relu_op
+from ...core.mode import MODE
 from ...core.ops.norm import batch_norm
 from ...core.functions.creation import full
-from ...core.op import MODE, fail
 from ...core.spec import DType, float16, float32
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ...nn.functional.arguments import check_tensor
 from ..build import JobBuild, building
 from .initializers import (

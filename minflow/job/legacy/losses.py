@@ -16,11 +16,12 @@ from ...core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeErro
 from ...core.functions import abs as absolute
 from ...core.functions import acos, clamp, cos, exp, gt, log, maximum, one_hot, reshape, square, where
 from ...core.functions import sum as total
-from ...core.op import MODE, describe, fail
+from ...core.mode import MODE
 from ...core.ops.checks import check_labels
 from ...core.ops.index import checked_labels
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.tensor import Tensor
+from ...core.where import describe, fail
 from ...nn.functional import binary_cross_entropy as yes_no
 from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
 from ...nn.functional.arguments import check_reduction, check_tensor, reduced

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ...core.base.errors import DTypeError
-from ...core.op import MODE, fail
+from ...core.mode import MODE
 from ...core.spec import DType
+from ...core.where import fail
 
 
 class Row(NamedTuple):

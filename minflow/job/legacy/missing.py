@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from ...core.base.errors import MissingNameError
 from ...core.messages.near import no_name
-from ...core.op import here
+from ...core.where import here
 
 
 ONE_MACHINE = "leave it out: one device of one machine needs none"

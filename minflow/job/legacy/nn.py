@@ -15,7 +15,6 @@ from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import add, clamp, expm1, ge, gt, le, mean, reshape, rsqrt, sigmoid, square, tanh, where
 from ...core.functions.arguments import in_float32
 from ...core.functions.random import dropout as drop
-from ...core.op import fail
 from ...core.ops import activation
 from ...core.ops.elementwise import relu as relu_op
 from ...core.ops.elementwise import softplus
@@ -23,6 +22,7 @@ from ...core.ops.softmax import log_softmax, softmax as softmax_op
 from ...core.random import Generator
 from ...core.spec import int8
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor
 from ..build import current

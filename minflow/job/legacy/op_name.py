@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 
 from ...core.base.errors import DTypeError
-from ...core.op import MODE, fail
+from ...core.mode import MODE
+from ...core.where import fail
 
 
 def takes_name(function: Callable, otherwise: str = "") -> Callable:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import axis_of, integer, is_tensor, operand, tensor_of, to
-from ...core.op import NUMBERS, fail
+from ...core.ir import NUMBERS
 from ...core.ops import elementwise as e
 from ...core.ops import index as i
 from ...core.ops import shape as s
 from ...core.spec import as_dtype, bool_, int32, promote
+from ...core.where import fail
 from .op_name import folded, takes_name
 from .segments import starts
 

@@ -12,9 +12,9 @@ from numbers import Real
 from typing import Any
 
 from ...core.base.errors import JobError
-from ...core.op import fail
 from ...core.ops.elementwise import sign
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .missing import teller
 
 

@@ -12,13 +12,13 @@ from ...core.functions import creation
 from ...core import functions as F
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import axis_of, integer, tensor_of, to
-from ...core.op import fail
 from ...core.ops import elementwise as e
 from ...core.ops import index as i
 from ...core.ops import reduce as r
 from ...core.ops import shape as s
 from ...core.ops.rules import join
 from ...core.spec import as_dtype, int8, int32
+from ...core.where import fail
 from .op_name import folded, takes_name
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from ...core.functions.creation import from_numpy, full
 from ...core.base.errors import ShapeError
 from ...core.functions import cat, permute, reshape, squeeze, unsqueeze
-from ...core.op import fail
 from ...core.ops.conv import conv2d as convolve
 from ...core.ops.conv import conv2d_input_grad
 from ...core.ops.pool import avg_pool2d as pool_mean
 from ...core.ops.pool import max_pool2d as pool_max
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ...nn.functional.arguments import check_tensor, same_dtype
 from .op_name import takes_name
 

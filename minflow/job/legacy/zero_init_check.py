@@ -7,8 +7,8 @@ Asked by `layers.py` for each such layer while a job that trains is built. Read 
 from __future__ import annotations
 
 from ...core.ir import Value
-from ...core.op import warn
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ..build import JobBuild
 
 

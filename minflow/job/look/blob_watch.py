@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import JobError
-from ...core.op import here
 from ...core.tensor import Tensor
+from ...core.where import here
 from ..build import building
 from ..signature import LocalTensor, described, evaluated
 from ..typing import KINDS, text

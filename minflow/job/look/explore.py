@@ -8,8 +8,8 @@ from typing import Any
 from ...compiler.executor import LOCK, run
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
-from ...core.op import here
 from ...core.random import default_generator
+from ...core.where import here
 from ...nn.graph.compare.eager_check import put_back
 from ...nn.graph.explore.subject import Subject
 from ..function import Job

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.base.errors import JobError
-from ...core.op import here
+from ...core.where import here
 from ...views.html.page import picture_bundle
 from ...views.timeline.record import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict
 from ...views.timeline.svg import pair_svg, timeline_svg

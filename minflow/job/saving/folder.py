@@ -19,8 +19,8 @@ from typing import NoReturn
 import numpy as np
 
 from ...core.base.errors import CheckpointError, clean
-from ...core.op import here
 from ...core.spec import DType, as_dtype
+from ...core.where import here
 from ...io import atomic
 from ...io.files import absolute, place
 

@@ -20,10 +20,10 @@ import numpy as np
 from ...compiler.executor import LOCK
 from ...core.base.errors import MinflowError, clean, clean_lines
 from ...core.base.interrupts import uninterrupted
-from ...core.op import warn
 from ...core.random import default_generator
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
+from ...core.where import warn
 from . import folder
 from .folder import DONE, NUMBERS, FileVariable, checked, refuse
 from ..session import Session, Variable, default_session

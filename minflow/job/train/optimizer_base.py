@@ -14,10 +14,10 @@ from typing import Any
 
 from ...core.base.errors import OptimError
 from ...core.ir import where_text
-from ...core.op import fail
 from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ..checks import number, said
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
-from ...core.op import fail
 from ...core.ops.compare import gt, logical_and, ne
 from ...core.ops.elementwise import maximum, rsqrt, sqrt, square, where
 from ...core.ops.reduce import mean, sum
 from ...core.ops.shape import cast
 from ...core.ops.update import adam, sgd
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ..checks import number
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy

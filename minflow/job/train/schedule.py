@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ..checks import number, said, whole
 
 

@@ -10,7 +10,6 @@ import math
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import in_float32
-from ...core.op import fail, warn
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
@@ -18,6 +17,7 @@ from ...core.ops.compare import gt
 from ...core.rebind import in_place, overwrite
 from ...core.spec import DType
 from ...core.tensor import Tensor
+from ...core.where import fail, warn
 from .arguments import axis_of, check_tensor, composite
 
 

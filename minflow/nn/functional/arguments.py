@@ -12,9 +12,10 @@ from typing import Any
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.messages.wrong_arguments import Text as Text
 from ...core.messages.wrong_arguments import no_tensor
-from ...core.op import MODE, fail, warn
+from ...core.mode import MODE
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
+from ...core.where import fail, warn
 
 
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:

@@ -9,10 +9,10 @@ import math
 from typing import NoReturn
 
 from ...core.base.errors import ShapeError
-from ...core.op import fail, name_of
 from ...core.ops.conv import conv2d as convolve
 from ...core.spec import Spec
 from ...core.tensor import Tensor
+from ...core.where import fail, name_of
 from .arguments import Text, check_tensor, pair, same_dtype
 
 Size2 = int | tuple[int, int]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
-from ...core.op import MODE, fail
+from ...core.mode import MODE
 from ...core.ops.random import dropout as drop
 from ...core.random import default_generator
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .arguments import check_tensor
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.op import fail
 from ...core.functions import where
 from ...core.ops.index import take
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .arguments import check_tensor
 
 

@@ -6,10 +6,10 @@ import math
 from typing import NoReturn
 
 from ...core.base.errors import ShapeError
-from ...core.op import fail, name_of
 from ...core.ops.linalg import matmul
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
+from ...core.where import fail, name_of
 from .arguments import check_tensor, same_dtype
 
 

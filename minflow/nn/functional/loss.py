@@ -14,7 +14,7 @@ from ...core.functions.creation import zeros_like
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ir import Value
-from ...core.op import MODE, describe, fail, name_of, warn
+from ...core.mode import MODE
 from ...core.ops import elementwise as e
 from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
@@ -22,6 +22,7 @@ from ...core.ops.loss import binary_entropy, logit_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.spec import Spec
 from ...core.tensor import Tensor
+from ...core.where import describe, fail, name_of, warn
 from .arguments import check_reduction, check_tensor, composite, reduced
 
 

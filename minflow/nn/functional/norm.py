@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ...core.grad.modes import no_grad
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.op import fail
 from ...core.ops import elementwise as e
 from ...core.ops import norm
 from ...core.ops.shape import full
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .arguments import check_tensor, composite, same_dtype
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.ops import pool
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .arguments import check_tensor, pair
 
 Size2 = int | tuple[int, int]

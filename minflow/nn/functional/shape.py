@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.op import fail
 from ...core.functions.creation import full
 from ...core.functions import cat
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .arguments import check_tensor, composite
 
 

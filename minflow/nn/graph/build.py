@@ -19,10 +19,11 @@ from ...compiler.executor import INSIDE
 from ...core.base.errors import GraphError
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.ir import Graph as IR
-from ...core.op import MODE, caller, using
+from ...core.mode import MODE, using
 from ...core.ops.update import accumulate
 from ...core.tensor import Tensor
 from ...core.trace import Trace
+from ...core.where import caller
 from ..module import Module
 from . import messages as mistakes, notices
 from .checkpointing import checkpointed

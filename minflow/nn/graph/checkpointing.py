@@ -12,9 +12,10 @@ from ...core import autograd
 from ...core.base.errors import GraphError
 from ...core.grad.function import Function
 from ...core.ir import RECOMPUTE, Value
-from ...core.op import MODE, fail, using
+from ...core.mode import MODE, using
 from ...core.ops.shape import recompute
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .tree import Leaf, flatten, unflatten
 
 

@@ -17,9 +17,10 @@ from ...core.base import events
 from ...core.base.interrupts import uninterrupted
 from ...core.ir import Node
 from ...core.messages.notices import look_at_results
-from ...core.op import MODE, NOTICES
+from ...core.mode import MODE
 from ...core.spec import spec_of
 from ...core.tensor import Tensor
+from ...core.where import NOTICES
 from .build import Build, Part
 from .names import op_names
 from .tree import unflatten

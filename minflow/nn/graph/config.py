@@ -10,7 +10,8 @@ import difflib
 from typing import Any
 
 from ...core.base.errors import GraphError
-from ...core.op import EPOCH, MODE, fail, here, warn
+from ...core.mode import EPOCH, MODE
+from ...core.where import fail, here, warn
 
 NO_EFFECT = {  # OneFlow's name -> what it would be for
     "enable_amp": "half precision on a GPU",

@@ -20,9 +20,10 @@ from ...compiler.passes import PASSES, Pass
 from ...core.base import events
 from ...core.base.display import Display
 from ...core.ir import Node
-from ...core.op import EPOCH, MODE, warn
+from ...core.mode import EPOCH, MODE
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...views.records.structure import recorder
 from ...diagnosis.failure import Recorded, builds
 from ..module import Module

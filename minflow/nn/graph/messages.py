@@ -10,11 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
+from ...core.door import symbolic
 from ...core.ir import INPUT, Value, where_text
-from ...core.op import EPOCH, MODE, describe, here, symbolic
-from ...core.op import fail as fail_with
-from ...core.op import warn as warn_with
+from ...core.mode import EPOCH, MODE
 from ...core.tensor import Tensor
+from ...core.where import warn as warn_with
+from ...core.where import fail as fail_with
+from ...core.where import describe, here
 from ..functional.arguments import Text
 from ..module import Module
 from .notices import REGISTRIES, line_of_write

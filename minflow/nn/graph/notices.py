@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.ir import Where, where_text
-from ...core.op import OURS
-from ...core.op import tell as tell_at
 from ...core.tensor import Tensor
+from ...core.where import tell as tell_at
+from ...core.where import OURS
 from .python_state import Read, changes_inside, content, learners, shown
 
 PLAIN = (bool, int, float, str, type(None))

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.ir import Where
-from ...core.op import OURS
 from ...core.tensor import Tensor
+from ...core.where import OURS
 
 INSTALLED = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call

@@ -16,9 +16,9 @@ import numpy as np
 
 from ...core.functions.creation import as_tensor
 from ...core.base.errors import StateError
-from ...core.op import fail
 from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ..loading import Refused, Writes, array_of, as_refusal, whole, write
 from . import messages as mistakes
 

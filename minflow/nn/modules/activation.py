@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .. import functional as F
 from ..module import Module
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.spec import Device, DType
 from ...core.functions.creation import empty
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .. import functional as F
 from .. import init
 from ..functional.arguments import pair

@@ -6,8 +6,8 @@ Read next: `../functional/dropout.py`.
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .. import functional as F
 from ..module import Module
 

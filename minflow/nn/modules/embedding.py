@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...core.grad.modes import no_grad
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.op import fail
 from ...core.spec import Device, DType
 from ...core.functions.creation import empty
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .. import functional as F
 from .. import init
 from .linear import check_size

@@ -6,10 +6,10 @@ Read next: `../functional/norm.py`.
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.spec import Device, DType, int64
 from ...core.functions.creation import ones, tensor, zeros
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .. import functional as F
 from .. import init
 from .linear import check_size

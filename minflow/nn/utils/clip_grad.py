@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from ...core.grad.modes import no_grad
 from ...core.base.errors import NonFiniteError
-from ...core.op import fail
 from ...core.functions.creation import tensor
 from ...core.functions import norm, stack
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
+from ...core.where import fail
 
 EPSILON = 1e-6  # keeps the quotient finite where all gradients are zero
 

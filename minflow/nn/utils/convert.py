@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from ...core.grad.modes import no_grad
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.functions import cat
 from ...core.tensor import Tensor
+from ...core.where import fail
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

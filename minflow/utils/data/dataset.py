@@ -16,8 +16,8 @@ import numpy as np
 
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import LoaderError, OutOfRangeError, ShapeError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .sampler import permutation
 
 

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ...core.base.errors import LoaderError, MinflowError
-from ...core.op import here
 from ...core.random import SAMPLE, derive_key
+from ...core.where import here
 from .collate import default_collate
 from .dataset import IterableDataset
 from .draw import SampleGenerator

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...core.base.errors import LoaderError
 from ...core.base.interrupts import uninterrupted
-from ...core.op import fail
 from ...core.random import Generator, source
+from ...core.where import fail
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .fetch import END, Recipe, noted

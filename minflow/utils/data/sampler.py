@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ...core.base.errors import LoaderError
-from ...core.op import fail
+from ...core.where import fail
 from .draw import long_words
 
 

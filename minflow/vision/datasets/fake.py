@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.base.errors import OutOfRangeError
-from ...core.op import fail
 from ...core.random import bits, derive_key
+from ...core.where import fail
 from ...utils.data.dataset import Dataset
 from ...utils.data.draw import below
 from ..transforms.functional import to_pil_image

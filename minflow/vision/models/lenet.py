@@ -6,8 +6,8 @@ from typing import NoReturn
 
 from ... import nn
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ...nn.functional.arguments import Text
 from .weights import refuse_pretrained
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from ... import nn
 from ...core.base.errors import ShapeError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from .weights import refuse_pretrained
 
 # Of each stage: how much the blocks widen inside (t), channels (c), number of blocks (n), stride of the first one (s).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.base.errors import DataError
-from ...core.op import here
+from ...core.where import here
 
 
 def refuse_pretrained(name: str) -> None:

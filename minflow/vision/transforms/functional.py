@@ -14,8 +14,8 @@ import numpy as np
 from ...core.messages.near import tell as _tell
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 
 MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}  # pillow's numbers
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeError
-from ...core.op import fail
 from ...core.tensor import Tensor
+from ...core.where import fail
 from ...utils.data.draw import below, chance, words
 from . import functional as F
 

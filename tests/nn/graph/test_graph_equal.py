@@ -6,7 +6,7 @@ from graph_models import GPT, MLP, LeNet, Predict, TrainGraph, assert_same, bits
 
 import minflow as flow
 from minflow import nn
-from minflow.core.op import DEFAULT
+from minflow.core.mode import DEFAULT
 from minflow.vision import models
 
 STEPS = 50

@@ -14,7 +14,7 @@ from interrupting import Interrupting
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import held
-from minflow.core.op import MODE
+from minflow.core.mode import MODE
 from minflow.nn import graph as room
 
 FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}

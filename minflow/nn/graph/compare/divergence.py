@@ -17,9 +17,10 @@ from ....compiler.executor import LOCK, run_node
 from ....core.base.errors import GraphError
 from ....core.ir import Graph as IR
 from ....core.ir import Node, Source, Value, outputs_of, where_text
-from ....core.op import OPS, fail
+from ....core.op import OPS
 from ....core.random import default_generator
 from ....core.tensor import Tensor
+from ....core.where import fail
 from ....views.kinds.divergence import Parting, PartingRow
 from ....views.draw.fold import common_scope
 from ....views.records.structure import GraphRecord, Input, NodeRecord, graph_record, walk

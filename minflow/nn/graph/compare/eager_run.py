@@ -16,8 +16,9 @@ import numpy as np
 
 from ....core.eager import Eager
 from ....core.ir import Source, where_text
-from ....core.op import MODE, caller, using
+from ....core.mode import MODE, using
 from ....core.tensor import Tensor
+from ....core.where import caller
 
 
 @dataclass(eq=False)

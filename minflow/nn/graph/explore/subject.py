@@ -21,8 +21,8 @@ from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value, where_text
 from ....core.ir import Graph as IR
-from ....core.op import fail
 from ....core.random import default_generator
+from ....core.where import fail
 from ....views.explorer.rows import StepNode, StepRecord, StepState, loss_of
 from ....views.records.structure import attrs_text, short
 from ..compare.eager_check import as_called, put_back, rows_of

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....core.base.errors import GraphError, clean
-from ....core.op import EPOCH, fail
+from ....core.mode import EPOCH
 from ....core.tensor import Tensor
+from ....core.where import fail
 from .. import messages as mistakes
 from ..compare.eager_check import Comparison, compare
 from ..compare.divergence import Parting, Tolerance, compare_with

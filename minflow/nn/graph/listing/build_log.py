@@ -19,7 +19,7 @@ from typing import Any
 
 from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
-from ....core.op import OURS, ROOT, fail
+from ....core.where import OURS, ROOT, fail
 from ....views.kinds.debug_tree import debug_bundle
 from ....diagnosis.notebook import Changing, streams_here
 from . import text as listing

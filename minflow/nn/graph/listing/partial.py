@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ....core.base.errors import MinflowError
 from ....core.ir import file_name
-from ....core.op import OURS
 from ....core.tensor import Tensor
+from ....core.where import OURS
 from ....diagnosis.lines import library, source_of
 from ....views.text.listing import cut
 from . import text as listing

@@ -16,8 +16,8 @@ from ....compiler.plan import Plan
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
-from ....core.op import fail
 from ....core.tensor import Tensor
+from ....core.where import fail
 from ....views.records.reports import (
     Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
     TreeRow, Why,

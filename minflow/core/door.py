@@ -1,0 +1,109 @@
+"""The one door: `apply` asks the current mode (Eager or Trace) to run an op.
+
+What Python or numpy raise in there becomes an error of ours, with the user's values and line.
+Read next: `op.py`, what an op is; `eager.py`, what happens behind the door.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .base.errors import (
+    DivisionError,
+    DTypeError,
+    MinflowError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    ShapeError,
+    TraceError,
+)
+from .ir import NUMBERS
+from .mode import MODE
+from .spec import promote
+from .where import OURS, describe, explain, fail, here
+
+
+def apply(op: Any, *inputs, **attrs):
+    """The only way to run an op: ask the current mode."""
+    try:
+        return MODE.get().run(op, inputs, attrs)
+    except OverflowError:
+        raise outside(op, inputs) from None
+    except MinflowError:
+        raise
+    except RAW as error:
+        check_numbers(inputs)
+        op.unknown(attrs)
+        if of_learner(error):
+            raise
+        names = op.inputs if not op.variadic else [f"{op.inputs[0][1:]}[{k}]" for k in range(len(inputs))]
+        raise raw_error(op.name, error, {**dict(zip(names, inputs)), **attrs}) from error
+
+
+RAW = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+RAW_KINDS = (
+    (MemoryError, OutOfMemoryError), (ZeroDivisionError, DivisionError), ((OverflowError, LookupError), OutOfRangeError),
+    (ValueError, ShapeError), (Exception, DTypeError),
+)  # fmt: skip
+
+
+def of_learner(error: BaseException) -> bool:
+    """Was it raised by the learner's own code, which we only called? It goes its way as it is."""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not OURS[file] and not LIBRARY(file):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+# a file of numpy, scipy or Python itself, in a folder that may also hold the packages of learners
+PYTHON = re.escape(os.path.dirname(os.__file__))
+LIBRARY = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{PYTHON}.(?!site-packages)").match
+
+
+def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: str = "") -> MinflowError:
+    """The four-part error for one that Python or numpy raised."""
+    kind = next(ours for raw, ours in RAW_KINDS if isinstance(error, raw))
+    if kind is OutOfMemoryError:
+        hint = "smaller sizes, or a smaller dtype; expand() repeats without memory"
+    said = " ".join(str(error).split()) or type(error).__name__
+    found = kind(f"{name}: {said}", values={k: describe(x) for k, x in values.items()}, where=here(), hint=hint)
+    found.raw = error
+    return found
+
+
+def check_numbers(inputs: Sequence) -> None:
+    """Refuse a tensor that was made while a graph was built and is used elsewhere: it has no numbers."""
+    if MODE.get().trace is None:
+        for x in inputs:
+            if x is not None and getattr(x, "array", x) is None:
+                raise symbolic(x)
+
+
+def symbolic(x: Any) -> TraceError:
+    """The error for a symbolic tensor outside the build that made it."""
+    return TraceError("a symbolic tensor is used outside the build that made it, where it has no numbers",
+                      values={"tensor": describe(x)}, where=here(),
+                      hint="return it from build: what the graph gives has numbers; or compute it without the graph")  # fmt: skip
+
+
+def outside(op: Any, inputs: Sequence) -> MinflowError:
+    """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
+    kind = promote(*[x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs if x.__class__ in NUMBERS or hasattr(x, "spec")])
+    number = max([x for x in inputs if x.__class__ in NUMBERS], key=abs, default="a number")
+    return explain(OutOfRangeError(f"{op.name}: {number} does not fit into {kind.name}", hint="x.long() or x.float() first"), op, inputs)
+
+
+def check_number(op: Any, x: Any) -> None:
+    """Refuse what is neither a tensor nor a number."""
+    fail(
+        DTypeError,
+        f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
+        "flow.tensor(...) makes a tensor of lists and arrays",
+        input=x,
+    )

@@ -1,0 +1,64 @@
+"""The shape rule of an op, run before every kernel; what it said is remembered, in a bounded table.
+
+An error of a rule gets the user's names, values, module and line by `where.explain`.
+Read next: `door.py`, the only way to run an op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .base.errors import DTypeError, MinflowError, TraceError
+from .ir import NUMBERS
+from .mode import MODE
+from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
+from .where import explain
+
+INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
+INFERRED_LIMIT = 20_000
+DEPENDS_ON_DEFAULT.append(INFERRED.clear)
+
+
+def infer(op: Any, inputs: Sequence, attrs: Mapping):
+    """The shape rule, or what it said before: (dtype that the inputs must be cast to, or None; output specs)."""
+    specs = tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
+    key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
+    try:
+        return INFERRED[key]
+    except KeyError:
+        pass
+    except TypeError:  # an attr without hash (a slice before Python 3.12)
+        key = None
+    try:
+        found = consult(op, specs, attrs)
+    except MinflowError as error:
+        raise explain(error, op, inputs) from None
+    if key is not None and found[1] != (None,):  # what depends on data is asked each time
+        if len(INFERRED) >= INFERRED_LIMIT:
+            INFERRED.clear()
+        INFERRED[key] = found
+    return found
+
+
+def consult(op: Any, specs: tuple, attrs: Mapping):
+    if len(specs) == 1 and not isinstance(specs[0], Spec):
+        raise DTypeError(f"{op.name}: of {specs[0].__name__}, where a tensor is wanted", hint="flow.tensor(...) around a number")
+    if op.elementwise:
+        dtype = promote(*specs)
+        if op.elementwise == "float" and not dtype.floating:
+            dtype = default_dtype()
+        if any(isinstance(s, Spec) and s.dtype is not dtype for s in specs):
+            return dtype, None
+    out = op.infer(*specs, **attrs)
+    return None, out if op.many else (out,)
+
+
+def data_dependent(*specs, **attrs) -> None:
+    """The shape rule of an op whose result's shape depends on numbers: eager only, where the result says it."""
+    if MODE.get().trace is not None:
+        raise TraceError(
+            "the shape of the result would depend on numbers, and while a graph is built there are none",
+            hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; or do it before the call",
+        )
+    return None

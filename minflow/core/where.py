@@ -1,0 +1,123 @@
+"""Where we are in the user's program, and the errors and warnings that say so.
+
+`caller` finds the line, `describe` shows a value, `fail` raises a four-part error and `warn` gives a warning of four
+parts, once for each line. Read next: `infer.py`, whose errors `explain` completes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from .base.errors import MinflowError, MinflowWarning
+from .ir import Where, where_text
+from .mode import MODE
+
+MODULE_CALL: list = []  # the code of Module.__call__, put here by nn: a walk that meets it ends there
+
+
+class Ours(dict):
+    """file name -> is it one of minflow's own? Worked out once for each."""
+
+    def __missing__(self, name: str) -> bool:
+        self[name] = found = name.startswith(ROOT)
+        return found
+
+
+ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+OURS = Ours()
+
+
+def caller(depth: int = 2) -> Where | None:
+    """(code, instruction) of the first frame that is not ours, counted from `depth` frames up.
+
+    A Module's own caller was stored when it was entered, so the walk ends at the nearest Module.__call__.
+    """
+    frame = sys._getframe(depth)
+    while OURS[frame.f_code.co_filename]:
+        if frame.f_code in MODULE_CALL:
+            return MODE.get().entered
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+def here() -> str:
+    """ "in LeNet.fc1, called at In[9]:5": the fourth part of an error."""
+    scope, line = MODE.get().scope, where_text(caller(2))
+    return f"in {scope}, called at {line}" if scope else f"at {line}"
+
+
+def name_of(x: Any, otherwise: str) -> str:
+    """The learner's name of an input: "fc1.weight" for a Parameter inside fc1, else the given name."""
+    label = getattr(x, "label", "")
+    if not label:
+        return otherwise
+    module = MODE.get().scope.rpartition(".")[2]
+    return f"{module}.{label}" if module else label
+
+
+def describe(x: Any) -> str:
+    """A tensor by its spec and, on a tape, the line that made it; anything else by its repr."""
+    spec = getattr(x, "spec", None)
+    if spec is None:
+        text = " ".join(repr(x).split())
+        return text if len(text) <= 80 else text[:77] + "..."
+    node = x.value.node if getattr(x, "value", None) is not None else None
+    if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):
+        return f"{spec}  ({node.op} {node.name})"
+    return f"{spec}  (made at {where_text(node.where)})" if node is not None and node.where else str(spec)
+
+
+def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
+    """Fill in what a shape rule could not know: names, values, module and line."""
+    marks = [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
+    names = {mark: name_of(x, mark) for mark, x in zip(marks, inputs)}
+    if len(set(names.values())) < len(names):
+        names = {mark: mark for mark in names}
+    error.renamed(names)
+    if not error.values:
+        error.values = {names[mark]: describe(x) for mark, x in zip(marks, inputs)}
+    error.where = error.where or here()
+    return error
+
+
+def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> NoReturn:
+    """Raise a four-part error: the values are told by name, the module and the line are those of the learner."""
+    raise kind(what, values={name_of(x, name): describe(x) for name, x in values.items()}, where=here(), hint=hint)
+
+
+WARNED: set = set()
+
+
+class Notices:
+    """on: are likely mistakes told? See `messages/notices.py`."""
+
+    on = os.environ.get("MINFLOW_NOTICES", "1") != "0"
+
+
+NOTICES = Notices()
+
+
+def warn(what: str, hint: str = "", /, **values) -> None:
+    """One warning for each line of the learner's: the same four parts as an error."""
+    if NOTICES.on:
+        tell(what, hint, values, caller(2), here())
+
+
+def tell(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
+    """A warning at a line of the learner's, once for each line and kind."""
+    key = kind or what.partition(":")[0], where
+    if key in WARNED or not NOTICES.on:
+        return
+    if len(WARNED) > 10_000:
+        WARNED.clear()
+    WARNED.add(key)
+    text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
+    code, instruction = where or (None, 0)
+    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), code.co_firstlineno) if code else 1
+    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)

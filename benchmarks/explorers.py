@@ -303,7 +303,7 @@ def show(name: str, layers: int) -> dict[str, int]:
     """Displays one; its bytes are counted where the messages come out. script: of these, what is the same for every
     explorer."""
     from minflow_widgets import explore
-    from minflow_widgets.explorer import widget_class
+    from minflow_widgets.explorer.explorer import widget_class
 
     train, batch = graph(name, layers)
     explore(train, *batch)._ipython_display_()

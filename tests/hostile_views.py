@@ -321,7 +321,7 @@ def view_timeline_kept(name):
 
 def view_curve(name):
     from minflow_widgets import LossCurve
-    from minflow_widgets import loss_curve as module
+    from minflow_widgets.curve import loss_curve as module
 
     chosen, module.frontends.choose = module.frontends.choose, lambda: Nowhere()
     try:
@@ -376,7 +376,7 @@ def exploration(name: str):
 
 def view_explorer(name):
     """What stays, and what the page is sent, opened as far as it goes."""
-    from minflow_widgets.explorer import compact
+    from minflow_widgets.explorer.explorer import compact
 
     shown = exploration(name)
     first = of(shown)
@@ -400,7 +400,7 @@ def view_figures(name):
         return texts(name)
     from matplotlib.figure import Figure
 
-    from minflow_widgets import figures
+    from minflow_widgets.static_figures import figures
 
     names = [name, "b" + name]
     told = figures.confusion_text([0, 1, 1], [0, 1, 0], names=names), figures.activations_text(block(name), flow.ones(2, 4))

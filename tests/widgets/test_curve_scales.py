@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from minflow_widgets import LossCurve, frontends
-from minflow_widgets.figure import alone, parted
-from minflow_widgets.series import wide
+from minflow_widgets.curve.curve_svg import alone, parted
+from minflow_widgets.curve.series import wide
 
 
 class Front:
@@ -140,7 +140,7 @@ class Control:
 def test_a_pause_is_no_training(monkeypatch):
     """Nothing is left while it is paused; then the rate is that of before, and a time axis has a gap."""
     now = [100.0]
-    monkeypatch.setattr("minflow_widgets.loss_curve.clock", lambda: now[0])
+    monkeypatch.setattr("minflow_widgets.curve.loss_curve.clock", lambda: now[0])
     curve = LossCurve(total=400, control=Control(), x="time")
     curve._start()
     curve._pump.stop()

@@ -1,4 +1,4 @@
-"""What curve_panel.js makes of what series.py sends, run by node: numbers, steps and times are those of Python."""
+"""What curve_panel.js makes of what curve/series.py sends, run by node: numbers, steps and times are those of Python."""
 
 import json
 import shutil
@@ -8,10 +8,10 @@ from pathlib import Path
 import minflow_widgets
 import numpy as np
 import pytest
-from minflow_widgets.series import Series, encode, number
+from minflow_widgets.curve.series import Series, encode, number
 
 NODE = shutil.which("node")
-SCRIPT = Path(minflow_widgets.__file__).with_name("curve_panel.js")
+SCRIPT = Path(minflow_widgets.__file__).with_name("curve") / "curve_panel.js"
 pytestmark = pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
 
 

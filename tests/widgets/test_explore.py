@@ -15,7 +15,7 @@ import pytest
 import minflow as flow
 import minflow.nn as nn
 import minflow.typing as tp
-import minflow_widgets.explorer as module
+import minflow_widgets.explorer.explorer as module
 from minflow.core.base.errors import GraphError, JobError
 from minflow.vision.models import mobilenet_v2
 from minflow_widgets import explore

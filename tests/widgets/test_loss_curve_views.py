@@ -13,9 +13,10 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
-from minflow_widgets import LossCurve, figure, frontends, loss_curve, previous
-from minflow_widgets.loss_curve import duration
-from minflow_widgets.series import POINTS, Series, Summed, Thinned, encode, rows
+from minflow_widgets import LossCurve, frontends
+from minflow_widgets.curve import curve_svg as figure, loss_curve, previous_run as previous
+from minflow_widgets.curve.loss_curve import duration
+from minflow_widgets.curve.series import POINTS, Series, Summed, Thinned, encode, rows
 
 
 class Front:

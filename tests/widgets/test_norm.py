@@ -10,7 +10,7 @@ from watching import Train, X, model_and_optimizer, watched_front  # noqa: F401 
 
 import minflow as flow
 from minflow_widgets import watch
-from minflow_widgets.norm import Norm
+from minflow_widgets.sources.gradient_norm import Norm
 
 
 def header(curve):

@@ -10,7 +10,8 @@ from watching import nobody_watches, until
 
 import minflow as flow
 import minflow.typing as tp
-from minflow_widgets import LossCurve, frontends, pump, timeline, watch, watch_timeline
+from minflow_widgets import LossCurve, frontends, pump, watch, watch_timeline
+from minflow_widgets.timeline import live_timeline as timeline
 
 
 class Front:

@@ -17,10 +17,10 @@ import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.stream import STREAM
 from minflow.job.look.timeline import Comparison, Timeline
-from minflow_widgets import timeline as module
+from minflow_widgets.timeline import live_timeline as module
 from minflow_widgets import watch_timeline
 
-ESM = Path(module.__file__).with_name("timeline.js")
+ESM = Path(module.__file__).with_name("live_timeline.js")
 ONES = np.ones(4, "f")
 
 

@@ -15,8 +15,9 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import JobError, MinflowError
-from minflow_widgets import LossCurve, loss_curve, watch
-from minflow_widgets.rows import Rows
+from minflow_widgets import LossCurve, watch
+from minflow_widgets.curve import loss_curve
+from minflow_widgets.curve.feed import Rows
 
 
 def test_a_graph(front):

@@ -2,7 +2,7 @@
 
 Each has `update(curve)`, called at most ten times a second from one thread at a time, and `finish(curve)`, which leaves
 what is to stay. IPython and anywidget are imported here only, when a curve is first shown; a missing one is no error.
-Read next: `loss_curve.py`, which chooses and calls them.
+Read next: `curve/loss_curve.py`, which chooses and calls them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from minflow.views.text.listing import clean
 
+CURVE = Path(__file__).with_name("curve")
 ENDED: deque = deque()  # widgets that have ended last, which still live
 SHOWN: deque = deque()  # the same of those for which no picture stands on the page
 
@@ -122,7 +123,7 @@ def widget_class():
 
     class LiveCurve(Hearing, anywidget.AnyWidget):
         hears = "look", "wish"
-        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("curve_panel.js", "loss_curve.js"))
+        _esm = "".join((CURVE / name).read_text(encoding="utf-8") for name in ("curve_panel.js", "loss_curve.js"))
         data = traitlets.Bytes(b"").tag(sync=True)
         before = traitlets.Bytes(b"").tag(sync=True)
         look = traitlets.Unicode("{}").tag(sync=True)

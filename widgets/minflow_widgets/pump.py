@@ -1,7 +1,7 @@
 """Pump: the one thread that shows a live curve or a live timeline, at most ten times a second.
 
-Knows nothing of what it shows: that has `_look()`, `_update()` and `_share()`. Read next: `loss_curve.py`,
-`timeline.py`.
+Knows nothing of what it shows: that has `_look()`, `_update()` and `_share()`. Read next: `curve/loss_curve.py`,
+`timeline/live_timeline.py`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     watch(run)                                 # what flow.start gave: the cell returns, the buttons pause and stop it
 
 Listens to the engine's events, which cost one test where nobody listens; knows nothing of how a curve is shown.
-Read next: `loss_curve.py`.
+Read next: `curve/loss_curve.py`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from minflow.nn.graph.compiled import GraphRan
 from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
 
-from .loss_curve import LossCurve, clock
-from .norm import Norm
-from .results import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of, rates, scheduled
-from .rows import Rows
+from .curve.loss_curve import LossCurve, clock
+from .sources.gradient_norm import Norm
+from .sources.step_values import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of, rates, scheduled
+from .curve.feed import Rows
 
 HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 MOST = 1000  # losses of one step that are remembered

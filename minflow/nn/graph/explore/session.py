@@ -1,7 +1,7 @@
 """The state of an explorer: what is open, which pass, which instruction, what was searched for; and what to draw of it.
 
 `act` takes what a front end asks for, `picture` and `detail` give plain data for it. Malformed asks change nothing.
-Read next: `details.py`; the widget is `minflow_widgets/explorer.py`.
+Read next: `details.py`; the widget is `minflow_widgets/explorer/explorer.py`.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 
-from .frontends import answering, close, in_notebook, one_page
+from ..frontends import answering, close, in_notebook, one_page
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 MOST = 8  # explorers that are live at once
-SCRIPTS = ("place.js", "numbers.js", "explorer_picture.js", "explorer.js")
+SCRIPTS = ("place.js", "numbers.js", "picture.js", "explorer.js")
 SHOWN: deque = deque()  # those that are live, the oldest first
 
 

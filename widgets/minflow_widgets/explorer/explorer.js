@@ -1,6 +1,6 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
 // is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
-// Put before it: place.js, numbers.js, explorer_picture.js.
+// Put before it: place.js, numbers.js, picture.js.
 const KEPT = new Set();   // names of those that are drawn anew since "keep as picture" was pressed there
 const BESIDE = 270;       // pixels that the details want beside the picture
 

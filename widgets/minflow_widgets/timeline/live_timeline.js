@@ -1,4 +1,4 @@
-// Draws what timeline.py encodes: lanes of bars, the last steps of a job. One trait holds all of it.
+// Draws what live_timeline.py encodes: lanes of bars, the last steps of a job. One trait holds all of it.
 const LEFT = 104, RIGHT = 22, LANE = 25, TALL = 18, TOP = 4;
 const BARS = ["#1f5fa8", "#4b5563", "#a8420a", "#1d7a46"], RED = "#b42318";
 const WHO = ["your loop", "step waits", "the worker", "the worker"];

@@ -1,6 +1,6 @@
 """What a step gave, as names and numbers: its loss, other values, learning rates.
 
-Knows nothing of curves. Read next: `watch.py`, which asks at each step.
+Knows nothing of curves. Read next: `../watch.py`, which asks at each step.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     live = watch_timeline(); live   # shown, it follows all jobs of all cells until live.stop()
 
 It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
-Read next: `../../minflow/job/look/timeline.py`; `frontends.py`, the places where it can be shown.
+Read next: `../../../minflow/job/look/timeline.py`; `../frontends.py`, the places where it can be shown.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 
-from . import frontends, previous
-from .pump import Ending, Pump
+from .. import frontends
+from ..curve import previous_run as previous
+from ..pump import Ending, Pump
 
 RECENT = 60  # steps that the live numbers are of
 LOOKED = 600  # steps of all jobs, among which they are looked for
@@ -256,7 +257,7 @@ def widget_class():
     import traitlets
 
     class LiveLanes(frontends.Hearing, anywidget.AnyWidget):
-        _esm = Path(__file__).with_name("timeline.js").read_text(encoding="utf-8")
+        _esm = Path(__file__).with_name("live_timeline.js").read_text(encoding="utf-8")
         data = traitlets.Bytes(b"").tag(sync=True)
 
         def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal

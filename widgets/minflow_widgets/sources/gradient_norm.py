@@ -1,6 +1,6 @@
 """The norm of all gradients together: of every step at first, then of every n-th, so that taking it costs little.
 
-Knows nothing of what trains. Read next: `watch.py`, which asks for it.
+Knows nothing of what trains. Read next: `../watch.py`, which asks for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .rows import Rows
+from ..curve.feed import Rows
 
 NORM = ("gradient norm",)
 FIRST = 30  # steps of which each is taken, so that a short run has a curve

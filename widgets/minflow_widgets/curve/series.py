@@ -1,7 +1,7 @@
 """A named history of numbers, and the few points of it that a picture needs.
 
 A series remembers what it has thinned out already, so that a long run costs no more per update than a short one. Knows
-nothing of notebooks or drawing. Read next: `figure.py`, which draws series as a still picture.
+nothing of notebooks or drawing. Read next: `curve_svg.py`, which draws series as a still picture.
 """
 
 from __future__ import annotations

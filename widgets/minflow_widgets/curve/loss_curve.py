@@ -1,7 +1,7 @@
 """LossCurve: numbers of a training run, drawn while it runs and kept as a picture when it ends.
 
 `add` only appends; one thread, the pump, shows what is there at most ten times a second, the last value always.
-Knows nothing of how things are shown: that is `frontends.py`. Read next: `watch.py`, which fills a curve by itself;
+Knows nothing of how things are shown: that is `../frontends.py`. Read next: `../watch.py`, which fills a curve by itself;
 `series.py`, what is sent and why so little.
 """
 
@@ -14,10 +14,11 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from . import frontends, previous
-from .given import as_number, check_options, words
-from .pump import Ending, Pump, clock
-from .rows import Rows
+from .. import frontends
+from . import previous_run as previous
+from .arguments import as_number, check_options, words
+from ..pump import Ending, Pump, clock
+from .feed import Rows
 from .series import Series, drawn, encode, latest, number
 
 SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
@@ -66,7 +67,7 @@ class LossCurve:
         self._pump: Pump | None = None
         self._place = previous.Place([], 0, [])
         self._cell = ("", "")  # where it was shown first, and in which run of that cell
-        self._source = None  # what fills the curve by itself: `watch.py`
+        self._source = None  # what fills the curve by itself: `../watch.py`
         self._fed: list = []  # the same within blocks of the caller
         self._note = ""
         self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block
@@ -378,7 +379,7 @@ class LossCurve:
 
     def text(self) -> str:
         """The whole run in words: the last and the best value of each series."""
-        from .figure import describe
+        from .curve_svg import describe
 
         with self._lock:
             self._take()
@@ -390,7 +391,7 @@ class LossCurve:
 
     def svg(self) -> str:
         """The curve as a still picture."""
-        from .figure import draw
+        from .curve_svg import draw
 
         with self._lock:
             self._take()

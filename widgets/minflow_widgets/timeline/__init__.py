@@ -1,0 +1,1 @@
+"""The timeline of jobs, live. Read next: `live_timeline.py`."""

@@ -14,7 +14,7 @@ from .base.errors import DTypeError, ShapeError, TraceError
 from .door import apply
 from .ir import NUMBERS
 from .messages.near import tell_methods
-from .mode import EPOCH, MODE, using
+from .mode import MODE, touch, using
 from .ops import compare as c
 from .ops import elementwise as e
 from .ops import shape as s
@@ -852,7 +852,7 @@ def reshaped(target, view, *args):
     if target.array is not None and MODE.get().trace is not None:
         fail(TraceError, f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers after it",
              f"x = x.{view.__name__}(...) makes a view", tensor=target)  # fmt: skip
-    EPOCH.now += 1
+    touch()
     guard(MODE.get(), target, target)
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)

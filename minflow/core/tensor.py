@@ -19,7 +19,7 @@ from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError,
 from .ir import LEAF, Source, Value
 from .methods import BY_UFUNC, Methods, comparable
 from .messages.near import tell_methods
-from .mode import DEFAULT, EPOCH, MODE
+from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
 from .spec import (
@@ -236,7 +236,7 @@ class Tensor(Methods, Display):
             if self.alias is not None and self.alias.path:
                 self.alias.base.leaf_views = True
         elif bool(requires_grad) is not self.needs:
-            EPOCH.now += 1
+            touch()
             self.needs = bool(requires_grad)
             self.value = leaf_value(self) if requires_grad else None
         return self
@@ -302,7 +302,7 @@ class Tensor(Methods, Display):
         if MODE.get().trace is not None:
             fail(TraceError, "x.data = ... while a graph is built: x would have no numbers after it",
                  "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)  # fmt: skip
-        EPOCH.now += 1
+        touch()
         twin = other.data
         self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias
         if self.spec is not other.spec:

@@ -14,7 +14,7 @@ from ..core.autograd import Handle as Removable
 from ..core.base.errors import ModuleError
 from ..core.grad.function import Function
 from ..core.grad.modes import is_grad_enabled
-from ..core.mode import EPOCH
+from ..core.mode import touch
 from ..core.tensor import Tensor
 from ..core.where import fail
 
@@ -24,7 +24,7 @@ class Handle(Removable):
 
     def remove(self) -> None:
         super().remove()
-        EPOCH.now += 1
+        touch()
 
 
 class Hooks:
@@ -49,7 +49,7 @@ class Hooks:
         hooks[handle.number] = hook, with_kwargs, always_call
         if prepend:
             hooks.move_to_end(handle.number, last=False)
-        EPOCH.now += 1
+        touch()
         return handle
 
     def call(self, module: Any, args: tuple, kwargs: dict) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from ..core.grad.modes import no_grad
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError
-from ..core.mode import EPOCH, MODE
+from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, caller, fail
@@ -103,7 +103,7 @@ class Module(Display):
             self.registries(name)
             self.discard(name, keep="_modules")
             self._modules[name] = value
-            EPOCH.now += 1
+            touch()
             value.rename(self.child_name(name))
         elif name in own.get("_parameters", ()):
             if value is not None:
@@ -113,7 +113,7 @@ class Module(Display):
             if value is not None:
                 mistakes.not_a_module(self, name, value)
             self._modules[name] = None
-            EPOCH.now += 1
+            touch()
         elif name in own.get("_buffers", ()):
             self.set_buffer(name, value)
         else:
@@ -121,7 +121,7 @@ class Module(Display):
                 self.registries(name)
             old = own.get(name, Module)
             if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN) and old == value):
-                EPOCH.now += 1
+                touch()
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -140,7 +140,7 @@ class Module(Display):
                 break
         else:
             object.__delattr__(self, name)
-        EPOCH.now += 1
+        touch()
 
     def __dir__(self) -> list[str]:
         own = self.__dict__
@@ -176,7 +176,7 @@ class Module(Display):
                 old.copy_(value)
             return
         self._buffers[name] = value
-        EPOCH.now += 1
+        touch()
 
     def child_name(self, name: str) -> str:
         """The scope part of the submodule in attribute `name`."""
@@ -194,7 +194,7 @@ class Module(Display):
         if param is not None and not isinstance(param, Parameter):
             mistakes.not_a_parameter(self, name, param)
         if self._parameters.get(name, Module) is not param:
-            EPOCH.now += 1
+            touch()
         self._parameters[name] = param
         if param is not None:
             param.label = name
@@ -207,7 +207,7 @@ class Module(Display):
             mistakes.not_a_tensor(self, name, tensor)
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)
-        EPOCH.now += 1
+        touch()
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under `name`, which may be any text without a dot, such as `"0"`."""
@@ -216,7 +216,7 @@ class Module(Display):
         if module is not None and not isinstance(module, Module):
             mistakes.not_a_module(self, name, module)
         self._modules[name] = module
-        EPOCH.now += 1
+        touch()
         if module is not None:
             module.rename(self.child_name(name))
 
@@ -412,7 +412,7 @@ class Module(Display):
                         new = fn(tensor)
                     if new.spec is not tensor.spec:
                         module._buffers[name] = new
-        EPOCH.now += 1
+        touch()
         return self
 
     def to(self, *args, **kwargs) -> Module:
@@ -490,7 +490,7 @@ class Module(Display):
         if self.__dict__.get("_hooks") is None:
             self.registries("hook")
             self.__dict__["_hooks"] = Hooks()
-            EPOCH.now += 1
+            touch()
         return self.__dict__["_hooks"]
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:

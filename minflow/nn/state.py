@@ -15,7 +15,7 @@ import numpy as np
 from ..core.grad.modes import no_grad
 from ..core.base.errors import StateError, clean_lines
 from ..core.functions.creation import as_tensor
-from ..core.mode import EPOCH, MODE
+from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import fail, here
@@ -124,7 +124,7 @@ def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], ob
     held = new if not isinstance(old, Parameter) or isinstance(new, Parameter) else Parameter(new, requires_grad=old.requires_grad)
 
     def hold() -> None:
-        EPOCH.now += 1
+        touch()
         holder[last] = held
 
     return hold

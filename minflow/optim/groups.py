@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import OptimError
-from ..core.mode import EPOCH
+from ..core.mode import touch
 from ..core.tensor import Tensor
 from ..core.where import fail
 from ..nn.module import Module
@@ -26,11 +26,11 @@ class Group(dict):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not same(self.get(key, Group), value):
-            EPOCH.now += 1
+            touch()
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
-        EPOCH.now += 1
+        touch()
         super().__delitem__(key)
 
     def update(self, *others: Any, **values: Any) -> None:
@@ -47,15 +47,16 @@ class Group(dict):
         return self[key]
 
     def pop(self, key: str, *default: Any) -> Any:
-        EPOCH.now += key in self
+        if key in self:
+            touch()
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[str, Any]:
-        EPOCH.now += 1
+        touch()
         return super().popitem()
 
     def clear(self) -> None:
-        EPOCH.now += 1
+        touch()
         super().clear()
 
     def fingerprint(self) -> tuple:

@@ -18,7 +18,7 @@ from ..core.base import events
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.base.errors import OptimError, clean
 from ..core.messages.notices import Seen, look_at_gradients
-from ..core.mode import EPOCH, MODE, using
+from ..core.mode import EPOCH, MODE, touch, using
 from ..core.op import Op
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
@@ -222,7 +222,7 @@ class Optimizer:
             if name not in state:
                 spec = Spec((), float32) if name in self.numbers else p.spec
                 state[name] = Tensor(np.zeros(spec.shape, spec.np), spec)
-                EPOCH.now += 1
+                touch()
         return state
 
     def prepare(self) -> None:
@@ -276,7 +276,7 @@ class Optimizer:
         self.param_groups.append(group)
         for p in params:
             p.owned = True
-        EPOCH.now += 1
+        touch()
 
     # ---- saving and loading --------------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class Optimizer:
                 state.setdefault(p, {})[name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
-            EPOCH.now += 1  # first: were this interrupted, the next call of a graph looks all the same
+            touch()  # first: were this interrupted, the next call of a graph looks all the same
             with no_grad():
                 for held, value in copies:
                     held.copy_(value)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ..mode import EPOCH
+from ..mode import touch
 from ..op import Op, kernel
 
 
@@ -45,7 +45,7 @@ def choose() -> None:
     """Put the chosen kernels in place; the epoch moves, since a plan holds the kernels that it was compiled with."""
     for op, kernels in KERNELS.items():
         op.kernel = getattr(kernels, CHOSEN[-1])
-    EPOCH.now += 1
+    touch()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import difflib
 from typing import Any
 
 from ...core.base.errors import GraphError
-from ...core.mode import EPOCH, MODE
+from ...core.mode import MODE, touch
 from ...core.where import fail, here, warn
 
 NO_EFFECT = {  # OneFlow's name -> what it would be for
@@ -75,7 +75,7 @@ class GraphConfig:
             fail(GraphError, "the config of a graph is set inside build", "in __init__, or between two calls", value=value)
         if getattr(self, name) != value:
             setattr(self, name, value)
-            EPOCH.now += 1
+            touch()
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
@@ -139,7 +139,7 @@ class GraphModule:
     def activation_checkpointing(self, wanted: bool) -> None:
         if self.activation_checkpointing != bool(wanted):
             self.origin.__dict__["_checkpointing"] = bool(wanted)
-            EPOCH.now += 1
+            touch()
 
     @property
     def stage_id(self) -> int | None:

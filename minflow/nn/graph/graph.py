@@ -20,7 +20,7 @@ from ...compiler.passes import PASSES, Pass
 from ...core.base import events
 from ...core.base.display import Display
 from ...core.ir import Node
-from ...core.mode import EPOCH, MODE
+from ...core.mode import EPOCH, MODE, touch
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...core.where import warn
@@ -54,7 +54,7 @@ def moving(name: str):
     original = getattr(list, name)
 
     def method(self, *args, **kwargs):
-        EPOCH.now += 1
+        touch()
         return original(self, *args, **kwargs)
 
     return method
@@ -127,7 +127,7 @@ class Graph(Looking, Reports, Display):
             self._members.pop(name, None)
         old = self.__dict__.get(name, Graph)
         if old is not value and not (type(old) is type(value) and isinstance(value, bool | int | float | str) and old == value):
-            EPOCH.now += 1
+            touch()
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -135,7 +135,7 @@ class Graph(Looking, Reports, Display):
 
     def __delattr__(self, name: str) -> None:
         self._members.pop(name, None)
-        EPOCH.now += 1
+        touch()
         object.__delattr__(self, name)
 
     name = property(lambda self: self._name, doc="The class's name and a number: `TrainGraph_0`.")
@@ -149,7 +149,7 @@ class Graph(Looking, Reports, Display):
     @passes.setter
     def passes(self, passes: list[Pass]) -> None:
         self._passes[:] = passes
-        EPOCH.now += 1
+        touch()
 
     # ---- training ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Graph(Looking, Reports, Display):
         mistakes.check_optimizer(self, optim, schedulers)
         self._optimizers.append((optim, schedulers))
         self._config.training = True
-        EPOCH.now += 1
+        touch()
 
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
         """Accepted; gradients in float32 need no scaling, so it has no effect on a CPU."""

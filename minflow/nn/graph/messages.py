@@ -12,7 +12,7 @@ import numpy as np
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
 from ...core.door import symbolic
 from ...core.ir import INPUT, Value, where_text
-from ...core.mode import EPOCH, MODE
+from ...core.mode import MODE, touch
 from ...core.tensor import Tensor
 from ...core.where import warn as warn_with
 from ...core.where import fail as fail_with
@@ -388,7 +388,7 @@ def clean(build: Any) -> None:
                 continue
             if next(held_symbolic(value), None) is None:
                 continue
-            EPOCH.now += 1
+            touch()
             if isinstance(value, list | set | dict):
                 purge(value)
             elif name in old and next(held_symbolic(old[name]), None) is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....core.base.errors import GraphError, clean
-from ....core.mode import EPOCH
+from ....core.mode import touch
 from ....core.tensor import Tensor
 from ....core.where import fail
 from .. import messages as mistakes
@@ -75,7 +75,7 @@ class Looking:
     def keep(self: Any, *names: str) -> None:
         """Keep the values of these modules or operations readable after each call, for `values`."""
         self.kept.update(names)
-        EPOCH.now += 1
+        touch()
 
     def values(self: Any, name: str) -> Any:
         """What the module at path `name` (its first call) or the operation of that name gave in the last call.

@@ -15,6 +15,7 @@ from ..core.methods import comparable
 from ..core.spec import int8
 from ..core.tensor import Tensor
 from ..core.where import here
+from .current import current
 
 INSTEAD = {
     "bool": "flow.where(condition, x, y) chooses number by number; a choice that does not depend on numbers may use `if`",
@@ -77,8 +78,6 @@ class Blob(Tensor):
     __ifloordiv__, __imod__, __ipow__ = Tensor.__floordiv__, Tensor.__mod__, Tensor.__pow__
 
     def numbers(self, verb: str) -> NoReturn:
-        from .build import current
-
         build = current()
         job = f"job {build.job.name}" if build is not None else "a job"
         what = "a branch (if, while, and, or)" if verb == "bool" else f"{verb}()"

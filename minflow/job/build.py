@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,9 @@ from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.build import Part
 from . import scope
 from .blob import Blob
+from .current import BUILDING, current
 from .session import Session, Variable
 from .signature import LocalTensor, blobs_of, described, joined
-
-CURRENT: ContextVar[Any] = ContextVar("the job function that is built", default=None)
 
 
 class JobTrace(Trace):
@@ -50,7 +48,7 @@ class JobTrace(Trace):
         """Refuses a Blob that another build made: what it stands for is not computed here."""
         owned = super().own(tensor)
         if tensor.array is None and not self.has(owned.value.node):
-            raise JobError(f"a Blob of another build is used while job {CURRENT.get().job.name} is built", where=here(),
+            raise JobError(f"a Blob of another build is used while job {current().job.name} is built", where=here(),
                            values={"blob": tensor.described() if isinstance(tensor, Blob) else described(tensor)},
                            hint="return it from its own job, and hand its array to this one; jobs share variables by name")  # fmt: skip
         return owned
@@ -75,20 +73,6 @@ class Watched:
     def __init__(self, handler: Callable, kind: Any, prompt: str):
         self.blobs: list[Tensor] = []
         self.handler, self.kind, self.prompt = handler, kind, prompt
-
-
-def current() -> JobBuild | None:
-    """The build that runs now."""
-    return CURRENT.get()
-
-
-def building(what: str) -> JobBuild:
-    """The build that runs now; raises JobError outside a job function. what: "flow.layers.dense"."""
-    build = CURRENT.get()
-    if build is None:
-        raise JobError(f"{what} works only inside a job function", where=here(),
-                       hint="call it in a function under @flow.global_function(); for eager code there is flow.nn")  # fmt: skip
-    return build
 
 
 class JobBuild:
@@ -289,7 +273,7 @@ class JobBuild:
     def run(self) -> Part:
         """The graph of one step. Leaves the session as it was if it fails."""
         mode = self.trace.but(grad=self.training)
-        token = CURRENT.set(self)
+        token = BUILDING.set(self)
         try:
             with using(mode):
                 for replica in range(self.devices):
@@ -314,7 +298,7 @@ class JobBuild:
             self.undo()
             raise
         finally:
-            CURRENT.reset(token)
+            BUILDING.reset(token)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

@@ -38,6 +38,7 @@ from . import scope
 from .build import JobBuild, whole
 from .checks import dtype_of
 from .config import FunctionConfig
+from .current import building
 from .legacy.initializers import check_initializer
 from .legacy.regularizers import check_regularizer
 from .session import SESSION, Session
@@ -346,8 +347,6 @@ def get_variable(
     reuse: bool = True,
 ) -> Any:
     """The variable of that name, as a Blob: made at the first time, then shared by all jobs of the session."""
-    from .build import building
-
     build, what = building("flow.get_variable"), "flow.get_variable"
     if not isinstance(name, str):
         raise JobError(f"{what}: the name is a text", values={"got": described(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')

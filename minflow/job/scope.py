@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.where import here, warn
+from .current import current
 from .legacy.missing import teller
 from .session import SESSION
 
@@ -97,8 +98,6 @@ def mirrored_view_enabled() -> bool:
 
 
 def view_now() -> str:
-    from .build import current
-
     build = current()
     if VIEW.get() == "consistent" and build is not None:
         return build.job.config.view

@@ -369,6 +369,6 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
     if MODE.get().trace is None:
         ref.copy_(value)
     else:
-        from ..build import building
+        from ..current import building
 
         building("flow.assign").assign(ref, value)

@@ -24,7 +24,7 @@ from ...core.spec import DType, float16, float32
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ...nn.functional.arguments import check_tensor
-from ..build import JobBuild, building
+from ..current import building
 from .initializers import (
     check_initializer, constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer,
 )
@@ -43,7 +43,7 @@ class Layer:
 
     def __init__(self, kind: str, inputs: Any, name: str | None, default: str):
         self.what = f"flow.layers.{kind}"
-        self.build: JobBuild = building(self.what)
+        self.build = building(self.what)
         check_tensor(self.what, inputs, "inputs")
         if name is not None and not isinstance(name, str):
             fail(JobError, f"{self.what}: name is {name!r}, not a string", f'name="{default.lower()}1"', name=name)

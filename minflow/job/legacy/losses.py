@@ -25,7 +25,7 @@ from ...core.where import describe, fail
 from ...nn.functional import binary_cross_entropy as yes_no
 from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
 from ...nn.functional.arguments import check_reduction, check_tensor, reduced
-from ..build import current
+from ..current import current
 from .op_name import folded, takes_name
 from .windows import pixel_shuffle
 

@@ -25,7 +25,7 @@ from ...core.tensor import Tensor
 from ...core.where import fail
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor
-from ..build import current
+from ..current import current
 from .losses import (
     bce_loss, bce_with_logits_loss, distributed_sparse_softmax_cross_entropy_with_logits, kl_div_loss, l1_loss,
     margin_ranking_loss, mse_loss, pixel_shuffle_of, pixel_shuffle_v2, sigmoid_cross_entropy_with_logits,

@@ -6,13 +6,14 @@ Asked by `layers.py` for each such layer while a job that trains is built. Read 
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.ir import Value
 from ...core.tensor import Tensor
 from ...core.where import warn
-from ..build import JobBuild
 
 
-def check_zero_kernel(build: JobBuild, name: str, weight: Tensor, inputs: Tensor) -> None:
+def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> None:
     """Warn, once for a job, where a layer reads what another layer with a kernel of zeros has computed.
 
     The gradient of each of the two is multiplied with the weights or the output of the other, which are 0: behind relu

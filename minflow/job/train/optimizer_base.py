@@ -19,6 +19,7 @@ from ...core.ops.shape import cast
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ..checks import number, said
+from ..current import building
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
 from .schedule import LrScheduler
@@ -74,8 +75,6 @@ class Optimizer:
 
         loss: a Blob of any shape, or a list of Blobs of one shape and dtype, whose sum counts.
         """
-        from ..build import building
-
         what = f"flow.optimizer.{type(self).__name__}.minimize"
         build = building(what)
         losses = list(loss) if isinstance(loss, list | tuple) else [loss]

@@ -228,14 +228,4 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
     return tensor
 
 
-def check_floating(tensor: Tensor, name: str) -> None:
-    if not tensor.spec.floating:
-        fail(
-            DTypeError,
-            f"{name} fills floating tensors, this one is {tensor.spec.dtype.name}",
-            "dtype=flow.float32",
-            tensor=tensor,
-        )
-
-
 __getattr__ = _tell("flow.nn.init", globals())

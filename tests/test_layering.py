@@ -56,7 +56,7 @@ FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: no
 # What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = ["core.mode", "core.where", "core.infer", "core.door", "core.op", "core.ir", "core.spec", "core.eager", "core.trace",
              "core.autograd", "core.rebind", "core.tensor", "core.random",
-             "compiler.plan", "compiler.executor", "compiler.arena", "compiler.passes"]
+             "compiler.plan", "compiler.layout", "compiler.uses", "compiler.executor", "compiler.arena", "compiler.passes"]
 # Part of the code -> the most lines of code that it may have. The longest name that fits a module decides where it
 # counts.
 CAPS = {

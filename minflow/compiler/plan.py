@@ -1,8 +1,7 @@
 """The plan of a graph: every value has its place, every step is a prepared call of a kernel.
 
-Places: the arena (`arena.py`), the array of a state (an update that nobody reads the old numbers after), or, for what
-is new at each call (the graph's inputs, large outputs), a slot that is filled when the plan runs. Views cost nothing:
-they are made once, here. Read next: `executor.py`, which runs a plan.
+Places are those of `layout.py`; what is new at each call (large inputs and outputs) has a slot that is filled when the
+plan runs. Views cost nothing: they are made once, here. Read next: `executor.py`, which runs a plan.
 """
 
 from __future__ import annotations
@@ -13,11 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.ir import INPUT, Cell, Graph, Node, Source, Value, outputs_of
-from .arena import Need, place
-
-# bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
-COPIED = 1 << 14
+from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
+from .arena import ALIGN
+from .layout import COPIED, Layout
 
 
 class Slots(list):
@@ -44,31 +41,22 @@ class Late:
             slots[self.target] = self.kernel(*args)
 
 
-class Plan:
-    """A graph made ready to run.
+class Plan(Layout):
+    """A graph ready to run. calls, nodes: the prepared calls and the node of each.
 
-    graph: what it runs.  calls, nodes: the prepared calls and the node of each.  arena_bytes: size of the buffer.
-    places: value -> (offset, bytes, first step, last step) in the arena.  in_place: value -> the state it is written
-    to.
     keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next
-    call.
-    cells: the version cells of the states that are written.
+    call.  cells: the version cells of the states that are written.
     """
 
     def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = ()):
-        self.graph, self.cells = graph, tuple(cells)
-        self.results = graph.outputs[: len(graph.outputs) - keep]
-        self.kept = graph.outputs[len(self.results) :]
-        self.position = {node: i for i, node in enumerate(graph.nodes)}
-        self.lifetimes()
-        self.in_place = self.find_in_place()
+        super().__init__(graph, keep)
+        self.cells = tuple(cells)
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}
         self.env: dict[Value, np.ndarray] = {}
         self.calls: list[Callable] = []
         self.nodes: list[Node] = []
         self.take_inputs()
-        self.fresh = [v for v in dict.fromkeys(self.results) if self.is_fresh(v)]
         self.fresh_slots = [(self.new_slot(v), v.spec.shape, v.spec.np) for v in self.fresh]
         self.fill_arena()
         for state in graph.states:
@@ -81,74 +69,18 @@ class Plan:
         self.reads = [(s.array, s.read) for s in graph.states if s.read is not None]
         self.copies = [(s, v) for s, v in graph.updates.items() if self.in_place.get(v) is not s]
         self.written = frozenset([id(owner_of(s.array)) for s in graph.updates])
-        kept = {self.slot_of.get(self.root[v]) for v in self.kept} | {self.slot_of.get(v) for v in self.kept}
+        kept = {self.slot_of.get(self.uses.root[v]) for v in self.kept} | {self.slot_of.get(v) for v in self.kept}
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
         self.runs, self.busy = 0, False
 
-    # ---- where values live -------------------------------------------------------------------------------------------
-
-    def lifetimes(self) -> None:
-        """root: what a view looks into.  last: the last step that reads a root, also through views."""
-        graph = self.graph
-        self.root: dict[Value, Value] = {}
-        self.last: dict[Value, int] = {}
-        for source in (*graph.inputs, *graph.states):
-            value = Value(source, 0, source.out_specs[0])
-            self.root[value] = value
-        for i, node in enumerate(graph.nodes):
-            for x in node.inputs:
-                if x.__class__ is Value:
-                    self.last[self.root[x]] = i
-            for v in outputs_of(node):
-                self.root[v] = self.root[node.inputs[0]] if node.op.is_view else v
-                self.last.setdefault(self.root[v], i)
-        for v in (*graph.outputs, *graph.updates.values()):
-            self.last[self.root[v]] = len(graph.nodes)
-
-    def readers(self) -> dict[Value, list[tuple[int, Value]]]:
-        """root -> (step, the value read there, a view of it or itself)."""
-        found: dict[Value, list[tuple[int, Value]]] = {}
-        for i, node in enumerate(self.graph.nodes):
-            for x in node.inputs:
-                if x.__class__ is Value:
-                    found.setdefault(self.root[x], []).append((i, x))
-        return found
-
-    def find_in_place(self) -> dict[Value, Source]:
-        """{new value: state} where a kernel may write straight into the state: nobody reads the old numbers later."""
-        readers, found = self.readers(), {}
-        shown = {self.root[v] for v in (*self.graph.outputs, *self.graph.updates.values())}
-        for state, value in self.graph.updates.items():
-            old, node = Value(state, 0, state.out_specs[0]), value.node
-            if node not in self.position or value in found or self.root[value] != value or not node.op.takes_out:
-                continue
-            if old in shown or not state.array.flags.c_contiguous:
-                continue
-            at = self.position[node]
-            if all(step < at or (step == at and self.may_overwrite(node, value, x, old)) for step, x in readers.get(old, ())):
-                found[value] = state
-        return found
-
-    def may_overwrite(self, node: Node, value: Value, x: Value, old: Value) -> bool:
-        """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of
-        it."""
-        if not node.op.alias_safe or x != old:
-            return False
-        if node.op.many:
-            names = node.op.inputs
-            return [names[i] for i, y in enumerate(node.inputs) if y == old] == [node.op.outputs[value.index]]
-        return x in overwritable(node)
-
-    def is_fresh(self, v: Value) -> bool:
-        """Is this output computed into a new array at each call? Small ones are copied out of the arena."""
-        return v.node in self.position and self.root[v] == v and v not in self.in_place and v.node.op.takes_out and v.spec.nbytes > COPIED
+    # ---- the calls ---------------------------------------------------------------------------------------------------
 
     def checks_first(self) -> list[Node]:
         """The nodes in order; but those that may refuse the numbers of an input before anything that writes."""
         first: dict[Node, None] = {}
         for node in self.graph.nodes:
-            if node.op.checks and self.root[node.inputs[0]].node.op is INPUT:
+            if node.op.checks and self.uses.root[node.inputs[0]].node.op is INPUT:
                 chain = [node]
                 while chain[-1].inputs[0].node.op is not INPUT:
                     chain.append(chain[-1].inputs[0].node)
@@ -172,47 +104,12 @@ class Plan:
                 self.inputs.append((self.new_slot(value), None))
 
     def fill_arena(self) -> None:
-        """Give every computed value its place; a result may take the place of an input that dies with it."""
-        heir: dict[Value, Value] = {}  # value -> the value whose place it takes over
-        needs: dict[Value, Need] = {}
-        for i, node in enumerate(self.graph.nodes):
-            if node.op.is_view or not node.op.takes_out:
-                continue
-            for v in outputs_of(node):
-                if v in self.in_place or v in self.slot_of:
-                    continue
-                source = self.dying(node, i, v, needs, heir)
-                if source is not None:
-                    heir[v] = source = heir.get(source, source)
-                    needs[source] = needs[source]._replace(last=self.last[v])
-                else:
-                    needs[v] = Need(v.spec.nbytes, i, self.last[v])
-        offsets, self.arena_bytes = place(needs)
-        self.needs = needs
-        buffer = np.empty(self.arena_bytes + 64, np.uint8)
-        skip = -buffer.ctypes.data % 64
+        """Allocate the buffer; the array of each place is a view of it."""
+        buffer = np.empty(self.arena_bytes + ALIGN, np.uint8)
+        skip = -buffer.ctypes.data % ALIGN
         self.arena = buffer[skip : skip + self.arena_bytes]
-        self.places = {}
-        for v in (*needs, *heir):
-            owner = heir.get(v, v)
-            offset = offsets[owner]
-            self.places[v] = (offset, v.spec.nbytes, self.position[v.node], self.last[v])
-            self.env[v] = self.arena[offset : offset + v.spec.nbytes].view(v.spec.np).reshape(v.spec.shape)
-
-    def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
-        """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""
-        if not node.op.alias_safe or node.op.many:
-            return None
-        for x in overwritable(node):
-            if x.__class__ is not Value or x.spec is not v.spec or self.last.get(x) != i or self.root[x] != x:
-                continue
-            if x not in needs and x not in heir:
-                continue
-            if all(y == x or self.root[y] != x for y in node.inputs if y.__class__ is Value):
-                return x
-        return None
-
-    # ---- the calls ---------------------------------------------------------------------------------------------------
+        for v, (offset, nbytes, *_) in self.places.items():
+            self.env[v] = self.arena[offset : offset + nbytes].view(v.spec.np).reshape(v.spec.shape)
 
     def prepare(self, node: Node) -> None:
         """Append the call of a node; a view of what has a fixed place is made at once and needs none."""
@@ -315,12 +212,6 @@ class Plan:
             call()
             seconds.append(clock() - start)
         self.seconds = seconds
-
-
-def overwritable(node: Node) -> Sequence:
-    """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the
-    first."""
-    return node.inputs if node.op.elementwise else [x for x in node.inputs[:1] if x not in node.inputs[1:]]
 
 
 def owner_of(array: np.ndarray) -> object:

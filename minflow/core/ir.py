@@ -194,15 +194,6 @@ class Graph:
         self.inputs, self.nodes, self.outputs = list(inputs), list(nodes), list(outputs)
         self.states, self.updates = list(states), dict(updates or {})
 
-    def users(self) -> dict[Value, list[Node]]:
-        """For each Value the nodes that read it, in order."""
-        found: dict[Value, list[Node]] = {}
-        for node in self.nodes:
-            for x in node.inputs:
-                if isinstance(x, Value):
-                    found.setdefault(x, []).append(node)
-        return found
-
     def values(self) -> Iterator[Value]:
         """Every Value, sources first."""
         for node in (*self.inputs, *self.states, *self.nodes):

@@ -9,8 +9,9 @@ from minflow import nn
 from minflow.compiler.executor import execute, run
 from minflow.compiler.passes.masks import small_masks
 from minflow.compiler.passes.memory import memory
-from minflow.compiler.passes.recompute import SMALL, least_bytes, recomputed
+from minflow.compiler.passes.recompute import SMALL, recomputed
 from minflow.compiler.plan import Plan
+from minflow.compiler.uses import Uses
 from minflow.core.trace import trace
 
 
@@ -106,7 +107,7 @@ def test_cheap_values_are_computed_again():
     after = recomputed(graph)
     added = [node for node in after.nodes if node.phase == "recompute"]
     assert added and {node.op.name for node in added} <= {"add", "sub", "mul"} and all(node.number is None for node in added)
-    assert len(after.nodes) == len(graph.nodes) + len(added) and least_bytes(after) < 0.9 * least_bytes(graph)
+    assert len(after.nodes) == len(graph.nodes) + len(added) and Uses(after).least_bytes() < 0.9 * Uses(graph).least_bytes()
     assert Plan(after).arena_bytes < 0.9 * Plan(graph).arena_bytes
     same_bits(graph, after, np.random.default_rng(0).standard_normal((200, 200)).astype("float32"))
     assert recomputed(gelu_graph(40)) is not after and ops(recomputed(gelu_graph(40))) == ops(gelu_graph(40)), "small values are kept"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops.elementwise import relu_grad
 from ...core.ops.pool import max_pool2d, max_pool2d_grad
+from ..uses import Uses
 from .rewrite import rewritten
 
 
 def small_masks(graph: Graph) -> Graph:
     """With `max_pool2d_grad(relu_grad(g, pooled))` for `relu_grad(max_pool2d_grad(g), image)`."""
-    users = graph.users()
-    shown = {*graph.outputs, *graph.updates.values()}
+    uses = Uses(graph)
     first: dict[Node, list[Node]] = {}  # the spreading node -> what is there in its place
     instead: dict[Value, Value] = {}
     gone: set[Node] = set()
@@ -25,7 +25,9 @@ def small_masks(graph: Graph) -> Graph:
             continue
         spread, image = node.inputs[0].node, node.inputs[1]
         # where two windows share a pixel sums are made between the two steps; then the order matters
-        if spread.op is not max_pool2d_grad or not spread.attrs["apart"] or users[node.inputs[0]] != [node] or node.inputs[0] in shown:
+        if spread.op is not max_pool2d_grad or not spread.attrs["apart"]:
+            continue
+        if len(uses.reads[node.inputs[0]]) > 1 or node.inputs[0] in uses.shown:
             continue
         g, indices = spread.inputs
         pool = indices.node

@@ -10,23 +10,25 @@ Cheap values are computed again in backward instead of being kept: `masks.py`, `
 from __future__ import annotations
 
 from ...core.ir import OPTIMIZER, Graph, Node, Value, outputs_of
+from ..uses import Uses
 from .masks import small_masks
-from .recompute import SMALL, Uses, least_bytes, recomputed
+from .recompute import SMALL, recomputed
 
 
 def memory(graph: Graph) -> Graph:
     """The same nodes in another order, and perhaps some of them twice."""
     graph = recomputed(small_masks(graph))
-    early, waiting = ordered(graph, frozenset()), can_wait(graph)
+    uses = Uses(graph)
+    early, waiting = ordered(graph, uses, frozenset()), can_wait(graph, uses)
     if not waiting:
         return early
-    late = ordered(graph, waiting)
-    return late if least_bytes(late) < least_bytes(early) else early
+    late = ordered(graph, uses, waiting)
+    return late if Uses(late).least_bytes() < Uses(early).least_bytes() else early
 
 
-def can_wait(graph: Graph) -> frozenset[Node]:
+def can_wait(graph: Graph, uses: Uses) -> frozenset[Node]:
     """Gradients that only the optimizer reads, of twice the bytes that would have to be kept for them."""
-    uses, found = Uses(graph), set()
+    waiting = set()
     for i, node in enumerate(graph.nodes):
         size = sum(s.nbytes for s in node.out_specs)
         if node.phase != "backward" or node.op.is_view or size < SMALL:
@@ -35,18 +37,13 @@ def can_wait(graph: Graph) -> frozenset[Node]:
             continue
         roots = {uses.root[x] for x in node.inputs if x.__class__ is Value}
         if size > 2 * sum(root.spec.nbytes for root in roots if root.node.inputs and uses.last[root] == i):
-            found.add(node)
-    return frozenset(found)
+            waiting.add(node)
+    return frozenset(waiting)
 
 
-def ordered(graph: Graph, waiting: frozenset[Node]) -> Graph:
+def ordered(graph: Graph, uses: Uses, waiting: frozenset[Node]) -> Graph:
     """The order, with the nodes of `waiting` behind all others but those that read them."""
     at = {node: i for i, node in enumerate(graph.nodes)}
-    readers: dict[Node, list[int]] = {}
-    for i, node in enumerate(graph.nodes):
-        for x in node.inputs:
-            if x.__class__ is Value:
-                readers.setdefault(x.node, []).append(i)
     writes: dict[Node, list[Node]] = {}  # node -> the states that it gives new numbers to
     for state, value in graph.updates.items():
         writes.setdefault(value.node, []).append(state)
@@ -62,12 +59,12 @@ def ordered(graph: Graph, waiting: frozenset[Node]) -> Graph:
         values = [x.node for x in node.inputs if x.__class__ is Value]
         if node.origin == OPTIMIZER:
             before = [key[x] for x in values if x in key]
-            last = [j for state in writes.get(node, ()) for j in readers.get(state, ()) if j < i]
+            last = [j for state in writes.get(node, ()) for j in uses.readers(state) if j < i]
             last += [refusing] if node in writes else []
             spots = [*before, *[key.get(graph.nodes[j], (j, 0, j)) for j in last]]
             key[node] = (*max(spots)[:2], i) if spots else (i, 0, i)
-        elif not values and node in readers:
-            key[node] = (min(readers[node]), -1, i)
+        elif not values and (readers := uses.readers(node)):
+            key[node] = (min(readers), -1, i)
         elif node in waiting:
             key[node] = (len(graph.nodes), 0, i)
         else:

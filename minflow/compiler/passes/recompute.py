@@ -7,43 +7,10 @@ same bits, in less time than a read of what has left the cache. Read next: `memo
 from __future__ import annotations
 
 from ...core.ir import RECOMPUTE, Graph, Node, Source, Value, outputs_of
-from ..arena import Need, least
+from ..uses import Uses
 
 CHEAP = frozenset({"add", "sub", "mul", "neg", "relu"})
 SMALL = 1 << 16  # bytes: to keep less than this costs less than one more call
-
-
-class Uses:
-    """Who reads what. root: value -> what it looks into.  reads: root -> [(step, the value read there)].  last: root ->
-    the last step that needs it.  shown: the roots of outputs and updates."""
-
-    def __init__(self, graph: Graph):
-        self.root: dict[Value, Value] = {}
-        self.reads: dict[Value, list[tuple[int, Value]]] = {}
-        self.last: dict[Value, int] = {}
-        for i, node in enumerate(graph.nodes):
-            for x in node.inputs:
-                if x.__class__ is Value:
-                    root = self.root.setdefault(x, x)
-                    self.reads.setdefault(root, []).append((i, x))
-                    self.last[root] = i
-            for v in outputs_of(node):
-                self.root[v] = self.root[node.inputs[0]] if node.op.is_view else v
-                self.last.setdefault(self.root[v], i)
-        self.shown = {self.root.get(v, v) for v in (*graph.outputs, *graph.updates.values())}
-        for v in self.shown:
-            self.last[v] = len(graph.nodes)
-
-
-def least_bytes(graph: Graph) -> int:
-    """About the bytes that the graph's values need at once; new numbers of states are written where those stand."""
-    uses, needs = Uses(graph), {}
-    written = set(graph.updates.values())
-    for i, node in enumerate(graph.nodes):
-        for v in () if node.op.is_view else outputs_of(node):
-            if v not in written:
-                needs[v] = Need(v.spec.nbytes, i, uses.last[v])
-    return least(needs)
 
 
 def recomputed(graph: Graph) -> Graph:
@@ -70,7 +37,7 @@ def recomputed(graph: Graph) -> Graph:
     if not again:
         return graph
     after = with_twins(graph, turn, again)
-    return after if least_bytes(after) < least_bytes(graph) else graph
+    return after if Uses(after).least_bytes() < uses.least_bytes() else graph
 
 
 def at_hand(x: Value, graph: Graph, uses: Uses, again: dict) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....compiler.executor import LOCK, run
-from ....compiler.plan import Plan
+from ....compiler.layout import Layout
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value, where_text
@@ -152,7 +152,7 @@ class Subject:
             total = self.counts(stage - 1).arena if self.unchanged(stage) else None
             if total is None:
                 graphs = [part.stages[min(stage, len(part.stages) - 1)].graph for part in self.parts]
-                plans = [p.plan if g is p.graph else Plan(g, len(p.plan.kept)) for p, g in zip(self.parts, graphs)]
+                plans = [p.plan if g is p.graph else Layout(g, len(p.plan.kept)) for p, g in zip(self.parts, graphs)]
                 total = sum([plan.arena_bytes for plan in plans])
             self.arenas[stage] = total
         name = next((p.stages[stage].name for p in self.parts if stage < len(p.stages)), "all passes")
@@ -258,7 +258,7 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
     found: dict[Node, list[Node]] = {}
     for node in part.graph.nodes:
         if node.op.is_view and node not in called:
-            found.setdefault(part.plan.root[Value(node, 0, node.out_specs[0])].node, []).append(node)
+            found.setdefault(part.plan.uses.root[Value(node, 0, node.out_specs[0])].node, []).append(node)
     return found
 
 

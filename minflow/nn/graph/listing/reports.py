@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from ....compiler.arena import least
-from ....compiler.plan import Plan
+from ....compiler.layout import Layout
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
@@ -33,7 +33,6 @@ DOES = {  # pass -> what it is for
     "dead_code": "removes what nobody reads",
     "constant_folding": "computes once, now, what is always the same",
     "common_subexpressions": "computes once what stood there twice",
-    "small_masks": "takes the gradient of relu after its pooling",
     "memory": "reorders, so that less is kept at a time",
 }
 PHASES = ("forward", "backward", "recompute", "optimizer")
@@ -62,7 +61,7 @@ class Reports:
                 gone = len({n.number for n in old} - {n.number for n in new})
                 added = sum(1 for n in new if n.number is None) - sum(1 for n in old if n.number is None) if before else 0
                 name = stage.name if len(called(self).parts) == 1 else f"{part.name}: {stage.name}"
-                arena = Plan(stage.graph, len(part.plan.kept)).arena_bytes
+                arena = Layout(stage.graph, len(part.plan.kept)).arena_bytes
                 rows.append(StageRow(name, len(new), gone, max(added, 0), arena, stage.seconds, DOES.get(stage.name, "")))
                 before = stage.graph
         return Report(Stages(f"{self.name}: passes", tuple(rows)))

@@ -1,0 +1,106 @@
+"""Where the values of a graph live: in the arena (`arena.py`), in the array of a state (an update that nobody reads
+the old numbers after), or in a new array at each call (large outputs). Nothing is allocated here. Read next: `plan.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.ir import Graph, Node, Source, Value, outputs_of
+from .arena import Need, place
+from .uses import Uses
+
+# bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
+COPIED = 1 << 14
+
+
+class Layout:
+    """graph: what it is of.  results, kept: its outputs; the last `keep` of them stay readable and are not copied out.
+
+    arena_bytes: size of the buffer.  places: value -> (offset, bytes, first step, last step) in the arena.
+    needs: value -> what the arena holds for it.  in_place: value -> the state it is written to.  fresh: the outputs that
+    are computed into new arrays.
+    """
+
+    def __init__(self, graph: Graph, keep: int = 0):
+        self.graph = graph
+        self.results = graph.outputs[: len(graph.outputs) - keep]
+        self.kept = graph.outputs[len(self.results) :]
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.uses = Uses(graph)
+        self.in_place = self.find_in_place()
+        self.fresh = [v for v in dict.fromkeys(self.results) if self.is_fresh(v)]
+        self.find_places()
+
+    def find_in_place(self) -> dict[Value, Source]:
+        """{new value: state} where a kernel may write straight into the state: nobody reads the old numbers later."""
+        uses, in_place = self.uses, {}
+        for state, value in self.graph.updates.items():
+            old, node = Value(state, 0, state.out_specs[0]), value.node
+            if node not in self.position or value in in_place or uses.root[value] != value or not node.op.takes_out:
+                continue
+            if old in uses.shown or not state.array.flags.c_contiguous:
+                continue
+            at = self.position[node]
+            if all(step < at or (step == at and self.may_overwrite(node, value, x, old)) for step, x in uses.reads.get(old, ())):
+                in_place[value] = state
+        return in_place
+
+    def may_overwrite(self, node: Node, value: Value, x: Value, old: Value) -> bool:
+        """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of
+        it."""
+        if not node.op.alias_safe or x != old:
+            return False
+        if node.op.many:
+            names = node.op.inputs
+            return [names[i] for i, y in enumerate(node.inputs) if y == old] == [node.op.outputs[value.index]]
+        return x in overwritable(node)
+
+    def is_fresh(self, v: Value) -> bool:
+        """Is this output computed into a new array at each call? Small ones are copied out of the arena."""
+        if v.node not in self.position or v.spec.nbytes <= COPIED or not v.node.op.takes_out:
+            return False
+        return self.uses.root[v] == v and v not in self.in_place
+
+    def find_places(self) -> None:
+        """Give every computed value its place; a result may take the place of an input that dies with it."""
+        last, elsewhere = self.uses.last, {*self.in_place, *self.fresh}
+        heir: dict[Value, Value] = {}  # value -> the value whose place it takes over
+        needs: dict[Value, Need] = {}
+        for i, node in enumerate(self.graph.nodes):
+            if node.op.is_view or not node.op.takes_out:
+                continue
+            for v in outputs_of(node):
+                if v in elsewhere:
+                    continue
+                source = self.dying(node, i, v, needs, heir)
+                if source is not None:
+                    heir[v] = source = heir.get(source, source)
+                    needs[source] = needs[source]._replace(last=last[v])
+                else:
+                    needs[v] = Need(v.spec.nbytes, i, last[v])
+        offsets, self.arena_bytes = place(needs)
+        self.needs = needs
+        self.places = {}
+        for v in (*needs, *heir):
+            self.places[v] = (offsets[heir.get(v, v)], v.spec.nbytes, self.position[v.node], last[v])
+
+    def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
+        """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""
+        if not node.op.alias_safe or node.op.many:
+            return None
+        root = self.uses.root
+        for x in overwritable(node):
+            if x.__class__ is not Value or x.spec is not v.spec or self.uses.last.get(x) != i or root[x] != x:
+                continue
+            if x not in needs and x not in heir:
+                continue
+            if all(y == x or root[y] != x for y in node.inputs if y.__class__ is Value):
+                return x
+        return None
+
+
+def overwritable(node: Node) -> Sequence:
+    """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the
+    first."""
+    return node.inputs if node.op.elementwise else [x for x in node.inputs[:1] if x not in node.inputs[1:]]

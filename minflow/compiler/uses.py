@@ -1,0 +1,48 @@
+"""Who reads what: the one analysis of uses, for the passes and for the plan.
+
+A view looks into its root; a read of a view is a read of its root. Read next: `plan.py`, `passes/memory.py`.
+"""
+
+from __future__ import annotations
+
+from ..core.ir import Graph, Node, Value, outputs_of
+from .arena import Need, least
+
+
+class Uses:
+    """root: value -> what it looks into.  reads: root -> [(step, the value read there, a view of it or itself)].
+
+    last: root -> the last step that needs it, the number of steps where it is shown.  shown: the roots of outputs and
+    updates.
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.root: dict[Value, Value] = {v: v for source in (*graph.inputs, *graph.states) for v in outputs_of(source)}
+        self.reads: dict[Value, list[tuple[int, Value]]] = {}
+        self.last: dict[Value, int] = {}
+        root, reads, last = self.root, self.reads, self.last
+        for i, node in enumerate(graph.nodes):
+            for x in node.inputs:
+                if x.__class__ is Value:
+                    reads.setdefault(root[x], []).append((i, x))
+                    last[root[x]] = i
+            for v in outputs_of(node):
+                root[v] = root[node.inputs[0]] if node.op.is_view else v
+                last.setdefault(root[v], i)
+        self.shown = {root[v] for v in (*graph.outputs, *graph.updates.values())}
+        for v in self.shown:
+            last[v] = len(graph.nodes)
+
+    def readers(self, node: Node) -> list[int]:
+        """The steps that read an output of this node itself, not through a view."""
+        return [i for v in outputs_of(node) for i, x in self.reads.get(self.root[v], ()) if x.node is node]
+
+    def least_bytes(self) -> int:
+        """About the bytes that the graph's values need at once; new numbers of states are written where those stand."""
+        needs, written = {}, set(self.graph.updates.values())
+        for i, node in enumerate(self.graph.nodes):
+            for v in () if node.op.is_view else outputs_of(node):
+                if v not in written:
+                    needs[v] = Need(v.spec.nbytes, i, self.last[v])
+        return least(needs)

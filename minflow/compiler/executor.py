@@ -1,12 +1,10 @@
-"""Running a graph: `execute`, the reference, node by node; and `run`, a step of a prepared plan.
+"""Running a graph: a step of a prepared plan, by the kernels that eager calls, on C-contiguous arrays as in eager.
 
-Both call the kernels that eager calls, on C-contiguous arrays as in eager, so all give the same bits.
 Read next: `passes/`, `plan.py`.
 
 LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's
 step at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it
-again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for
-every
+again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for every
 step: `job/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
 """
 
@@ -21,43 +19,13 @@ from contextvars import ContextVar
 import numpy as np
 
 from ..core.base.errors import GraphError, MinflowError, clean
-from ..core.ir import Graph, Node, Value, outputs_of, where_text
+from ..core.ir import Node, where_text
 from ..core.where import here
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 # What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
 # inherit it.
 INSIDE: ContextVar[str] = ContextVar("inside", default="")
-
-
-def execute(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of the graph for these input arrays, fresh; states are read before and updated after.
-
-    Raises GraphError if the number, shape or dtype of the arrays differs from the graph's inputs.
-    """
-    if len(arrays) != len(graph.inputs):
-        raise GraphError(f"the graph has {len(graph.inputs)} inputs, {len(arrays)} were given", hint="one array for each input")
-    env: dict[Value, np.ndarray] = {}
-    for source, array in zip(graph.inputs, arrays):
-        spec = source.out_specs[0]
-        if array.shape != spec.shape or array.dtype != spec.np:
-            raise GraphError(
-                f"an array does not fit {source.name or 'an input'}",
-                values={"expected": spec, "got": f"{array.dtype}{list(array.shape)}"},
-            )
-        shared = any(np.may_share_memory(array, s.array) for s in graph.updates)
-        env[Value(source, 0, spec)] = array.copy() if shared else array
-    for state in graph.states:
-        if state.read is not None:
-            state.array[...] = state.read()
-        env[Value(state, 0, state.out_specs[0])] = state.array
-    for node in graph.nodes:
-        outs = run_node(node, [env[x] if isinstance(x, Value) else x for x in node.inputs])
-        env.update(zip(outputs_of(node), outs))
-    results = [env[v].copy() for v in graph.outputs]
-    for state, array in [(state, env[v].copy()) for state, v in graph.updates.items()]:
-        state.array[...] = array
-    return results
 
 
 def run_node(node: Node, arrays: list) -> list[np.ndarray]:

@@ -5,7 +5,6 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.executor import execute
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.compiler.passes.common_subexpressions import common_subexpressions, exactly
 from minflow.compiler.passes.constant_folding import constant_folding
@@ -14,6 +13,7 @@ from minflow.compiler.passes.rewrite import rewritten
 from minflow.compiler.plan import Plan
 from minflow.core.ir import CONSTANT, outputs_of
 from minflow.core.trace import trace
+from tests.reference import execute
 
 
 def ops(graph):

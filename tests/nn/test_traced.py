@@ -7,8 +7,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.executor import execute
 from minflow.core.trace import trace
+from tests.reference import execute
 
 IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
 LAYERS = [

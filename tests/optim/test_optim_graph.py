@@ -5,9 +5,9 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.executor import execute
 from minflow.core.mode import EPOCH
 from minflow.core.trace import trace
+from tests.reference import execute
 
 CASES = [
     ("SGD", {}),

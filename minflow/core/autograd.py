@@ -51,8 +51,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 continue
             if node.saved.__class__ is Freed:
                 raise second_backward(node)
-            if mode.trace or mode.told is not None:
-                MODE.set(mode.but(scope=node.scope, origin=node))
+            mode.enter_gradient(node)
             for i, gi in input_gradients(mode, node, gs):
                 if gi is None:
                     continue
@@ -224,7 +223,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     wanted = [mode.first(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, as_tuple(tensors))
-    if NOTICES.on and mode.trace is None and mode.told is None:
+    if NOTICES.on and mode.looks_for_mistakes():
         look_at_losses(outputs)
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
     EPOCH.backwards += 1
@@ -233,7 +232,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
         leaf = mode.leaf(value) if only is None else next((x for x in only if mode.first(x.value) == value), None)
         if leaf is not None:
             store(leaf, g, taken, create_graph)
-    if mode.told is None and events.BackwardDone in events.LISTENERS:
+    if mode.hears(events.BackwardDone):
         events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
 
 

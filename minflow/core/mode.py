@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from .base.events import LISTENERS
+
 
 class Mode:
     """How ops run, whether gradients are recorded, and the module we are in. Immutable: `but` makes a changed copy.
@@ -18,12 +20,9 @@ class Mode:
     watch: who is told of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
     seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
     room: how long `scope` may become before a Module makes sure that Python takes more calls inside each other.
-    told: a list that an eager mode adds every op to, or None. What runs with one is put back, and no listener hears of
-    it.
     """
 
-    grad, anomaly, scope, entered, trace, watch, origin, seed, told = True, False, "", None, None, None, None, 1, None
-    room = 250
+    grad, anomaly, scope, entered, trace, watch, origin, seed, room = True, False, "", None, None, None, None, 1, 250
 
     def first(self, value):
         """The Value that the gradient of a leaf is kept under; any other stands for itself."""
@@ -33,6 +32,32 @@ class Mode:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
+
+    # ---- what a mode answers that records a program, as a trace does, or a recording that puts everything back -----
+
+    def enter_gradient(self, node) -> None:
+        """Backward has come to the gradient of `node`."""
+
+    def writes_at_once(self) -> bool:
+        """May an op in place run its kernel on the storage, without `write`?"""
+        return True
+
+    def looks_for_mistakes(self) -> bool:
+        """Is a notice of a likely mistake wanted, where there are notices?"""
+        return True
+
+    def hears(self, event: type) -> bool:
+        """Does anybody listen to what happens here?"""
+        return event in LISTENERS
+
+    def before_step(self, optimizer) -> None:
+        """An optimizer is about to write its parameters, or to forget their gradients."""
+
+    def before_schedule(self, schedule) -> None:
+        """A schedule is about to change the learning rates."""
+
+    def before_run(self, graph, parts) -> None:
+        """A graph is about to run the plans of these parts."""
 
 
 DEFAULT = Mode()  # eager.py makes it an Eager; a ContextVar wants its default now

@@ -190,7 +190,7 @@ def in_place(op: Op, target, *others, **attrs):
             ), op, inputs)  # fmt: skip
     shares = [x is target or hasattr(x, "spec") and x.cell is not None and x.cell is target.cell for x in inputs]
     alias = target.alias
-    if (mode.trace or mode.told is not None or wanted or any(shares[1:]) or specs[0] is not target.spec or not target.array.flags.writeable
+    if (not mode.writes_at_once() or wanted or any(shares[1:]) or specs[0] is not target.spec or not target.array.flags.writeable
             or alias is not None and (alias.base.alias is not None or 0 in target.array.strides)):  # fmt: skip
         # a rule that asks for the old numbers gets a copy of them
         kept = op.saves[wanted & op.differentiable] if wanted else ()

@@ -51,6 +51,15 @@ class Trace(Mode):
         self.made: dict[int, np.ndarray] = {}
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
 
+    def enter_gradient(self, node: Node) -> None:
+        MODE.set(self.but(scope=node.scope, origin=node))
+
+    def writes_at_once(self) -> bool:
+        return False
+
+    def looks_for_mistakes(self) -> bool:
+        return False
+
     def run(self, op: Op, inputs, attrs):
         inputs = tuple([self.input_of(op, x) for x in inputs])
         dtype, specs = infer(op, inputs, attrs)

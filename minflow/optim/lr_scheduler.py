@@ -72,8 +72,7 @@ class LRScheduler:
         """Go one step on, or to step `epoch`. Call it after `optimizer.step()`."""
         if (mode := MODE.get()).watch is not None:
             mode.watch.refuse_step(self, "step")
-        if mode.told is not None:
-            mode.hold_schedule(self)
+        mode.before_schedule(self)
         if self.count == 1 and self.optimizer.steps == 0:
             warn(
                 f"{type(self).__name__}.step comes before the first optimizer.step(), "
@@ -492,8 +491,7 @@ class SequentialLR(LRScheduler):
         """Go one step on with the schedule whose turn it is."""
         if epoch is not None:
             fail(OptimError, "SequentialLR goes step by step", "scheduler.step() without a number", epoch=epoch)
-        if MODE.get().told is not None:
-            MODE.get().hold_schedule(self)
+        MODE.get().before_schedule(self)
         self.last_epoch += 1
         turn = bisect_right(self.milestones, self.last_epoch)
         scheduler = self.schedulers[turn]

@@ -115,8 +115,7 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         mode = MODE.get().but(grad=False)
-        if mode.told is not None:
-            mode.hold_optimizer(self)
+        mode.before_step(self)
         fed, total, looked = False, 0.0, NOTICES.on and mode.trace is None
         with using(mode):
             for group in self.param_groups:
@@ -150,7 +149,7 @@ class Optimizer:
     def stepped(self) -> None:
         """One more step was taken; also called by whoever runs a compiled one."""
         self.steps += 1
-        if events.StepDone in events.LISTENERS and MODE.get().told is None:
+        if MODE.get().hears(events.StepDone):
             events.emit(events.StepDone(self, self.steps, self.learning_rates()))
 
     def learning_rates(self) -> tuple[float, ...]:
@@ -188,8 +187,7 @@ class Optimizer:
         """Forget the gradients of all parameters, or with set_to_none=False fill them with zeros."""
         if (mode := MODE.get()).watch is not None:
             mode.watch.refuse_step(self, "zero_grad")
-        if mode.told is not None:
-            mode.hold_optimizer(self)
+        mode.before_step(self)
         with no_grad():
             for group in self.param_groups:
                 for p in group["params"]:

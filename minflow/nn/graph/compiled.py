@@ -115,8 +115,8 @@ class Compiled:
         """One call: results in the structure that build gave. The step of a training graph ends with its
         bookkeeping."""
         plan, start = self.parts[0].plan, time.perf_counter() if self.runs < 2 else 0.0
-        if (mode := MODE.get()).told is not None:
-            mode.hold_run(graph, [s.array for part in self.parts for s in part.graph.states])
+        mode = MODE.get()
+        mode.before_run(graph, self.parts)
         with LOCK, uninterrupted(self.writes):
             if self.steps == 1:
                 results = run(plan, arrays, timed)
@@ -125,10 +125,10 @@ class Compiled:
             for cell in plan.cells if self.steps == 1 else self.cells():
                 cell.version, cell.where = cell.version + 1, mode.entered
             self.runs += 1
-            heard = GraphRan in events.LISTENERS and mode.told is None
+            heard = mode.hears(GraphRan)
             lr = graph.optimizers[0][0].learning_rates() if heard and self.trains else ()  # before a schedule goes on
             if self.trains:
-                if NOTICES.on and mode.told is None:
+                if NOTICES.on and mode.looks_for_mistakes():
                     look_at_results(graph.name, results, self.steps, graph._steps + 1,
                                     lambda: [rate for optimizer, _ in graph.optimizers for rate in optimizer.learning_rates()])  # fmt: skip
                 graph.stepped(self)

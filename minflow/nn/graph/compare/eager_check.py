@@ -130,7 +130,7 @@ def run_eager(graph: Any, args: tuple, kwargs: dict, steps: int) -> list[Step]:
         for optimizer, _ in graph.optimizers if steps == 1 else ():
             optimizer.clip_grad()
             optimizer.step()
-    return mode.told
+    return mode.steps
 
 
 def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:

@@ -1,7 +1,7 @@
 """Eager that is followed: what every operation read and gave, in order; then everything that it changed is put back.
 
-`eager_check.py` and `divergence.py` run build or a reference so, beside a graph. What is followed is heard of by no
-listener: `optim/optimizer.py`, `core/autograd.py` and `../compiled.py` ask `Mode.told`. Read next: `eager_check.py`.
+`eager_check.py` and `divergence.py` run build or a reference so, beside a graph. No listener hears
+of it. Read next: `eager_check.py`.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class Made(NamedTuple):
     own: bool
 
 
-class Following(Eager):
-    """The mode. told: the Steps; a mode with this list writes in place through `write` and `update` only.
+class Recording(Eager):
+    """The mode. steps: what ran, in order.
 
     held: (array, its numbers before) of each write.  grads, counts, schedules: what stood there before, by id.
     """
 
     def __init__(self, seed: float):
         self.grad, self.seed = MODE.get().grad, seed
-        self.told: list[Step] = []
+        self.steps: list[Step] = []
         self.held: list[tuple[np.ndarray, np.ndarray]] = []
         self.bound: list[tuple[Tensor, Any, bool]] = []
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
@@ -85,9 +85,9 @@ class Following(Eager):
             place = where_text(caller(3))
             self.tell(op, inputs, many, place)
             self.last[:] = [results]
-            step = len(self.told) - 1
+            step = len(self.steps) - 1
             for k, t in enumerate(many):
-                self.made[id(t)] = Made(t, [(step, k)], self.told[step].arrays[k], version_of(t), not op.is_view)
+                self.made[id(t)] = Made(t, [(step, k)], self.steps[step].arrays[k], version_of(t), not op.is_view)
             if self.origin is not None:  # of backward: what nobody reads is a gradient
                 self.ends |= {(step, k) for k in range(len(many))}
         return results
@@ -97,7 +97,7 @@ class Following(Eager):
         super().update(op, targets, inputs, attrs)
         self.tell(op, inputs, targets, where_text(caller(3)))
         for k, t in enumerate(targets):
-            self.wrote(t, [(len(self.told) - 1, k)])
+            self.wrote(t, [(len(self.steps) - 1, k)])
 
     def write(self, target, root, path, new):
         if id(root) not in self.made or not self.made[id(root)].own:
@@ -107,14 +107,14 @@ class Following(Eager):
         self.wrote(root, self.makers(new))
 
     def tell(self, op, inputs, results, place: str) -> None:
-        step = len(self.told)
+        step = len(self.steps)
         for x in inputs:
             if isinstance(x, Tensor):
                 if x.value is not None and isinstance(x.value.node, Source):
                     self.start_gradient(x)
                 for made in self.makers(x):
                     self.readers.setdefault(made, []).append(step)
-        self.told.append(Step(op.name, f"{self.scope}: {op.name}" if self.scope else op.name, place, [self.copy_of(x) for x in inputs],
+        self.steps.append(Step(op.name, f"{self.scope}: {op.name}" if self.scope else op.name, place, [self.copy_of(x) for x in inputs],
                               [t.array.copy() for t in results], scope=self.scope))  # fmt: skip
 
     def wrote(self, root: Tensor, makers: list[tuple[int, int]]) -> None:
@@ -136,6 +136,18 @@ class Following(Eager):
         same = known is not None and known.array is not None and known.version == version_of(x)
         return known.array if same else x.array.copy()
 
+    def enter_gradient(self, node) -> None:
+        MODE.set(self.but(scope=node.scope, origin=node))
+
+    def writes_at_once(self) -> bool:
+        return False
+
+    def looks_for_mistakes(self) -> bool:
+        return False
+
+    def hears(self, event: type) -> bool:
+        return False
+
     # ---- what is put back --------------------------------------------------------------------------------------------
 
     def hold(self, tensors: Iterable[Tensor]) -> None:
@@ -147,23 +159,21 @@ class Following(Eager):
             self.grads[id(x)] = x, x.gradient
             x.gradient = None
 
-    def hold_optimizer(self, optimizer: Any) -> None:
-        """Called by an optimizer before it steps or forgets gradients."""
+    def before_step(self, optimizer: Any) -> None:
         self.counts.setdefault(id(optimizer), (optimizer, "steps", optimizer.steps))
         for p in optimizer.parameters():
             self.grads.setdefault(id(p), (p, p.gradient))
 
-    def hold_schedule(self, schedule: Any) -> None:
-        """Called by a schedule before it goes on."""
+    def before_schedule(self, schedule: Any) -> None:
         rates = [group["lr"] for group in schedule.optimizer.param_groups]
         self.schedules.setdefault(id(schedule), (schedule, copy.deepcopy(schedule.state_dict()), rates))
 
-    def hold_run(self, graph: Any, states: Iterable[np.ndarray]) -> None:
-        """Called by a graph that is called in what is followed, before its plan writes these."""
+    def before_run(self, graph: Any, parts: Iterable[Any]) -> None:
+        states = [s.array for part in parts for s in part.graph.states]
         self.held += [(array, array.copy()) for array in states if array.flags.writeable]
         self.counts.setdefault(id(graph), (graph, "_steps", graph._steps))
         for optimizer, _ in graph.optimizers:
-            self.hold_optimizer(optimizer)
+            self.before_step(optimizer)
 
     def put_back(self) -> None:
         for array, before in reversed(self.held):
@@ -189,12 +199,12 @@ class Following(Eager):
         for x in given:
             for made in self.makers(x) if isinstance(x, Tensor) else ():
                 self.readers.setdefault(made, []).append(-1)
-        aside = [False] * (len(self.told) + 1)  # the last, number -1: what was given away
-        for i in reversed(range(len(self.told))):
-            results = [(i, k) for k in range(len(self.told[i].arrays))]
+        aside = [False] * (len(self.steps) + 1)  # the last, number -1: what was given away
+        for i in reversed(range(len(self.steps))):
+            results = [(i, k) for k in range(len(self.steps[i].arrays))]
             aside[i] = all((made in self.ends or made in self.readers) and all(aside[j] for j in self.readers.get(made, ()))
                            for made in results)  # fmt: skip
-        return [step for step, out in zip(self.told, aside) if not out]
+        return [step for step, out in zip(self.steps, aside) if not out]
 
 
 def version_of(x: Tensor) -> int:
@@ -202,13 +212,13 @@ def version_of(x: Tensor) -> int:
 
 
 @contextmanager
-def followed(tensors: Iterable[Tensor] = (), parameters: Iterable[Tensor] = (), seed: float = 1) -> Iterator[Following]:
+def followed(tensors: Iterable[Tensor] = (), parameters: Iterable[Tensor] = (), seed: float = 1) -> Iterator[Recording]:
     """In the block eager is followed; at its end everything that it wrote is as before.
 
     tensors: whose numbers are put back even if numpy writes them.  parameters: they start without gradients.
     seed: see `Mode`.
     """
-    mode = Following(seed)
+    mode = Recording(seed)
     mode.hold(tensors)
     for p in parameters:
         mode.start_gradient(p)

@@ -10,7 +10,7 @@ from ..core.op import Op
 from ..core.ops.update import adam, adam_amsgrad
 from ..core.where import fail
 from .groups import check_range
-from .optimizer import Optimizer
+from .optimizer import Optimizer, hyperparameters, with_defaults
 
 
 class Adam(Optimizer):
@@ -39,18 +39,7 @@ class Adam(Optimizer):
         foreach: bool | None = None,
         fused: bool | None = None,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "do_bias_correction": do_bias_correction,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         owner, betas = type(self).__name__, group["betas"]
@@ -85,18 +74,4 @@ class AdamW(Adam):
 
     decoupled = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        do_bias_correction: bool = True,
-        maximize: bool = False,
-        contiguous_params: bool = False,
-        foreach: bool | None = None,
-        fused: bool | None = None,
-    ):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, do_bias_correction, maximize)
+    __init__ = with_defaults(Adam.__init__, weight_decay=1e-2)

@@ -8,6 +8,8 @@ Knows nothing of how an optimizer uses the rate. Read next: `optimizer.py`.
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import math
 from bisect import bisect_right
 from collections import Counter
@@ -190,21 +192,31 @@ def power(gamma: float, n: int) -> float:
         return math.inf if gamma > 0 or n % 2 == 0 else -math.inf
 
 
+def schedule(init: Callable) -> Callable:
+    """The `__init__` of a schedule, from one of its own arguments alone: LRScheduler's stand after them."""
+    own = inspect.signature(init).parameters
+    _, _, *common = inspect.signature(LRScheduler.__init__).parameters.values()  # after self and optimizer
+    whole = inspect.Signature([*own.values(), *common])
+
+    @functools.wraps(init)
+    def __init__(self: LRScheduler, *args: Any, **options: Any) -> None:
+        passed = whole.bind(self, *args, **options).arguments
+        init(**{name: value for name, value in passed.items() if name in own})
+        self.check()
+        LRScheduler.__init__(self, passed["optimizer"], **{k: v for k, v in passed.items() if k not in own})
+
+    __init__.__signature__ = whole  # type: ignore[attr-defined]
+    return __init__
+
+
 class LambdaLR(LRScheduler):
     """The initial rate times `lr_lambda(step)`; one function for all groups, or a list with one for each.
 
     Functions are not saved by state_dict; the attributes of callable objects are.
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
-        last_epoch: int = -1,
-        verbose: bool = False,
-        *,
-        last_step: int | None = None,
-    ):
+    @schedule
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]]):
         groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, Sequence) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups and groups:
@@ -222,7 +234,6 @@ class LambdaLR(LRScheduler):
                 "LambdaLR(optimizer, lambda step: 0.95**step)",
                 lr_lambda=lr_lambda,
             )
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def get_lr(self) -> list[float]:
         return [base * float(function(self.last_epoch)) for base, function in zip(self.base_lrs, self.lr_lambdas)]
@@ -254,19 +265,9 @@ class LambdaLR(LRScheduler):
 class StepLR(LRScheduler):
     """The rate times gamma every `step_size` steps."""
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        step_size: int,
-        gamma: float = 0.1,
-        last_epoch: int = -1,
-        verbose: bool = False,
-        *,
-        last_step: int | None = None,
-    ):
+    @schedule
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1):
         self.step_size, self.gamma = step_size, gamma
-        self.check()
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def check(self) -> None:
         check_count(self, "step_size", 1)
@@ -284,16 +285,8 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """The rate times gamma at each of the steps in `milestones`; a step listed twice counts twice."""
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        milestones: Iterable[int],
-        gamma: float = 0.1,
-        last_epoch: int = -1,
-        verbose: bool = False,
-        *,
-        last_step: int | None = None,
-    ):
+    @schedule
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1):
         if not isinstance(milestones, Iterable):
             fail(
                 OptimError,
@@ -302,8 +295,6 @@ class MultiStepLR(LRScheduler):
                 milestones=milestones,
             )
         self.milestones, self.gamma = Counter(milestones), gamma
-        self.check()
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def check(self) -> None:
         check_number(self, "gamma")
@@ -327,20 +318,11 @@ class MultiStepLR(LRScheduler):
 class LinearLR(LRScheduler):
     """The initial rate times a factor that goes straight from start_factor to end_factor in total_iters steps."""
 
+    @schedule
     def __init__(
-        self,
-        optimizer: Optimizer,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        total_iters: int = 5,
-        last_epoch: int = -1,
-        verbose: bool = False,
-        *,
-        last_step: int | None = None,
+        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5
     ):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-        self.check()
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def check(self) -> None:
         check_number(self, "start_factor")
@@ -383,19 +365,9 @@ class CosineAnnealingLR(LRScheduler):
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        T_max: int,
-        eta_min: float = 0.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-        *,
-        last_step: int | None = None,
-    ):
+    @schedule
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0):
         self.T_max, self.eta_min = T_max, eta_min
-        self.check()
-        super().__init__(optimizer, last_epoch, verbose, last_step=last_step)
 
     def check(self) -> None:
         check_number(self, "eta_min")

@@ -7,8 +7,10 @@ Read next: `sgd.py`, `adam.py`; `lr_scheduler.py` changes `group["lr"]`.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ from .strays import check_strays
 ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of PyTorch, or of its older versions, lack
 ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "initial_lr",
              "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)  # fmt: skip
+# what an optimizer takes besides its hyperparameters; the last three are accepted and without effect
+NO_HYPERPARAMETERS = ("self", "__class__", "params", "contiguous_params", "foreach", "fused")
 IDLE = 10  # steps in a row without any gradient, at which that is told
 # numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
 LARGE = 65_536
@@ -44,6 +48,20 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
     except (TypeError, ValueError):
         name = type(optimizer).__name__
         fail(OptimError, f"{name}: the learning rate of a group is {rate!r}, where a number is wanted", 'group["lr"] = 0.1', lr=rate)
+
+
+def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyperparameters among the arguments of an optimizer's `__init__`, its `locals()`: name -> value."""
+    return {name: value for name, value in arguments.items() if name not in NO_HYPERPARAMETERS}
+
+
+def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
+    """The same function with other defaults, for an optimizer that differs from its base class in them alone."""
+    kept = {name: p.default for name, p in inspect.signature(init).parameters.items() if p.default is not p.empty}
+    values = tuple((kept | defaults).values())
+    twin = FunctionType(init.__code__, init.__globals__, init.__name__, values, init.__closure__)
+    twin.__annotations__ = init.__annotations__
+    return twin
 
 
 class Optimizer:

@@ -10,7 +10,7 @@ from ..core.op import Op
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
 from ..core.where import fail
 from .groups import as_number, check_range
-from .optimizer import Optimizer
+from .optimizer import Optimizer, hyperparameters
 
 
 class SGD(Optimizer):
@@ -36,17 +36,7 @@ class SGD(Optimizer):
         foreach: bool | None = None,
         fused: bool | None = None,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         for name in ("lr", "momentum", "weight_decay"):

@@ -117,7 +117,20 @@ class Sequential(Indexed):
         return input
 
 
-class ModuleList(Indexed):
+class Uncalled(Module):
+    """A container that is never called gives its own name to its entries' scopes: "blocks.0"."""
+
+    def child_name(self, name: str) -> str:
+        return f"{self._name}.{name}" if self._name else name
+
+    def rename(self, name: str) -> None:
+        super().rename(name)
+        for key, module in self._modules.items():
+            if module is not None:
+                module.rename(f"{name}.{key}")
+
+
+class ModuleList(Uncalled, Indexed):
     """A list of modules that the tree sees. It is not called itself: loop over it in forward."""
 
     forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
@@ -135,12 +148,6 @@ class ModuleList(Indexed):
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
 
-    def child_name(self, name: str) -> str:
-        return f"{self._name}.{name}" if self._name else name
-
-    def rename(self, name: str) -> None:
-        rename_with_children(self, name)
-
     def repr_rows(self) -> list[tuple[str, str]]:
         """Equal neighbours stand in one row: `(0-2): 3 x Linear(...)`."""
         rows: list[list] = []
@@ -153,7 +160,48 @@ class ModuleList(Indexed):
         return [(str(a) if a == b else f"{a}-{b}", text if a == b else f"{b - a + 1} x {text}") for a, b, text in rows]
 
 
-class ModuleDict(Module):
+class Named(Module):
+    """What ModuleDict and ParameterDict share: entries by name, those of one of the dicts of a module."""
+
+    _held = "_modules"
+
+    def __getitem__(self, key: str) -> Any:
+        return vars(self)[self._held][key]
+
+    def __delitem__(self, key: str) -> None:
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.keys()
+
+    def keys(self):
+        return vars(self)[self._held].keys()
+
+    def values(self):
+        return vars(self)[self._held].values()
+
+    def items(self):
+        return vars(self)[self._held].items()
+
+    def pop(self, key: str) -> Any:
+        """Take an entry out and return it."""
+        entry = self[key]
+        del self[key]
+        return entry
+
+    def _add(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add all entries of a dict, of such a container, or of a list of pairs."""
+        for key, entry in list(entries.items() if isinstance(entries, Mapping | Named) else entries):
+            self[key] = entry
+
+
+class ModuleDict(Uncalled, Named):
     """A dict of modules that the tree sees. It is not called itself: call its entries in forward."""
 
     forward_hint = 'one of its entries: self.layers["name"](x)'
@@ -162,61 +210,16 @@ class ModuleDict(Module):
         super().__init__()
         self.update(modules or {})
 
-    def __getitem__(self, key: str) -> Module:
-        return self._modules[key]
-
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
-    def __delitem__(self, key: str) -> None:
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._modules
-
-    def keys(self):
-        return self._modules.keys()
-
-    def values(self):
-        return self._modules.values()
-
-    def items(self):
-        return self._modules.items()
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add all entries of a dict, ModuleDict, or list of pairs."""
+        self._add(modules)
 
     def clear(self) -> None:
         for key in list(self._modules):
             del self[key]
-
-    def pop(self, key: str) -> Module:
-        found = self[key]
-        del self[key]
-        return found
-
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add all entries of a dict, ModuleDict, or list of pairs."""
-        pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
-        for key, module in list(pairs):
-            self[key] = module
-
-    def child_name(self, name: str) -> str:
-        return f"{self._name}.{name}" if self._name else name
-
-    def rename(self, name: str) -> None:
-        rename_with_children(self, name)
-
-
-def rename_with_children(container: Module, name: str) -> None:
-    """A container that is never called gives its own name to its entries' scopes: "blocks.0"."""
-    Module.rename(container, name)
-    for key, module in container._modules.items():
-        if module is not None:
-            module.rename(f"{name}.{key}")
 
 
 def as_parameter(value: Any) -> Any:
@@ -289,57 +292,27 @@ class ParameterList(Module):
         return [(str(i), parameter_text(value)) for i, value in enumerate(self)]
 
 
-class ParameterDict(Module):
+class ParameterDict(Named):
     """A dict of Parameters that the tree sees; tensors become Parameters."""
 
     forward_hint = 'its entries: self.weights["name"]'
+    _held = "_parameters"
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None):
         super().__init__()
         self.update(parameters or {})
-
-    def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
         if hasattr(self, key) and key not in self._parameters:
             self.check_name(key, "_parameters", "parameter")
         setattr(self, key, as_parameter(value))
 
-    def __delitem__(self, key: str) -> None:
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
-
-    def keys(self):
-        return self._parameters.keys()
-
-    def values(self):
-        return self._parameters.values()
-
-    def items(self):
-        return self._parameters.items()
-
     def get(self, key: str, default: Any = None) -> Any:
         return self._parameters.get(key, default)
 
-    def pop(self, key: str) -> Any:
-        found = self[key]
-        del self[key]
-        return found
-
     def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add all entries of a dict, ParameterDict, or list of pairs."""
-        pairs = parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters
-        for key, value in list(pairs):
-            self[key] = value
+        self._add(parameters)
 
     def repr_rows(self) -> list[tuple[str, str]]:
         return [(key, parameter_text(value)) for key, value in self.items()]

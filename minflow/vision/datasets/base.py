@@ -76,6 +76,25 @@ class ImageDataset(Dataset):
         return f"Dataset {type(self).__name__}\n    Number of datapoints: {len(self)}\n    Transform: {self.transform}"
 
 
+class DownloadedImages(ImageDataset):
+    """A dataset whose files lie under `root`, or are fetched: a subclass gives `arrays(download)`, images and labels."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike | None = None,
+        train: bool = True,
+        transform: Callable | None = None,
+        target_transform: Callable | None = None,
+        download: bool = False,
+    ):
+        self.root, self.train = root, train
+        super().__init__(*self.arrays(download), transform, target_transform)
+
+    def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Images and labels of the part that `self.train` says, from the files in `self.root`."""
+        raise NotImplementedError(f"{type(self).__name__}.arrays")
+
+
 def found_or_fetched(
     name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool
 ) -> Path:

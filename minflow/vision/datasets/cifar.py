@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-
 import numpy as np
 
 from ...data.files import read_cifar10
-from .base import ImageDataset, found_or_fetched, roots
+from .base import DownloadedImages, found_or_fetched, roots
 
 
-class CIFAR10(ImageDataset):
+class CIFAR10(DownloadedImages):
     """50,000 small photographs to train on, 10,000 to test: `uint8[32, 32, 3]` and labels 0 to 9.
 
     root: the folder that holds `cifar-10-binary.tar.gz`; the cache by default.  download: fetch it (170 MB) if it is
@@ -28,15 +25,7 @@ class CIFAR10(ImageDataset):
     sha256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
     limit = 180_000_000  # bytes; it has 170,052,171
 
-    def __init__(
-        self,
-        root: str | os.PathLike | None = None,
-        train: bool = True,
-        transform: Callable | None = None,
-        target_transform: Callable | None = None,
-        download: bool = False,
-    ):
-        self.root, self.train = root, train
-        path = found_or_fetched(self.archive, roots(root), self.urls, self.sha256, self.limit, download)
-        planes, labels = read_cifar10(path, train)
-        super().__init__(np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels, transform, target_transform)
+    def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
+        path = found_or_fetched(self.archive, roots(self.root), self.urls, self.sha256, self.limit, download)
+        planes, labels = read_cifar10(path, self.train)
+        return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels

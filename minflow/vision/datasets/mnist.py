@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
 
 from ...data.cache import first_of
 from ...data.files import bad, check_labels, read_idx
 from ...data.mnist import mnist_arrays
-from .base import ImageDataset, found_or_fetched, roots
+from .base import DownloadedImages, found_or_fetched, roots
 
 PARTS = {
     True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),
@@ -17,7 +18,7 @@ PARTS = {
 LIMIT = 60_000_000  # bytes of one file, packed or not
 
 
-class MNIST(ImageDataset):
+class MNIST(DownloadedImages):
     """60,000 handwritten digits to train on, 10,000 to test: `uint8[28, 28]` and labels 0 to 9.
 
     root: the folder of the files, as torchvision lays it out (`root/MNIST/raw`); the cache by default.  download: fetch
@@ -45,23 +46,10 @@ class MNIST(ImageDataset):
         "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
     }
 
-    def __init__(
-        self,
-        root: str | os.PathLike | None = None,
-        train: bool = True,
-        transform: Callable | None = None,
-        target_transform: Callable | None = None,
-        download: bool = False,
-    ):
-        self.root, self.train = root, train
-        super().__init__(*self.arrays(download), transform, target_transform)
-
-    def arrays(self, download: bool):
+    def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
         images, labels, count = PARTS[bool(self.train)]
         folders = roots(self.root, type(self).__name__, "raw")
         if type(self) is MNIST and self.root is None and first_of(images, folders) is None:
-            from pathlib import Path
-
             if first_of("mnist.npz", [Path("."), folders[-1]]):
                 found = mnist_arrays(say=False)
                 return (found["x_train"], found["y_train"]) if self.train else (found["x_test"], found["y_test"])

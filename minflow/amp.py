@@ -39,7 +39,7 @@ class GradScaler:
     """Accepted by its usual methods; gradients in float32 need no scaling, so the scale is 1."""
 
     def __init__(self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
-                 growth_interval: int = 2000, enabled: bool = True):  # fmt: skip
+                 growth_interval: int = 2000, enabled: bool = True):
         self.enabled = enabled
 
     def scale(self, outputs):
@@ -68,7 +68,8 @@ class GradScaler:
     def load_state_dict(self, state_dict: dict) -> None:
         """There is no state; that of PyTorch's scaler is passed over. Raises StateError for that of something else."""
         if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
-            fail(StateError, "GradScaler.load_state_dict: this is no state of a GradScaler", "scaler.state_dict()", state_dict=state_dict)
+            fail(StateError, "GradScaler.load_state_dict: this is no state of a GradScaler", "scaler.state_dict()",
+                 state_dict=state_dict)
 
 
 __getattr__ = _tell("flow.amp", globals())

@@ -45,7 +45,8 @@ def current_resource() -> dict[str, Any]:
 
 def machine(*machines: Any) -> None:
     """The machines of a cluster, each `{"addr": "192.168.1.1"}`; recorded."""
-    SETTINGS["machine"] = list(machines[0]) if len(machines) == 1 and isinstance(machines[0], list | tuple) else list(machines)
+    one_list = len(machines) == 1 and isinstance(machines[0], list | tuple)
+    SETTINGS["machine"] = list(machines[0] if one_list else machines)
 
 
 def ctrl_port(port: int) -> None:

@@ -42,13 +42,15 @@ def custom_op(
     """
     name = signature.partition("(")[0].strip()
     if "(" not in signature or not name.isidentifier():
-        raise ShapeError("the signature of a custom op", values={"got": repr(signature)}, where=here(), hint='"softclip(x; beta)"')
+        raise ShapeError("the signature of a custom op", values={"got": repr(signature)}, where=here(),
+                         hint='"softclip(x; beta)"')
     if name in OPS and name not in CUSTOM:
         raise ShapeError(f"there is an operation {name!r} already", where=here(), hint=f'"my_{name}(x)"')
 
     def decorate(function: Callable) -> Op:
         if not callable(function):
-            fail(ShapeError, f"custom op {name}: the kernel is no function", "def kernel(xp, x): return ...", got=function)
+            fail(ShapeError, f"custom op {name}: the kernel is no function", "def kernel(xp, x): return ...",
+                 got=function)
         old = OPS.pop(name, None)
         try:
             op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "")
@@ -56,8 +58,8 @@ def custom_op(
             if old is not None:
                 OPS[name] = old
             if isinstance(error, ValueError | KeyError):
-                raise GradError(f"custom op {name}: its gradient rule does not fit its signature: {error}", where=here(),
-                                hint='vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)') from error  # fmt: skip
+                raise GradError(f"custom op {name}: its gradient rule does not fit its signature: {error}",
+                                where=here(), hint='vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)') from error
             raise
         op.custom = True
         CUSTOM.add(name)
@@ -83,7 +85,7 @@ def checked(op: Op, function: Callable) -> Callable:
         wanted = specs if isinstance(specs, tuple) else (specs,)
         if len(results) != len(wanted):
             raise ShapeError(f"the kernel of {op.name} gives another number of arrays than its signature says",
-                             values={"signature": len(wanted), "kernel": len(results)}, hint="return a tuple of arrays")  # fmt: skip
+                             values={"signature": len(wanted), "kernel": len(results)}, hint="return a tuple of arrays")
         fixed = []
         for spec, array in zip(wanted, results):
             array = xp.asarray(array)
@@ -91,7 +93,7 @@ def checked(op: Op, function: Callable) -> Callable:
                 raise ShapeError(f"the kernel of {op.name} gives another array than its shape rule says",
                                  values={"shape rule": f"{spec.dtype.name}{list(spec.shape)}",
                                          "kernel": f"{array.dtype}{list(array.shape)}"},
-                                 hint="infer=lambda x: x.but(shape=(...)); or .astype(x.dtype) in the kernel")  # fmt: skip
+                                 hint="infer=lambda x: x.but(shape=(...)); or .astype(x.dtype) in the kernel")
             fixed.append(array)
         return tuple(fixed) if op.many else fixed[0]
 

@@ -27,7 +27,7 @@ def damage() -> tuple[type[BaseException], ...]:
     import zipfile
 
     return (OSError, EOFError, ValueError, KeyError, RuntimeError, SyntaxError, MemoryError, struct.error, zlib.error,
-            zipfile.BadZipFile, tarfile.TarError)  # fmt: skip
+            zipfile.BadZipFile, tarfile.TarError)
 
 
 def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
@@ -53,14 +53,14 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             if missing := [name for name in expected if name not in names]:
                 raise bad(path, f"has no array {', '.join(missing)}", found=", ".join(sorted(names)[:8]) or "nothing",
-                          expected=", ".join(expected))  # fmt: skip
+                          expected=", ".join(expected))
             for name, (shape, dtype) in expected.items():
                 info = archive.getinfo(f"{name}.npy")
                 with archive.open(info) as member:
                     found = npy_header(member)
                 if found != (shape, np.dtype(dtype)):
                     raise bad(path, f"its array {name} is of another kind", found=f"{found[1]}{list(found[0])}",
-                              expected=f"{dtype}{list(shape)}")  # fmt: skip
+                              expected=f"{dtype}{list(shape)}")
                 if info.file_size > 4096 + np.dtype(dtype).itemsize * int(np.prod(shape)):
                     raise bad(
                         path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}"
@@ -92,7 +92,7 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
             head = file.read(4)
             if len(head) < 4 or head[:3] != b"\0\0\x08" or head[3] != ndim:
                 raise bad(path, f"is no idx file of bytes with {ndim} axes", found=head.hex(" ") or "an empty file",
-                          expected=f"00 00 08 0{ndim}")  # fmt: skip
+                          expected=f"00 00 08 0{ndim}")
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
             size = math.prod(shape)
             if math.prod(n or 1 for n in shape) > limit:
@@ -146,13 +146,14 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
     wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
     parts: dict[str, bytes] = {}
     try:
-        with opened(path) as raw, gzip.open(raw) as packed, tarfile.open(fileobj=Limited(packed, UNPACKED), mode="r|") as archive:
+        with (opened(path) as raw, gzip.open(raw) as packed,
+              tarfile.open(fileobj=Limited(packed, UNPACKED), mode="r|") as archive):
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]
                 if name in wanted and name not in parts:
                     if not member.isreg() or member.size != CIFAR_ROWS * CIFAR_RECORD:
                         raise bad(path, f"its member {name} is not a file of {CIFAR_ROWS * CIFAR_RECORD} bytes",
-                                  found=f"{member.size} bytes")  # fmt: skip
+                                  found=f"{member.size} bytes")
                     file = archive.extractfile(member)
                     parts[name] = file.read(member.size) if file else b""
                     if len(parts[name]) != member.size:

@@ -166,7 +166,7 @@ def inside(folder: Path) -> Path:
     if len(names) == 1:
         return folder / names[0]
     return container.refuse(folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it",
-                            safetensors_files=", ".join(names[:6]) or "none")  # fmt: skip
+                            safetensors_files=", ".join(names[:6]) or "none")
 
 
 def refuse_missing(path: Path) -> NoReturn:

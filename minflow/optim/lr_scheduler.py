@@ -135,7 +135,7 @@ class LRScheduler:
         unknown = [key for key in state_dict if key not in present and key != "optimizer"]
         if missing or unknown:
             refuse(owner, f"{len(missing)} entries missing, {len(unknown)} unknown", hint,
-                   missing=", ".join(missing) or "none", unknown=", ".join(map(str, unknown)) or "none")  # fmt: skip
+                   missing=", ".join(missing) or "none", unknown=", ".join(map(str, unknown)) or "none")
         found, writes = self.taken(present, state_dict)
         trial = copy.copy(self)
         trial.__dict__.update(found)
@@ -149,8 +149,8 @@ class LRScheduler:
             try:
                 found[name] = like(value, given[name])
             except Refused as reason:
-                refuse(type(self).__name__, f"{name} cannot be loaded: {reason}", "the state_dict of a scheduler of the same class",
-                       now=value, given=given[name])  # fmt: skip
+                refuse(type(self).__name__, f"{name} cannot be loaded: {reason}",
+                       "the state_dict of a scheduler of the same class", now=value, given=given[name])
         return found, []
 
     def check(self) -> None:
@@ -164,7 +164,7 @@ class LRScheduler:
             if len(getattr(self, name)) != len(self.optimizer.param_groups):
                 fail(OptimError, f"{type(self).__name__}: {name} has {len(getattr(self, name))} rates, "
                      f"and the optimizer {len(self.optimizer.param_groups)} groups", "one for each group",
-                     **{name: getattr(self, name)})  # fmt: skip
+                     **{name: getattr(self, name)})
         for rate in self.base_lrs:
             check_range(type(self).__name__, {"base_lrs": rate}, "base_lrs")
 
@@ -173,15 +173,17 @@ def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
     """Refuse an attribute that is no whole number from `low` on."""
     value = getattr(scheduler, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= LARGEST:
-        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
-             f"{name}=30", **{name: value})  # fmt: skip
+        fail(OptimError,
+             f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
+             f"{name}=30", **{name: value})
 
 
 def check_number(scheduler: LRScheduler, name: str) -> None:
     """Refuse an attribute that is no finite number."""
     value = getattr(scheduler, name)
     if not math.isfinite(as_number(type(scheduler).__name__, name, value)):
-        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite", f"{name}=0.1", **{name: value})
+        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite", f"{name}=0.1",
+             **{name: value})
 
 
 def power(gamma: float, n: int) -> float:
@@ -253,11 +255,13 @@ class LambdaLR(LRScheduler):
             if now is None:
                 continue
             if not isinstance(attributes, Mapping) or attributes.keys() != now.keys():
-                refuse(owner, "lr_lambdas have other attributes", "a LambdaLR with the same functions", now=now, given=attributes)
+                refuse(owner, "lr_lambdas have other attributes", "a LambdaLR with the same functions", now=now,
+                       given=attributes)
             try:
                 values = {name: like(value, attributes[name]) for name, value in now.items()}
             except Refused as reason:
-                refuse(owner, f"an attribute of a function cannot be loaded: {reason}", "a LambdaLR with the same functions", now=now)
+                refuse(owner, f"an attribute of a function cannot be loaded: {reason}",
+                       "a LambdaLR with the same functions", now=now)
             writes.append(lambda function=function, values=values: vars(function).update(values))
         return found, writes
 
@@ -299,9 +303,10 @@ class MultiStepLR(LRScheduler):
     def check(self) -> None:
         check_number(self, "gamma")
         for step, times in self.milestones.items():
-            if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and abs(n) <= LARGEST for n in (step, times)):
+            whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in (step, times))
+            if not whole or max(abs(step), abs(times)) > LARGEST:
                 fail(OptimError, f"MultiStepLR: {step!r} in milestones is no step", "milestones=[30, 80]",
-                     milestones=dict(self.milestones))  # fmt: skip
+                     milestones=dict(self.milestones))
 
     def get_lr(self) -> list[float]:
         return [rate * power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
@@ -371,7 +376,8 @@ class CosineAnnealingLR(LRScheduler):
 
     def check(self) -> None:
         check_number(self, "eta_min")
-        if isinstance(self.T_max, bool) or not isinstance(self.T_max, int | float | np.number) or not 1e-9 <= self.T_max <= LARGEST:
+        is_number = isinstance(self.T_max, int | float | np.number) and not isinstance(self.T_max, bool)
+        if not is_number or not 1e-9 <= self.T_max <= LARGEST:
             fail(
                 OptimError,
                 f"CosineAnnealingLR: T_max is {self.T_max!r}, and must be above 0",
@@ -480,7 +486,8 @@ class SequentialLR(LRScheduler):
 
     def check(self) -> None:
         milestones = self.milestones
-        if not all(isinstance(n, int | np.integer) for n in milestones) or any(a >= b for a, b in zip([0, *milestones], milestones)):
+        whole = all(isinstance(n, int | np.integer) for n in milestones)
+        if not whole or any(a >= b for a, b in zip([0, *milestones], milestones)):
             fail(
                 OptimError,
                 f"SequentialLR: milestones {milestones} do not rise",
@@ -489,13 +496,13 @@ class SequentialLR(LRScheduler):
             )
         if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
             fail(OptimError, f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
-                 f"{len(self.anew)} of interval_rescaling", "a state of the same schedules", milestones=milestones)  # fmt: skip
+                 f"{len(self.anew)} of interval_rescaling", "a state of the same schedules", milestones=milestones)
 
     def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         states = given["schedulers"]
         if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
             refuse("SequentialLR", f"a list of the states of {len(self.schedulers)} schedulers is wanted",
-                   "the state_dict of a scheduler of the same class", schedulers=states)  # fmt: skip
+                   "the state_dict of a scheduler of the same class", schedulers=states)
         found, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, given)
         for scheduler, state in zip(self.schedulers, states):
             writes += scheduler.checked_state(state)

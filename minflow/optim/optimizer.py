@@ -31,8 +31,8 @@ from .groups import Group, as_number, check_flags, check_kinds, check_range, gro
 from .strays import check_strays
 
 ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of PyTorch, or of its older versions, lack
-ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay", "initial_lr",
-             "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)  # fmt: skip
+ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay",
+             "initial_lr", "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)
 # what an optimizer takes besides its hyperparameters; the last three are accepted and without effect
 NO_HYPERPARAMETERS = ("self", "__class__", "params", "contiguous_params", "foreach", "fused")
 IDLE = 10  # steps in a row without any gradient, at which that is told
@@ -47,7 +47,8 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
         return float(rate)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         name = type(optimizer).__name__
-        fail(OptimError, f"{name}: the learning rate of a group is {rate!r}, where a number is wanted", 'group["lr"] = 0.1', lr=rate)
+        fail(OptimError, f"{name}: the learning rate of a group is {rate!r}, where a number is wanted",
+             'group["lr"] = 0.1', lr=rate)
 
 
 def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,9 +196,10 @@ class Optimizer:
             return
         name = type(self).__name__
         warn(
-            f"{name}.step: none of its {len(wanted)} parameters has a gradient, in this step and those before it, so nothing changes",
-            "loss.backward() before each step(); and an optimizer of the model that gives the loss, made after the model: "
-            f"flow.optim.{name}(model.parameters(), ...)",
+            f"{name}.step: none of its {len(wanted)} parameters has a gradient, in this step and those before it, "
+            "so nothing changes",
+            "loss.backward() before each step(); and an optimizer of the model that gives the loss, "
+            f"made after the model: flow.optim.{name}(model.parameters(), ...)",
             first=wanted[0],
         )
 
@@ -324,7 +326,7 @@ class Optimizer:
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             refuse(owner, "a dict with 'state' and 'param_groups' is wanted",
                    "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
-                   keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)  # fmt: skip
+                   keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)
         given, states = state_dict["param_groups"], state_dict["state"]
         self.check_listing(given, states)
         groups = [self.checked_group(i, group) for i, group in enumerate(given)]
@@ -356,20 +358,20 @@ class Optimizer:
             isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in given
         ):
             refuse(owner, "'param_groups' is no list of dicts with 'params'", "what state_dict() of an optimizer gives",
-                   param_groups=given)  # fmt: skip
+                   param_groups=given)
         mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in given]
         if mine != theirs:
             refuse(owner, f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
-                   "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)  # fmt: skip
+                   "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)
         numbers = [n for g in given for n in g["params"]]
         if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
-            refuse(owner, "the parameters of its groups are not numbers, each of them once", "what state_dict() of an optimizer gives",
-                   params=numbers[:20])  # fmt: skip
+            refuse(owner, "the parameters of its groups are not numbers, each of them once",
+                   "what state_dict() of an optimizer gives", params=numbers[:20])
         if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
             refuse(owner, "'state' is no dict of dicts", "what state_dict() of an optimizer gives", state=states)
         if unknown := [n for n in states if n not in set(numbers)]:
             refuse(owner, f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
-                   "what state_dict() of an optimizer gives", parameters=numbers[:20], unknown=unknown[:20])  # fmt: skip
+                   "what state_dict() of an optimizer gives", parameters=numbers[:20], unknown=unknown[:20])
 
     def checked_group(self, i: int, given: Mapping[str, Any]) -> dict[str, Any]:
         """The hyperparameters to go on with. Those that are not there stay, but for `lr`; what is new must be data."""
@@ -386,35 +388,38 @@ class Optimizer:
         missing = [name for name in self.defaults if name not in new and name not in ABSENT]
         strange = [name for name in new if name not in mine and name not in ELSEWHERE]
         if "lr" in missing or (missing and strange):
-            refuse(owner, f"group {i} has no {missing[0]!r}", "a state that was saved from an optimizer of the same class",
-                   missing=", ".join(missing), unknown=", ".join(strange) or "none")  # fmt: skip
+            refuse(owner, f"group {i} has no {missing[0]!r}",
+                   "a state that was saved from an optimizer of the same class", missing=", ".join(missing),
+                   unknown=", ".join(strange) or "none")
         merged = {**mine, **new, "params": mine["params"]}
         as_refusal(owner, lambda: self.check_group(merged))
         names = new.get("param_names")
         if names is not None and (len(names) != len(mine["params"]) or not all(isinstance(n, str) for n in names)):
-            refuse(owner, f"'param_names' of group {i} does not name its parameters", "a list of texts", param_names=names)
+            refuse(owner, f"'param_names' of group {i} does not name its parameters", "a list of texts",
+                   param_names=names)
         return merged
 
-    def fitting(self, number: int, p: Tensor, group: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+    def fitting(self, number: int, p: Tensor, group: Mapping[str, Any],
+                given: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
         """The state given for p, as tensors of its dtype that share no memory with what was given."""
         owner, found = type(self).__name__, []
         for name, value in self.filled(group, {k: v for k, v in given.items() if v is not None}).items():
             array, counted = array_of(value), name in self.numbers
             wanted = () if counted else tuple(p.shape)
             if not isinstance(name, str) or array is None:
-                refuse(owner, f"{name!r} of parameter {number} is no array of numbers", "a state that was saved from an optimizer",
-                       found=value)  # fmt: skip
+                refuse(owner, f"{name!r} of parameter {number} is no array of numbers",
+                       "a state that was saved from an optimizer", found=value)
             if array.shape != wanted:
                 refuse(owner, f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
-                       "load the optimizer's state into one made for the same model", parameter=p)  # fmt: skip
+                       "load the optimizer's state into one made for the same model", parameter=p)
             if counted and not (0 <= array <= LARGEST and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
             with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
             found.append((name, Tensor(array, spec_of(array))))
         if missing := set(self.names(group) if found else ()) - {name for name, _ in found}:
-            refuse(owner, f"{min(missing)} of parameter {number} is missing", "a state that was saved from an optimizer of the same class",
-                   found=[name for name, _ in found])  # fmt: skip
+            refuse(owner, f"{min(missing)} of parameter {number} is missing",
+                   "a state that was saved from an optimizer of the same class", found=[name for name, _ in found])
         return found
 
     def filled(self, group: Mapping[str, Any], given: dict) -> dict:

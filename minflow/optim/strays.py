@@ -45,8 +45,10 @@ def check_strays(optimizer: Any) -> None:
     name = type(optimizer).__name__
     replaced = f"; {len(idle)} that it holds are no longer in the model" if idle else ""
     warn(
-        f"{name}.step: {count} parameters of {type(module).__name__} get gradients and are in no optimizer, so they never train{replaced}",
+        f"{name}.step: {count} parameters of {type(module).__name__} get gradients and are in no optimizer, "
+        f"so they never train{replaced}",
         f"make the optimizer after the last change of the model: flow.optim.{name}(model.parameters(), ...); "
         "requires_grad_(False) on what is not to be trained",
-        **{"left out": Told(", ".join(names[:4]) + (", ..." if count > 4 else "")), "the first": next(iter(strays.values()))},
+        **{"left out": Told(", ".join(names[:4]) + (", ..." if count > 4 else "")),
+           "the first": next(iter(strays.values()))},
     )

@@ -39,7 +39,8 @@ def conv2d(
     if w.ndim != 4 or x.ndim not in (3, 4) or x.shape[-3] != w.shape[1] * groups or w.shape[0] % groups:
         explain_shapes(input, weight, groups)
     if bias is not None and bias.spec.shape != w.shape[:1]:
-        what = f"conv2d: the bias has shape {bias.spec.shape}, where one number for each of {w.shape[0]} filters is wanted"
+        what = (f"conv2d: the bias has shape {bias.spec.shape}, "
+                f"where one number for each of {w.shape[0]} filters is wanted")
         fail(ShapeError, what, "weight.shape[0] numbers", input=input, weight=weight, bias=bias)
     strides, dilations = pair("conv2d", "stride", stride, 1), pair("conv2d", "dilation", dilation, 1)
     input, pads = padded(input, padding, strides, dilations, w.shape[2:])
@@ -139,5 +140,7 @@ def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
     n = side(size // channels) if size % channels == 0 else 0
     flat = f"x.reshape({rows}, {channels}, {n or 'H'}, {n or 'W'})"
     if x.ndim == 2 and channels == 1 and (n == 0 or rows == size):
-        return f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}; {flat} if each row is one", (1, 1, rows, size)
-    return f"{flat}: the images are flattened, give them back their height and width", (rows, channels, n, n) if n else None
+        one = f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}"
+        return f"{one}; {flat} if each row is one", (1, 1, rows, size)
+    shape = (rows, channels, n, n) if n else None
+    return f"{flat}: the images are flattened, give them back their height and width", shape

@@ -87,7 +87,8 @@ def aligned(a: Spec, b: Spec) -> str:
     if [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1]:
         return "target.reshape(input.shape)"
     if b.dtype.rank == 1 and a.ndim == b.ndim + 1 and b.shape == a.shape[:-1]:  # class numbers, most likely
-        return f"F.one_hot(target, {a.shape[-1]}).float(); or nn.CrossEntropyLoss(), which takes class numbers as they are"
+        return (f"F.one_hot(target, {a.shape[-1]}).float(); "
+                "or nn.CrossEntropyLoss(), which takes class numbers as they are")
     return f"a target of the input's shape {list(a.shape)}"
 
 
@@ -361,7 +362,7 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
             hint = f"target.argmax({min(x.ndim, 2) - 1}) for class numbers"
             if name == "cross_entropy":
                 hint = f"target.float() for probabilities of one-hot form, or {hint}"
-        elif extra and (axes := [k for k, n in enumerate(t.shape) if n == 1 and t.shape[:k] + t.shape[k + 1 :] == wanted]):
+        elif extra and (axes := [k for k in range(t.ndim) if t.shape == (*wanted[:k], 1, *wanted[k:])]):
             hint = f"target.squeeze({axes[-1]}): labels have no axis for the classes"
         elif t.ndim == len(wanted) and t.shape[:1] != wanted[:1]:
             hint = "as many labels as examples: were both cut into batches alike?"

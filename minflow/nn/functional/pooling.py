@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.base.errors import ShapeError
 from ...core.ops import pool
 from ...core.tensor import Tensor
@@ -15,14 +17,23 @@ def images(name: str, input: Tensor) -> Tensor:
     """(N, C, H, W) of a batch or of a single image."""
     check_tensor(name, input)
     if input.spec.ndim not in (3, 4):
-        fail(
-            ShapeError,
-            f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)",
-            "pooling before nn.Flatten(); x.unsqueeze(1) if it is images without an axis of channels" if input.spec.ndim == 2
-            else "x.flatten(0, -4) for more axes of examples" if input.spec.ndim > 4 else "x.reshape(N, C, H, W)",
-            input=input,
-        )
+        hint = "x.flatten(0, -4) for more axes of examples" if input.spec.ndim > 4 else "x.reshape(N, C, H, W)"
+        if input.spec.ndim == 2:
+            hint = "pooling before nn.Flatten(); x.unsqueeze(1) if it is images without an axis of channels"
+        what = f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)"
+        fail(ShapeError, what, hint, input=input)
     return input if input.spec.ndim == 4 else input.unsqueeze(0)
+
+
+def windows(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2, ceil_mode: bool) -> dict[str, Any]:
+    """The attributes of both pooling ops: pairs of rows and columns."""
+    kernel = pair(name, "kernel_size", kernel_size, 1)
+    return {
+        "kernel_size": kernel,
+        "stride": kernel if stride is None else pair(name, "stride", stride, 1),
+        "padding": pair(name, "padding", padding, 0),
+        "ceil_mode": bool(ceil_mode),
+    }
 
 
 def max_pool2d(
@@ -40,15 +51,8 @@ def max_pool2d(
     in H * W each one stood, int64.
     """
     x = images("max_pool2d", input)
-    kernel = pair("max_pool2d", "kernel_size", kernel_size, 1)
-    out, indices = pool.max_pool2d(
-        x,
-        kernel_size=kernel,
-        stride=kernel if stride is None else pair("max_pool2d", "stride", stride, 1),
-        padding=pair("max_pool2d", "padding", padding, 0),
-        dilation=pair("max_pool2d", "dilation", dilation, 1),
-        ceil_mode=bool(ceil_mode),
-    )
+    attrs = windows("max_pool2d", kernel_size, stride, padding, ceil_mode)
+    out, indices = pool.max_pool2d(x, dilation=pair("max_pool2d", "dilation", dilation, 1), **attrs)
     if x is not input:
         out, indices = out.squeeze(0), indices.squeeze(0) if return_indices else indices
     return (out, indices) if return_indices else out
@@ -70,17 +74,10 @@ def avg_pool2d(
     """
     x = images("avg_pool2d", input)
     if divisor_override is not None and not divisor_override:
-        fail(ShapeError, "avg_pool2d: divisor_override is 0", "the number to divide each window's sum by, or None", input=input)
-    kernel = pair("avg_pool2d", "kernel_size", kernel_size, 1)
-    out = pool.avg_pool2d(
-        x,
-        kernel_size=kernel,
-        stride=kernel if stride is None else pair("avg_pool2d", "stride", stride, 1),
-        padding=pair("avg_pool2d", "padding", padding, 0),
-        ceil_mode=bool(ceil_mode),
-        count_include_pad=bool(count_include_pad),
-        divisor_override=divisor_override,
-    )
+        fail(ShapeError, "avg_pool2d: divisor_override is 0", "the number to divide each window's sum by, or None",
+             input=input)
+    attrs = windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
+    out = pool.avg_pool2d(x, count_include_pad=bool(count_include_pad), divisor_override=divisor_override, **attrs)
     return out if x is input else out.squeeze(0)
 
 

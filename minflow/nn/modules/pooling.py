@@ -12,7 +12,19 @@ from ..module import Module
 Size2 = int | tuple[int, int]
 
 
-class MaxPool2d(Module):
+class Pool2d(Module):
+    """What the pools of windows share: their size, how far they are apart, and the edge."""
+
+    def __init__(self, kernel_size: Size2, stride: Size2 | None, padding: Size2, ceil_mode: bool):
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxPool2d(Pool2d):
     """The largest number in each window of kernel_size pixels, a step of `stride` apart (kernel_size if None).
 
     x: float (N, C, H, W) or (C, H, W). return_indices: also int64 positions in the flattened H * W of each maximum.
@@ -27,9 +39,8 @@ class MaxPool2d(Module):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ):
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-        self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.dilation, self.return_indices = dilation, return_indices
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.max_pool2d(
@@ -37,13 +48,10 @@ class MaxPool2d(Module):
         )
 
     def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+        return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
-class AvgPool2d(Module):
+class AvgPool2d(Pool2d):
     """The mean of each window of kernel_size pixels, a step of `stride` apart (kernel_size if None).
 
     x: float (N, C, H, W) or (C, H, W). count_include_pad: zeros of the padding count. divisor_override: divide by this.
@@ -58,9 +66,8 @@ class AvgPool2d(Module):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ):
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
@@ -72,9 +79,6 @@ class AvgPool2d(Module):
             self.count_include_pad,
             self.divisor_override,
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AdaptiveAvgPool2d(Module):

@@ -70,7 +70,8 @@ class DataLoader:
         ):
             fail(
                 LoaderError,
-                "DataLoader: num_workers is an integer from 0, timeout seconds from 0, prefetch_factor an integer from 1",
+                "DataLoader: num_workers is an integer from 0, timeout seconds from 0, "
+                "prefetch_factor an integer from 1",
                 "num_workers=2, timeout=10",
                 num_workers=num_workers,
                 timeout=timeout,

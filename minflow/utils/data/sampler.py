@@ -100,7 +100,7 @@ class WeightedRandomSampler(Sampler):
             )
         if not replacement and num_samples > np.count_nonzero(self.weights):
             fail(LoaderError, f"WeightedRandomSampler: {num_samples} samples without replacement, but "
-                 f"{np.count_nonzero(self.weights)} have a weight above 0", "replacement=True")  # fmt: skip
+                 f"{np.count_nonzero(self.weights)} have a weight above 0", "replacement=True")
 
     def __iter__(self) -> Iterator[int]:
         if self.replacement:

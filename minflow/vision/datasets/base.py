@@ -77,7 +77,7 @@ class ImageDataset(Dataset):
 
 
 class DownloadedImages(ImageDataset):
-    """A dataset whose files lie under `root`, or are fetched: a subclass gives `arrays(download)`, images and labels."""
+    """A dataset whose files lie under `root`, or are fetched: a subclass gives `arrays`, its images and labels."""
 
     def __init__(
         self,

@@ -187,7 +187,7 @@ class RandomCrop(Transform):
             h, w = F.image_size(image)
         if h < height or w < width:
             fail(ShapeError, f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}",
-                 "padding=..., or pad_if_needed=True")  # fmt: skip
+                 "padding=..., or pad_if_needed=True")
         first, second, _, _ = words()
         return F.crop(image, below(h - height + 1, first), below(w - width + 1, second), height, width)
 

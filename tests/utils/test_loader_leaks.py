@@ -187,15 +187,11 @@ def interrupts(crew, walk, monkeypatch):
     assert not tracer.run(lambda: walk(crew))
     before, places, came = left_behind()[2], tracer.places(), 0
     monkeypatch.setattr(sys, "unraisablehook", lambda error: None)  # pytest's would keep what the error keeps
-    gc.freeze()  # so that it takes no time to collect what a walk leaves
-    try:
-        for i in places:
-            tracer = Interrupting(FILES, i)
-            came += tracer.run(lambda: walk(crew))  # noqa: B023
-            code, line = tracer.lines[i]
-            assert left_behind() == ([], [], before), f"{Path(code.co_filename).name}:{line} in {code.co_name}"
-    finally:
-        gc.unfreeze()
+    for i in places:
+        tracer = Interrupting(FILES, i)
+        came += tracer.run(lambda: walk(crew))  # noqa: B023
+        code, line = tracer.lines[i]
+        assert left_behind() == ([], [], before), f"{Path(code.co_filename).name}:{line} in {code.co_name}"
     whole(crew)
     return len(places), came
 

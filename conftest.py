@@ -32,6 +32,7 @@ def pytest_runtest_setup(item):
         gc.freeze()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """All tests run in a process per core, those that are named in this one: it starts sooner, and debuggers work in it."""
     if config.args_source is not config.ArgsSource.TESTPATHS:

@@ -146,27 +146,22 @@ def test_run_prints_outputs_as_text(tmp_path):
     assert "ZeroDivisionError" in done.stdout and "aside" in done.stderr
 
 
-def test_run_stops_at_the_failing_cell(tmp_path):
-    path = write(tmp_path / "bad.ipynb", "# Title", "print('before')", "value = 1\nvalue / 0", "print('after')")
-    done = command("run", str(path))
-    assert done.returncode == 1
-    assert "before" in done.stdout and "after" not in done.stdout
-    assert "bad.ipynb: cell 2 failed:\n    value = 1\n    value / 0" in done.stderr
-    assert "ZeroDivisionError" in done.stderr and "ZeroDivisionError" not in done.stdout
-
-
-def test_run_prints_while_the_notebook_runs(tmp_path):
-    path = write(tmp_path / "slow.ipynb", "print('first')",
+def test_run_prints_while_the_notebook_runs_and_stops_at_the_failing_cell(tmp_path):
+    path = write(tmp_path / "bad.ipynb", "# Title", "print('first')",
                  "import pathlib, time\nuntil = time.time() + 60\n"
                  "while not pathlib.Path('go').exists() and time.time() < until: time.sleep(0.05)\n"
-                 "print('went' if pathlib.Path('go').exists() else 'nobody came')")
+                 "print('went' if pathlib.Path('go').exists() else 'nobody came')",
+                 "value = 1\nvalue / 0", "print('after')")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])}
-    with subprocess.Popen([sys.executable, "-m", "minflow", "run", str(path)], stdout=subprocess.PIPE, text=True,
-                          env=environment) as process:
-        assert process.stdout.readline() == "first\n"       # the second cell still waits
+    with subprocess.Popen([sys.executable, "-m", "minflow", "run", str(path)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, env=environment) as process:
+        while (line := process.stdout.readline()) != "first\n":
+            assert line                                     # the second cell still waits
         (tmp_path / "go").touch()
-        assert process.stdout.read() == "went\n"
-    assert process.returncode == 0
+        assert process.stdout.read().strip() == "went"
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert "bad.ipynb: cell 3 failed:\n    value = 1\n    value / 0" in said and "ZeroDivisionError" in said
 
 
 def test_run_names_the_notebooks_that_are_there(installed, capsys):

@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
-from html import escape
 
 from ...core.base.errors import MissingDependencyError
-from .layout import HALO, layout_svg
+from . import svg_writer as svg
+from .layout import layout_svg
 
 TIMEOUT = 10.0  # seconds for `dot`; a graph of 1,000 boxes takes 0.25
 SMALL = 'font-size="10.00"'  # as Graphviz writes the size of an edge's label, which no other text has
@@ -53,11 +53,8 @@ def by_layout(dot: str) -> str:
 def as_text(dot: str, reasons: list[str]) -> str:
     """The DOT text itself as a picture: the last resort."""
     lines = [*reasons, *dot.splitlines()[:60]]
-    rows = "".join(f'<text x="8" y="{18 + 15 * i}">{escape(line[:120])}</text>' for i, line in enumerate(lines))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{24 + 15 * len(lines)}" font-family="monospace" '
-        f'font-size="12"><rect width="100%" height="100%" fill="#ffffff"/>{rows}</svg>'
-    )
+    rows = [svg.text(8, 18 + 15 * i, line[:120]) for i, line in enumerate(lines)]
+    return svg.picture(rows, 760, 24 + 15 * len(lines), font_family="monospace", font_size=12)
 
 
 ENGINES: dict[str, Callable[[str], str]] = {"dot": by_dot, "wasi": by_wasi, "layout": by_layout}
@@ -71,15 +68,15 @@ def render_svg(dot: str, engines: tuple[str, ...] = ("dot", "wasi", "layout")) -
         try:
             return bare(ENGINES[name](dot)), name
         except Exception as error:  # the next engine may do; the reasons are shown if none does
-            reasons.append(f"{name}: {type(error).__name__}: {error}")
+            reasons.append(f"{name}: {type(error).__name__}: {error}".partition("\n")[0])
     return as_text(dot, reasons), "text"
 
 
-def bare(svg: str) -> str:
+def bare(drawn: str) -> str:
     """An SVG element alone: no XML head, comments or tooltips, which only cost bytes; labels of edges on a ground of
     their own."""
-    svg = svg[svg.index("<svg") :].replace(SMALL, f"{SMALL} {HALO}")
-    return re.sub(r"<!--.*?-->\s*|<title>.*?</title>\s*", "", svg, flags=re.S).strip()
+    drawn = drawn[drawn.index("<svg") :].replace(SMALL, SMALL + svg.attributes(**svg.HALO))
+    return re.sub(r"<!--.*?-->\s*|<title>.*?</title>\s*", "", drawn, flags=re.S).strip()
 
 
 def export(dot: str, kind: str) -> bytes:

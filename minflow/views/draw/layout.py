@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from html import escape
 
+from . import svg_writer as svg
 from .dot_reader import Box, Drawing, Edge, read_dot
 
 SIZE, LINE = 11, 14  # of text, in pixels
 PAD_X, PAD_Y, GAP_X, GAP_Y, MARGIN = 10, 6, 18, 34, 12
 FRAME, HEAD = 8, 16  # between a frame and what is in it; for its name
 SWEEPS = 12
-HALO = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'  # of a text that a line may pass behind
-FONT = "Helvetica, Arial, sans-serif"
 
 
 def layout_svg(dot: str) -> str:
@@ -264,11 +262,10 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
 
 def picture(drawing: Drawing, places, chains, around: list[tuple[str, float, float, float, float]]) -> str:
     """around: the frames, (name, left, top, right, bottom) of each."""
-    parts = [
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" rx="6" fill="none" stroke="#b6bfca"/>'
-        f'<text x="{left + 7:.1f}" y="{top + 14:.1f}" fill="#57606a">{escape(name)}</text>'
-        for name, left, top, right, bottom in around
-    ]
+    parts = []
+    for name, left, top, right, bottom in around:
+        parts.append(svg.rect(left, top, right - left, bottom - top, rx=6, fill="none", stroke="#b6bfca"))
+        parts.append(svg.text(left + 7, top + 14, name, fill="#57606a"))
     for edge, chain in chains:
         parts.append(edge_path(edge, [places[k] for k in chain]))
     parts += [box_shape(places[id]) for id in drawing.boxes]
@@ -276,11 +273,7 @@ def picture(drawing: Drawing, places, chains, around: list[tuple[str, float, flo
     corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places.values()]
     left, top = (min((c[i] for c in corners), default=0) - MARGIN for i in (0, 1))
     right, bottom = (max((c[i] for c in corners), default=40) + MARGIN for i in (2, 3))
-    size = f'width="{right - left:.0f}" height="{max(bottom - top, 40):.0f}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{left:.0f} {top:.0f} {right - left:.0f} {max(bottom - top, 40):.0f}" '
-        f'font-family="{FONT}" font-size="{SIZE}"><rect x="{left:.0f}" y="{top:.0f}" {size} fill="#ffffff"/>{"".join(parts)}</svg>'
-    )
+    return svg.picture(parts, round(right - left), round(max(bottom - top, 40)), left=round(left), top=round(top), font_size=SIZE)
 
 
 def frames(drawing: Drawing, places: list[Place], sides, inner: dict[str, int]) -> list[tuple[str, float, float, float, float]]:
@@ -297,7 +290,7 @@ def frames(drawing: Drawing, places: list[Place], sides, inner: dict[str, int]) 
 def edge_path(edge: Edge, way: list[Place]) -> str:
     a, b = way[0], way[-1]
     color = edge.attrs.get("color", "#5b6775")
-    dash = {"dashed": ' stroke-dasharray="5 3"', "dotted": ' stroke-dasharray="2 3"'}.get(edge.attrs.get("style", ""), "")
+    dash = {"dashed": "5 3", "dotted": "2 3"}.get(edge.attrs.get("style", ""))
     sign = 1 if b.rank >= a.rank else -1
     points = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, b.y - sign * (b.height / 2 + 6))]
     if a is b:
@@ -308,31 +301,25 @@ def edge_path(edge: Edge, way: list[Place]) -> str:
         d += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
     x, y = points[-1]
     head = f"M{x - 3.5:.1f} {y:.1f}L{x:.1f} {y + sign * 6:.1f}L{x + 3.5:.1f} {y:.1f}Z"
-    label = ""
-    if edge.label:
-        (x0, y0), (x1, y1) = points[0], points[1]
-        at = f'x="{(x0 + x1) / 2 + 4:.1f}" y="{(y0 + y1) / 2 + 4:.1f}"'
-        label = f'<text {at} fill="#57606a" font-size="10" {HALO}>{escape(edge.label)}</text>'
-    return f'<path d="{d}" fill="none" stroke="{color}"{dash}/><path d="{head}" fill="{color}"/>{label}'
+    (x0, y0), (x1, y1) = points[0], points[1]
+    label = svg.text((x0 + x1) / 2 + 4, (y0 + y1) / 2 + 4, edge.label, fill="#57606a", font_size=10, **svg.HALO) if edge.label else ""
+    return svg.path(d, fill="none", stroke=color, stroke_dasharray=dash) + svg.path(head, fill=color) + label
 
 
 def box_shape(place: Place) -> str:
     box = place.box
     style = box.attrs.get("style", "")
     fill = box.attrs.get("fillcolor", "#ffffff") if "filled" in style else "#ffffff"
-    thick = box.attrs.get("penwidth", "1")
-    look = f'fill="{escape(fill, True)}" stroke="{escape(box.attrs.get("color", "#24292f"), True)}" stroke-width="{escape(thick, True)}"'
-    look += ' stroke-dasharray="5 3"' if "dashed" in style else ""
+    look = {"fill": fill, "stroke": box.attrs.get("color", "#24292f"), "stroke_width": box.attrs.get("penwidth", "1"),
+            "stroke_dasharray": "5 3" if "dashed" in style else None}
     x, y, w, h = place.x - place.width / 2, place.y - place.height / 2, place.width, place.height
     if box.attrs.get("shape") == "ellipse":
-        shape = f'<ellipse cx="{place.x:.1f}" cy="{place.y:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}" {look}/>'
+        shape = svg.element("ellipse", cx=place.x, cy=place.y, rx=w / 2, ry=h / 2, **look)
     else:
-        shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{5 if "rounded" in style else 0}" {look}/>'
+        shape = svg.rect(x, y, w, h, rx=5 if "rounded" in style else 0, **look)
     if box.attrs.get("peripheries") == "2":
-        shape += f'<rect x="{x - 3:.1f}" y="{y - 3:.1f}" width="{w + 6:.1f}" height="{h + 6:.1f}" rx="7" fill="none" stroke="#5b6775"/>'
-    color = escape(box.attrs.get("fontcolor", "#24292f"), True)
+        shape += svg.rect(x - 3, y - 3, w + 6, h + 6, rx=7, fill="none", stroke="#5b6775")
+    color = box.attrs.get("fontcolor", "#24292f")
     first = place.y - (len(box.lines) - 1) * LINE / 2 + 4
     return shape + "".join(
-        f'<text x="{place.x:.1f}" y="{first + i * LINE:.1f}" text-anchor="middle" fill="{color}">{escape(line)}</text>'
-        for i, line in enumerate(box.lines)
-    )
+        [svg.text(place.x, first + i * LINE, line, text_anchor="middle", fill=color) for i, line in enumerate(box.lines)])

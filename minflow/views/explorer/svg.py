@@ -6,8 +6,8 @@ The widget's script draws the same data with the same sizes and colours. Read ne
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 
+from ..draw import svg_writer as svg
 from .fit import fitted_words
 from .layout import Layout, counted, forward_words, mark_text, update_words
 from ..text.listing import clean, columns
@@ -32,27 +32,17 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: what it is called by a screen reader.  note: a line under it."""
     below = [line for line in (key_of(view), clean(note)) if line]
     width, height = view["w"], view["h"] + 2 + 16 * len(below)
-    parts = [f'<rect width="{width}" height="{height}" fill="#ffffff"/>']
+    parts = []
     for x, y, w, h, level in view["frames"]:
-        fill = "#f6f8fa" if level % 2 == 0 else "#ffffff"
-        parts.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6" fill="{fill}" stroke="#b6bfca"/>')
+        parts.append(svg.rect(x, y, w, h, rx=6, fill="#f6f8fa" if level % 2 == 0 else "#ffffff", stroke="#b6bfca"))
     for kind, d in view["paths"]:
         color, dash = LINES[kind]
-        dashed = f' stroke-dasharray="{dash}"' if dash else ""
-        parts.append(f'<path d="{d}" fill="none" stroke="{color}"{dashed}/>')
-    for x, words in view["heads"]:
-        parts.append(f'<text x="{x:g}" y="17" font-weight="bold">{escape(words)}</text>')
+        parts.append(svg.path(d, fill="none", stroke=color, stroke_dasharray=dash))
+    parts += [svg.text(x, 17, words, font_weight="bold") for x, words in view["heads"]]
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
-        for column, x, w, *texts in boxes:
-            parts.append(box_svg(kind, column, x, y, w, h, *texts))
-    for i, line in enumerate(below):
-        parts.append(f'<text x="12" y="{view["h"] + 10 + 16 * i}" fill="{FAINT}">{escape(line)}</text>')
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(clean(title), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11" fill="{INK}">'
-        + "".join(parts)
-        + "</svg>"
-    )
+        parts += [box_svg(kind, column, x, y, w, h, *texts) for column, x, w, *texts in boxes]
+    parts += [svg.text(12, view["h"] + 10 + 16 * i, line, fill=FAINT) for i, line in enumerate(below)]
+    return svg.picture(parts, width, height, title, font_size=11, fill=INK)
 
 
 def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str, mark: str,
@@ -62,17 +52,14 @@ def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold
         fill, stroke = ("#f6f8fa", "#57606a") if kind in ("input", "output") else (FILLS[column], STROKES[column])
         if kind == "state":
             fill, stroke = FILLS[2], STROKES[2]
-        dash = ' stroke-dasharray="6 3"' if column == 1 or mark == "gone" else ""
+        dash = "6 3" if column == 1 or mark == "gone" else None
         round_ = h / 2 if kind in ("input", "output", "state") and h < 30 else 4
-        out = f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{round_:g}" fill="{fill}" stroke="{stroke}"{dash}/>'
+        out = svg.rect(x, y, w, h, rx=round_, fill=fill, stroke=stroke, stroke_dasharray=dash)
     line = y + (15 if h > 30 else h / 2 + 4)
-    faint_part = f'<tspan dx="8" fill="{FAINT}">{escape(faint)}</tspan>' if faint else ""
-    out += f'<text x="{x + 8:g}" y="{line:g}" xml:space="preserve"><tspan font-weight="bold">{escape(bold)}</tspan>{faint_part}</text>'
-    for below, words in ((29, second), (42, third)):
-        out += f'<text x="{x + 8:g}" y="{y + below:g}">{escape(words)}</text>' if words else ""
-    if mark:
-        out += f'<text x="{x + w - 6:g}" y="{line:g}" text-anchor="end" font-weight="bold" fill="#7a45d6">{escape(mark)}</text>'
-    return out
+    words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=FAINT)] if faint else [])
+    out += svg.element("text", *words, x=x + 8, y=line, **{"xml:space": "preserve"})
+    out += "".join([svg.text(x + 8, y + below, line) for below, line in ((29, second), (42, third)) if line])
+    return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill="#7a45d6") if mark else "")
 
 
 def text_of(layout: Layout, title: str) -> str:

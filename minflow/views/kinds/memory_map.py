@@ -7,8 +7,8 @@ Phases differ by colour and by hatching, and the large values say their names. K
 from __future__ import annotations
 
 import math
-from html import escape
 
+from ..draw import svg_writer as svg
 from ..records.reports import Block, MemoryMap
 from ..text.reports import cut, nbytes_text
 from ..text.listing import clean
@@ -73,34 +73,32 @@ def memory_svg(record: MemoryMap) -> str:
     phases = [phase for phase in (*LOOKS, "") if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)]
     across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)  # noqa: E731
     up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL  # noqa: E731
-    parts = [
-        f'<text x="12" y="20" font-weight="bold" fill="{INK}">{escape(cut(clean(record.title), 100))}</text>',
-        f'<text x="12" y="37" fill="{SOFT}">{nbytes_text(record.total)} of values share {nbytes_text(record.arena)}, '
+    shares = (
+        f"{nbytes_text(record.total)} of values share {nbytes_text(record.arena)}, "
         f"{nbytes_text(record.arena - most)} of it gaps at the peak; outside it: "
-        f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call</text>",
-        f'<rect x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{TALL}" fill="#ffffff" stroke="{FAINT}"/>',
+        f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call"
+    )
+    parts = [
+        svg.text(12, 20, cut(clean(record.title), 100), font_weight="bold", fill=INK),
+        svg.text(12, 37, shares, fill=SOFT),
+        svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, TALL, fill="#ffffff", stroke=FAINT),
     ]
     for i in range(5):
         y = TOP + TALL * (1 - i / 4)
-        parts.append(f'<path d="M{LEFT - 4} {y:g}H{LEFT}" stroke="{SOFT}"/>')
-        parts.append(f'<text x="{LEFT - 7}" y="{y + 4:g}" text-anchor="end" fill="{SOFT}">{nbytes_text(record.arena * i // 4)}</text>')
-    parts.append(f'<text x="12" y="{TOP - 9}" fill="{SOFT}">address</text>')
+        parts.append(svg.path(f"M{LEFT - 4} {y:g}H{LEFT}", stroke=SOFT))
+        parts.append(svg.text(LEFT - 7, y + 4, nbytes_text(record.arena * i // 4), text_anchor="end", fill=SOFT))
+    parts.append(svg.text(12, TOP - 9, "address", fill=SOFT))
     size = round_step(record.steps)
     for t in range(0, record.steps + 1, size):
         x = (across(t) + across(t + 1)) / 2
-        parts.append(f'<path d="M{x:.1f} {TOP + TALL}v4" stroke="{SOFT}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{TOP + TALL + 17}" text-anchor="middle" fill="{SOFT}">{t}</text>')
+        parts.append(svg.path(f"M{x:.1f} {TOP + TALL}v4", stroke=SOFT))
+        parts.append(svg.text(x, TOP + TALL + 17, str(t), text_anchor="middle", fill=SOFT))
     axis = "step of the plan: the operations in the order in which they run"
-    parts.append(f'<text x="{LEFT}" y="{TOP + TALL + 33}" fill="{SOFT}">{axis}</text>')
+    parts.append(svg.text(LEFT, TOP + TALL + 33, axis, fill=SOFT))
     parts += drawn(record.blocks, across, up)
     parts += mark(across, step, most)
     parts += legend(phases, TOP + TALL + 46)
-    height = TOP + TALL + 72
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="{escape(headline(record), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
-        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
-    )
+    return svg.picture(parts, WIDTH, TOP + TALL + 72, headline(record))
 
 
 def ends_of(blocks: tuple[Block, ...]) -> list[int]:
@@ -134,10 +132,9 @@ def drawn(blocks: tuple[Block, ...], across, up) -> list[str]:
     parts = []
     for (phase, stroke), paths in boxes.items():
         fill, edge, _ = LOOKS.get(phase, OTHER)
-        parts.append(f'<path d="{"".join(paths)}" fill="{fill}" stroke="{edge}" stroke-width="{stroke}"/>')
+        parts.append(svg.path("".join(paths), fill=fill, stroke=edge, stroke_width=stroke))
     parts += [hatching("".join(paths), phase) for phase, paths in lines.items()]
-    halo = 'stroke="#ffffff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
-    return [*parts, f'<g fill="{INK}" {halo}>{"".join(names)}</g>'] if names else parts
+    return [*parts, svg.group(names, fill=INK, **svg.HALO, stroke_linejoin="round")]
 
 
 def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
@@ -150,19 +147,19 @@ def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[st
     lines = [clean(block.name), f"{clean(block.spec)}, {nbytes_text(block.nbytes)}"][: 2 if tall >= 32 else 1]
     if on_end:
         middle, bottom = round(x + wide / 2 + 4, 1), round(y + tall - 4, 1)
-        return [f'<text x="{middle}" y="{bottom}" transform="rotate(-90 {middle} {bottom})">{escape(cut(lines[0], room))}</text>']
+        return [svg.text(middle, bottom, cut(lines[0], room), transform=f"rotate(-90 {middle} {bottom})")]
     top = y + tall / 2 + 4 - 7.5 * (len(lines) - 1)
-    return [f'<text x="{x + 4:.1f}" y="{top + 15 * i:.1f}">{escape(cut(line, room))}</text>' for i, line in enumerate(lines)]
+    return [svg.text(x + 4, top + 15 * i, cut(line, room)) for i, line in enumerate(lines)]
 
 
 def mark(across, step: int, most: int) -> list[str]:
     """The step at which the values take the most, and how much that is."""
     x = (across(step) + across(step + 1)) / 2
     anchor = "start" if x < WIDTH / 3 else "end" if x > WIDTH * 2 / 3 else "middle"
+    words = f"peak: {nbytes_text(most)} at step {step}"
     return [
-        f'<path d="M{x:.1f} {TOP - 4}V{TOP + TALL}" stroke="{RED}" stroke-width="1.5" stroke-dasharray="5 3"/>',
-        f'<text x="{x:.1f}" y="{TOP - 9}" fill="{RED}" font-weight="bold" text-anchor="{anchor}">'
-        f"peak: {nbytes_text(most)} at step {step}</text>",
+        svg.path(f"M{x:.1f} {TOP - 4}V{TOP + TALL}", stroke=RED, stroke_width=1.5, stroke_dasharray="5 3"),
+        svg.text(x, TOP - 9, words, fill=RED, font_weight="bold", text_anchor=anchor),
     ]
 
 
@@ -188,16 +185,15 @@ def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
 
 def hatching(path: str, phase: str) -> str:
     """The lines as an element; nothing where there are none."""
-    return f'<path d="{path}" stroke="{LOOKS.get(phase, OTHER)[1]}" stroke-opacity=".35" fill="none"/>' if path else ""
+    return svg.path(path, stroke=LOOKS.get(phase, OTHER)[1], stroke_opacity=".35", fill="none")
 
 
 def legend(phases: list[str], y: float) -> list[str]:
     parts = []
     for i, phase in enumerate(phases):
         x, (fill, edge, _) = LEFT + 118 * i, LOOKS.get(phase, OTHER)
-        parts.append(f'<rect x="{x}" y="{y}" width="24" height="12" fill="{fill}" stroke="{edge}"/>')
+        parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
         parts.append(hatching(hatched(x, y, 24, 12, phase), phase))
-        parts.append(f'<text x="{x + 30}" y="{y + 10}" fill="{INK}">{phase or "other"}</text>')
+        parts.append(svg.text(x + 30, y + 10, phase or "other", fill=INK))
     note = "computed in; a box: one value, until it is last read"
-    parts.append(f'<text x="{WIDTH - RIGHT}" y="{y + 10}" text-anchor="end" fill="{SOFT}">{note if len(phases) < 4 else ""}</text>')
-    return parts
+    return parts + ([svg.text(WIDTH - RIGHT, y + 10, note, text_anchor="end", fill=SOFT)] if len(phases) < 4 else [])

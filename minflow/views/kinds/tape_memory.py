@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from ...core.ir import Freed, Node, Source, Value, toposort, where_text
+from ..draw import svg_writer as svg
 from ..html.page import picture_card
 from ..records.structure import input_name, leaf_name, names_in
 from ..text.sparkline import table
@@ -245,17 +245,16 @@ def memory_svg(record: MemoryRecord) -> str:
     most = max((row.nbytes for row in rows), default=1) or 1
     wide, left, y, width = 150, 10, 40, 740.0
 
-    def line(x: float, y: float, content: str, color: str, bold: str = "") -> str:
+    def line(x: float, y: float, content: str, color: str, weight: str = "") -> str:
         nonlocal width
         content = cut(content, LONGEST)
-        width = max(width, x + len(content) * LETTER * (1.1 if bold else 1) + 10)
-        return f'<text x="{x:g}" y="{y:g}"{bold} fill="{color}">{escape(content)}</text>'
+        width = max(width, x + len(content) * LETTER * (1.1 if weight else 1) + 10)
+        return svg.text(x, y, content, font_weight=weight, fill=color)
 
-    parts = [line(10, 20, headline(record), INK, ' font-weight="bold"')]
+    own, shared = {"fill": OWN}, {"fill": "#ffffff", "stroke": SHARED, "stroke_width": 1.5}
+    parts = [line(10, 20, headline(record), INK, "bold")]
     for row in rows:
-        bar = max(row.nbytes / most * wide, 1.5)
-        look = f'fill="#ffffff" stroke="{SHARED}" stroke-width="1.5"' if row.owner else f'fill="{OWN}"'
-        parts.append(f'<rect x="{left}" y="{y}" width="{bar:.1f}" height="13" {look}/>')
+        parts.append(svg.rect(left, y, max(row.nbytes / most * wide, 1.5), 13, **shared if row.owner else own))
         words = f"{size(row.nbytes)}  {row.spec}  freed when backward has passed #{row.last}"
         words += f"; {row.owner} holds it too" if row.owner else ""
         parts.append(line(left + wide + 10, y + 11, clean(words), INK))
@@ -264,24 +263,18 @@ def memory_svg(record: MemoryRecord) -> str:
     if len(record.rows) > ROWS:
         rest = record.rows[ROWS:]
         words = f"{count(len(rest), 'smaller array')}: {size(sum(row.nbytes for row in rest))}"
-        parts.append(f'<text x="{left + wide + 10}" y="{y + 11}" fill="{INK}">{words}</text>')
+        parts.append(svg.text(left + wide + 10, y + 11, words, fill=INK))
         y += 24
     y += 6
     if rows:
-        parts.append(f'<rect x="{left}" y="{y}" width="24" height="11" fill="{OWN}"/>')
-        parts.append(f'<text x="{left + 30}" y="{y + 10}" fill="{INK}">only the tape holds it</text>')
-        parts.append(f'<rect x="{left + 200}" y="{y}" width="24" height="11" fill="#ffffff" stroke="{SHARED}" stroke-width="1.5"/>')
-        parts.append(f'<text x="{left + 230}" y="{y + 10}" fill="{INK}">also the numbers of a leaf or a variable</text>')
+        parts += [svg.rect(left, y, 24, 11, **own), svg.text(left + 30, y + 10, "only the tape holds it", fill=INK)]
+        parts.append(svg.rect(left + 200, y, 24, 11, **shared))
+        parts.append(svg.text(left + 230, y + 10, "also the numbers of a leaf or a variable", fill=INK))
         y += 20
     for note in notes(record):
         parts.append(line(left, y + 12, note, FAINT))
         y += 16
-    height = y + 10
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img" '
-        f'aria-label="{escape(headline(record), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
-        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
-    )
+    return svg.picture(parts, round(width), y + 10, headline(record))
 
 
 def cut(text: str, limit: int) -> str:

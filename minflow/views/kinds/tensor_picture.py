@@ -12,6 +12,7 @@ from html import escape
 
 import numpy as np
 
+from ..draw import svg_writer as svg
 from ..html.page import CARD, NO_MATH, picture_card
 from ..draw.png import data_uri, enlarged, png
 from ..text.sparkline import short_number
@@ -81,10 +82,6 @@ def painted(found: np.ndarray, size: int) -> np.ndarray:
     return pixels
 
 
-def label(x: float, y: float, content: str, more: str = "", color: str = INK) -> str:
-    return f'<text x="{x:g}" y="{y:g}" fill="{color}"{more}>{escape(content)}</text>'
-
-
 def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     """The picture of a record. asked: for its numbers, so that it says why they are not written where they do not
     fit."""
@@ -101,7 +98,8 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     height = max(TOP + height + 22, TOP + 112)
     width = max(LEFT + width + 22 + 190, 460)
     head = clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec)
-    parts += [label(8, 20, head if len(head) < 90 else head[:87] + "...", ' font-weight="bold"'), label(8, 38, numbers_line(record))]
+    head = head if len(head) < 90 else head[:87] + "..."
+    parts += [svg.text(8, 20, head, fill=INK, font_weight="bold"), svg.text(8, 38, numbers_line(record), fill=INK)]
     notes = [shown_line(record)] if shown_line(record) else []
     if asked and cells and not with_numbers:
         notes.append(f"colours only: numbers are written into one matrix of at most {DOWNWARD} rows and {ACROSS} columns")
@@ -110,12 +108,8 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
     for note in notes:
         height += 16
-        parts.append(label(8, height - 8, note, color=FAINT))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'aria-label="{escape(alt_text(record), True)}" font-family="Helvetica, Arial, sans-serif" font-size="11.5">'
-        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}{side}</svg>'
-    )
+        parts.append(svg.text(8, height - 8, note, fill=FAINT))
+    return svg.picture([*parts, *side], width, height, alt_text(record))
 
 
 def alt_text(record: TensorRecord) -> str:
@@ -133,17 +127,19 @@ def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, di
     ground = np.where(found >= LEVELS, LEVELS + 4, found).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
     ground[down - 1 :: down] = ground[:, across - 1 :: across] = PAPER
     light = colors.astype(int) @ (299, 587, 114) > 140_000
-    parts = [f'<image x="{LEFT}" y="{TOP}" width="{width}" height="{height}" href="{data_uri(png(ground, colors))}"/>']
-    parts.append(group("end", FAINT, [text(LEFT - 6, TOP + down * i + 14, i) for i in range(rows)]))
-    parts.append(group("middle", FAINT, [text(LEFT + across * j + 28, TOP - 5, j) for j in range(columns)]))
+    parts = [svg.element("image", x=LEFT, y=TOP, width=width, height=height, href=data_uri(png(ground, colors)))]
+    numbers = [svg.text(LEFT - 6, TOP + down * i + 14, str(i)) for i in range(rows)]
+    parts.append(svg.group(numbers, text_anchor="end", fill=FAINT))
+    numbers = [svg.text(LEFT + across * j + 28, TOP - 5, str(j)) for j in range(columns)]
+    parts.append(svg.group(numbers, text_anchor="middle", fill=FAINT))
     for dark in (False, True):
         words = [
-            text(LEFT + across * j + 28, TOP + down * i + 14, cell_text(record, x))
+            svg.text(LEFT + across * j + 28, TOP + down * i + 14, cell_text(record, x))
             for i, row in enumerate(cells.tolist())
             for j, x in enumerate(row)
             if bool(light[LEVELS + 4 if found[i, j] >= LEVELS else found[i, j]]) is not dark
         ]
-        parts.append(group("middle", "#ffffff" if dark else INK, words))
+        parts.append(svg.group(words, text_anchor="middle", fill="#ffffff" if dark else INK))
     return parts, width, height
 
 
@@ -151,14 +147,6 @@ def cell_text(record: TensorRecord, x: float) -> str:
     if record.true is not None:
         return str(bool(x))
     return str(int(x)) if record.whole and abs(x) < 1e7 else f"{x:.3g}" if math.isfinite(x) else short_number(x)
-
-
-def group(anchor: str, color: str, texts: list[str]) -> str:
-    return f'<g text-anchor="{anchor}" fill="{color}">{"".join(texts)}</g>' if texts else ""
-
-
-def text(x: float, y: float, content: object) -> str:
-    return f'<text x="{x:g}" y="{y:g}">{content}</text>'
 
 
 def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: float, diverging: bool):
@@ -176,28 +164,25 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: floa
         x, y = k % across * step_x, k // across * step_y + title
         paper[y : y + rows * size, x : x + columns * size] = painted(levels(values, low, high), size)
         if title:
-            parts.append(label(LEFT + x, TOP + y - 4, tile.title, color=FAINT))
-    image = data_uri(png(paper, palette(diverging)))
-    look = 'style="image-rendering:pixelated"'
-    parts.insert(0, f'<image x="{LEFT}" y="{TOP}" width="{width}" height="{height}" {look} href="{image}"/>')
-    frame = f'x="{LEFT - 0.5}" y="{TOP - 0.5}" width="{width + 1}" height="{height + 1}"'
+            parts.append(svg.text(LEFT + x, TOP + y - 4, tile.title, fill=FAINT))
+    look = {"style": "image-rendering:pixelated", "href": data_uri(png(paper, palette(diverging)))}
+    parts.insert(0, svg.element("image", x=LEFT, y=TOP, width=width, height=height, **look))
     if one:
-        parts.append(f'<rect {frame} fill="none" stroke="{BAR}" stroke-opacity=".5"/>')
-        parts.append(label(LEFT, TOP - 5, "0", color=FAINT))
-        parts.append(label(LEFT + width, TOP - 5, f"{record.columns - 1:,}", ' text-anchor="end"', FAINT))
+        parts.append(svg.rect(LEFT - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=BAR, stroke_opacity=".5"))
+        parts.append(svg.text(LEFT, TOP - 5, "0", fill=FAINT))
+        parts.append(svg.text(LEFT + width, TOP - 5, f"{record.columns - 1:,}", fill=FAINT, text_anchor="end"))
         if rows > 1:
-            parts.append(label(LEFT - 5, TOP + 10, "0", ' text-anchor="end"', FAINT))
-            parts.append(label(LEFT - 5, TOP + height, f"{record.rows - 1}", ' text-anchor="end"', FAINT))
+            parts.append(svg.text(LEFT - 5, TOP + 10, "0", fill=FAINT, text_anchor="end"))
+            parts.append(svg.text(LEFT - 5, TOP + height, f"{record.rows - 1}", fill=FAINT, text_anchor="end"))
     return parts, width, height
 
 
-def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging: bool, x: float) -> str:
+def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging: bool, x: float) -> list[str]:
     """The colour scale with the numbers at its ends, and over it how often each occurs, at the right of the cells."""
-    if not high > low or record.true is not None:
-        return ""
     counts, first, last = record.histogram
-    if not counts:  # from -1e308 to 1e308: no float tells how far that is
-        return ""
+    # no counts: from -1e308 to 1e308, no float says how far that is
+    if not high > low or record.true is not None or not counts:
+        return []
     strip = data_uri(png(np.arange(LEVELS, dtype=np.uint8)[None], palette(diverging)))
     wide, base = 150, TOP + 62
     most = max(counts)
@@ -208,16 +193,17 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
         tall = max(n / most * 50, 1.0)
         bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
     share = f"how often; tallest bar: {most / sum(counts):.0%}"
-    parts = [label(x, TOP + 4, share, color=FAINT), f'<path d="{"".join(bars)}" fill="{BAR}"/>']
     under = base + 4
-    parts.append(f'<image x="{x:g}" y="{under}" width="{wide}" height="10" preserveAspectRatio="none" href="{strip}"/>')
-    parts.append(f'<rect x="{x:g}" y="{under}" width="{wide}" height="10" fill="none" stroke="{BAR}" stroke-opacity=".5"/>')
     ends = (("≤ " if record.least < low else "") + short_number(low), ("≥ " if record.most > high else "") + short_number(high))
-    parts.append(label(x, under + 23, ends[0]))
-    parts.append(label(x + wide, under + 23, ends[1], ' text-anchor="end"'))
-    if diverging:
-        parts.append(label(x + wide / 2, under + 23, "0", ' text-anchor="middle"'))
-    return "".join(parts)
+    parts = [
+        svg.text(x, TOP + 4, share, fill=FAINT),
+        svg.path("".join(bars), fill=BAR),
+        svg.element("image", x=x, y=under, width=wide, height=10, preserveAspectRatio="none", href=strip),
+        svg.rect(x, under, wide, 10, fill="none", stroke=BAR, stroke_opacity=".5"),
+        svg.text(x, under + 23, ends[0], fill=INK),
+        svg.text(x + wide, under + 23, ends[1], fill=INK, text_anchor="end"),
+    ]
+    return parts + ([svg.text(x + wide / 2, under + 23, "0", fill=INK, text_anchor="middle")] if diverging else [])
 
 
 def tensor_html(record: TensorRecord, always: bool = False) -> str:

@@ -6,8 +6,8 @@ Read next: `record.py`, what is drawn; `../html/page.py`, pictures in a notebook
 from __future__ import annotations
 
 import math
-from html import escape
 
+from ..draw import svg_writer as svg
 from .record import (
     LANES, SEEN, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula,
     measured, ms, numbered, pair_verdict, parts, terms, verdict, which,
@@ -21,10 +21,6 @@ COLORS = {"loader": "#1f5fa8", "queue": "#4b5563", "compute": "#a8420a", "callba
 OF = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}
 WHO = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
 LINE = 17
-
-
-def words(x: float, y: float, content: str, color: str = INK, more: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" fill="{color}"{" " + more if more else ""}>{escape(content)}</text>'
 
 
 def wrapped(content: str, width: int = 112) -> list[str]:
@@ -50,18 +46,20 @@ class Card:
         self.parts: list[str] = []
         self.y = 12.0
 
-    def text(self, content: str, color: str = INK, more: str = "") -> None:
+    def text(self, x: float, y: float, content: str, color: str = INK, **look: object) -> None:
+        self.parts.append(svg.text(x, y, content, fill=color, **look))
+
+    def path(self, d: str, color: str = INK, **look: object) -> None:
+        self.parts.append(svg.path(d, stroke=color, **look))
+
+    def sentence(self, content: str, color: str = INK, **look: object) -> None:
+        """Lines below all that is there."""
         for line in wrapped(content) if content else []:
             self.y += LINE
-            self.parts.append(words(12, self.y - 4, line, color, more))
+            self.text(12, self.y - 4, line, color, **look)
 
-    def done(self, alt: str) -> str:
-        height = math.ceil(self.y + 10)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-            f'aria-label="{escape(alt, True)}" font-family="Helvetica, Arial, sans-serif" font-size="12">'
-            f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>{"".join(self.parts)}</svg>'
-        )
+    def svg(self, alt: str) -> str:
+        return svg.picture(self.parts, WIDTH, math.ceil(self.y + 10), alt, font_size=12)
 
     def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = "") -> None:
         """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room`
@@ -69,47 +67,46 @@ class Card:
         drawn = bars(numbered(steps))
         start, stop = extent(drawn)
         self.y += LINE
-        self.parts.append(f'<text x="12" y="{self.y - 4:g}" fill="{INK}"><tspan font-weight="bold">{escape(title)}</tspan>'
-                          f'<tspan fill="{SOFT}">{escape("  " + note)}</tspan></text>')  # fmt: skip
+        head = svg.span(title, font_weight="bold"), svg.span("  " + note, fill=SOFT)
+        self.parts.append(svg.element("text", *head, x=12, y=self.y - 4, fill=INK))
         top = self.y + 3
         lanes = [name for i, name in enumerate(LANES) if name != "callback" or any([bar.lane == i for bar in drawn])]
         across = lambda t: LEFT + (t - start) / seconds * (WIDTH - LEFT - RIGHT)  # noqa: E731
         for i, name in enumerate(lanes):
             y = top + i * LANE
-            self.parts.append(f'<rect x="{LEFT}" y="{y + 1:g}" width="{WIDTH - LEFT - RIGHT}" height="{LANE - 2}" fill="{BACK}"/>')
-            self.parts.append(words(12, y + 11, name, COLORS[name], 'font-weight="bold"'))
-            self.parts.append(words(12, y + 22, WHO[name], SOFT, 'font-size="11"'))
+            self.parts.append(svg.rect(LEFT, y + 1, WIDTH - LEFT - RIGHT, LANE - 2, fill=BACK))
+            self.text(12, y + 11, name, COLORS[name], font_weight="bold")
+            self.text(12, y + 22, WHO[name], SOFT, font_size=11)
         for bar in sorted(drawn, key=lambda b: b.kind != "wait"):
-            self.parts.append(self.bar(bar, across, top))
+            self.bar(bar, across, top)
         bottom = top + len(lanes) * LANE
         end = across(stop)
-        self.parts.append(f'<path d="M{end:.1f} {top - 2:g}V{bottom + 4:g}" stroke="{INK}" stroke-width="1.5"/>')
+        self.path(f"M{end:.1f} {top - 2:g}V{bottom + 4:g}", stroke_width=1.5)
         if won:
             far, middle = across(start + room), top + len(lanes) * LANE / 2
             if far - end > 130:
-                self.parts.append(f'<path d="M{far:.1f} {middle:g}H{end + 2:.1f}m7 -4l-7 4l7 4" fill="none" stroke="{INK}"/>')
-                self.parts.append(words((end + far) / 2, middle - 6, won, INK, 'text-anchor="middle" font-weight="bold"'))
+                self.path(f"M{far:.1f} {middle:g}H{end + 2:.1f}m7 -4l-7 4l7 4", fill="none")
+                self.text((end + far) / 2, middle - 6, won, text_anchor="middle", font_weight="bold")
             elif far > end:
-                self.parts.append(f'<path d="M{far:.1f} {middle:g}H{end + 2:.1f}" stroke="{INK}"/>')
+                self.path(f"M{far:.1f} {middle:g}H{end + 2:.1f}")
         self.y = bottom + 2
 
-    def bar(self, bar: Bar, across, top: float) -> str:
+    def bar(self, bar: Bar, across, top: float) -> None:
         x, wide = across(bar.start), max(across(bar.stop) - across(bar.start), 1.0)
         tall = TALL / bar.rows
         y = top + bar.lane * LANE + (LANE - TALL) / 2 + bar.row * tall
         tall = tall - (1 if bar.rows > 1 else 0)
         if bar.kind == "wait":
-            if wide <= SEEN * (WIDTH - LEFT - RIGHT):
-                return ""
-            box = f'<rect x="{x:.1f}" y="{y + 1:g}" width="{wide:.1f}" height="{TALL - 2}" fill="{BACK}" stroke="{SOFT}"'
-            mark = words(round(x + wide / 2, 1), y + 13, "waits", SOFT, 'text-anchor="middle" font-size="11"')
-            return f'{box} stroke-dasharray="2 2"/>' + (mark if wide > 40 else "")
+            if wide > SEEN * (WIDTH - LEFT - RIGHT):
+                self.parts.append(svg.rect(x, y + 1, wide, TALL - 2, fill=BACK, stroke=SOFT, stroke_dasharray="2 2"))
+            if wide > 40:
+                self.text(x + wide / 2, y + 13, "waits", SOFT, text_anchor="middle", font_size=11)
+            return
         color = RED if bar.kind == "failed" else COLORS[LANES[bar.lane]]
-        deep = "" if bar.number % 2 else ' fill-opacity=".88"'
+        self.parts.append(svg.rect(x, y, wide, tall, rx=1.5, fill=color, fill_opacity="" if bar.number % 2 else ".88"))
         label = f"{bar.number}" + (" failed" if bar.kind == "failed" else "")
-        mark = words(round(x + wide / 2, 1), y + tall / 2 + 4, label, "#ffffff", 'text-anchor="middle" font-size="11"')
-        fits = wide > 7 * len(label) + 2 and tall > 11
-        return f'<rect x="{x:.1f}" y="{y:g}" width="{wide:.1f}" height="{tall:g}" rx="1.5" fill="{color}"{deep}/>' + (mark if fits else "")
+        if wide > 7 * len(label) + 2 and tall > 11:
+            self.text(x + wide / 2, y + tall / 2 + 4, label, "#ffffff", text_anchor="middle", font_size=11)
 
     def axis(self, seconds: float) -> None:
         step = round_step(seconds)
@@ -118,9 +115,9 @@ class Card:
         self.y += 12
         for k in range(int(seconds / step + 1e-9) + 1):
             x = LEFT + k * step / seconds * (WIDTH - LEFT - RIGHT)
-            self.parts.append(f'<path d="M{x:.1f} {self.y - 11:g}v4" stroke="{SOFT}"/>')
+            self.path(f"M{x:.1f} {self.y - 11:g}v4", SOFT)
             label = f"{k * step / unit:.{digits}f}" + (f" {name}" if k == 0 else "")
-            self.parts.append(words(round(x, 1), self.y + 3, label, SOFT, 'text-anchor="middle" font-size="11"'))
+            self.text(x, self.y + 3, label, SOFT, text_anchor="middle", font_size=11)
         self.y += 8
 
     def sums(self, a: TimelineRecord, rows: list[tuple[str, float]]) -> None:
@@ -130,31 +127,30 @@ class Card:
         left, wide = 190, WIDTH - 190 - 110
         across = lambda t: left + t / longest * wide  # noqa: E731
 
-        def row(y: float, h: float, found: list[Term]) -> None:
+        def row(y: float, h: float, bars: list[Term]) -> None:
             at = 0.0
-            for name, seconds in found:
+            for name, seconds in bars:
                 x, w, label = across(at), max(across(seconds) - left, 1.0), f"{name} {ms(seconds)}"
                 at += seconds
-                self.parts.append(f'<rect x="{x:.1f}" y="{y:g}" width="{w:.1f}" height="{h:g}" rx="1.5" fill="{OF.get(name, SOFT)}"/>')
+                self.parts.append(svg.rect(x, y, w, h, rx=1.5, fill=OF.get(name, SOFT)))
                 if w > 6.5 * len(label):
-                    self.parts.append(words(round(x + w / 2, 1), y + h / 2 + 4, label, "#ffffff", 'text-anchor="middle" font-size="11"'))
+                    self.text(x + w / 2, y + h / 2 + 4, label, "#ffffff", text_anchor="middle", font_size=11)
 
         self.y += 10
-        self.parts.append(words(12, self.y + 13, "one after the other"))
+        self.text(12, self.y + 13, "one after the other")
         row(self.y, TALL, loop + worker)
-        self.parts.append(words(across(a.in_turn) + 6, self.y + 13, f"{ms(a.in_turn)} a step"))
+        self.text(across(a.in_turn) + 6, self.y + 13, f"{ms(a.in_turn)} a step")
         self.y += TALL + 5
-        self.parts.append(words(12, self.y + 18, "at the same time, at best"))
+        self.text(12, self.y + 18, "at the same time, at best")
         row(self.y, 13, loop)
         row(self.y + 14, 13, worker)
-        self.parts.append(words(across(a.at_best) + 6, self.y + 18, f"{ms(a.at_best)} a step"))
+        self.text(across(a.at_best) + 6, self.y + 18, f"{ms(a.at_best)} a step")
         self.y += 32
         for name, seconds in rows:
-            self.parts.append(words(12, self.y + 13, name))
-            long = across(seconds) - left
-            self.parts.append(f'<rect x="{left}" y="{self.y:g}" width="{long:.1f}" height="{TALL}" rx="1.5" fill="#ffffff" '
-                              f'stroke="{INK}" stroke-width="1.5"/>')  # fmt: skip
-            self.parts.append(words(across(seconds) + 6, self.y + 13, f"{ms(seconds)} a step", INK, 'font-weight="bold"'))
+            self.text(12, self.y + 13, name)
+            look = {"rx": 1.5, "fill": "#ffffff", "stroke": INK, "stroke_width": 1.5}
+            self.parts.append(svg.rect(left, self.y, across(seconds) - left, TALL, **look))
+            self.text(across(seconds) + 6, self.y + 13, f"{ms(seconds)} a step", font_weight="bold")
             self.y += TALL + 5
 
 
@@ -166,13 +162,13 @@ def timeline_svg(record: TimelineRecord) -> str:
     card.lanes(record.title, f"{which(shown)} in {ms(seconds)}{dashed(shown, seconds)}", shown, seconds)
     card.axis(seconds)
     card.sums(record, [(f"measured{', ' + record.mode if record.mode else ''}", record.step)])
-    card.text(f"At best async is {formula(record)} times as fast as sync.")
-    card.text(verdict(record), more='font-weight="bold"')
+    card.sentence(f"At best async is {formula(record)} times as fast as sync.")
+    card.sentence(verdict(record), font_weight="bold")
     if besides(record):
-        card.text(besides(record))
+        card.sentence(besides(record))
     if record.left_out:
-        card.text(record.left_out, SOFT)
-    return card.done(f"Timeline of {record.title}: {parts(record)}; {verdict(record)}")
+        card.sentence(record.left_out, SOFT)
+    return card.svg(f"Timeline of {record.title}: {parts(record)}; {verdict(record)}")
 
 
 def pair_svg(record: TimelinePair) -> str:
@@ -191,12 +187,12 @@ def pair_svg(record: TimelinePair) -> str:
     names = [one.mode or "one" for one in (record.first, record.second)]
     names = names if names[0] != names[1] else [f"{names[0]}, above", f"{names[1]}, below"]
     card.sums(record.first, [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))])
-    card.text(f"At best {formula(record.first)} times as fast.")
-    card.text(f"Measured {measured(record)}.", more='font-weight="bold"')
-    card.text(pair_verdict(record), more='font-weight="bold"')
+    card.sentence(f"At best {formula(record.first)} times as fast.")
+    card.sentence(f"Measured {measured(record)}.", font_weight="bold")
+    card.sentence(pair_verdict(record), font_weight="bold")
     for more in dict.fromkeys([besides(record.first), besides(record.second)]):
-        card.text(more)
+        card.sentence(more)
     if record.left_out:
-        card.text(record.left_out, SOFT)
-    return card.done(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, measured {gain:.2f}; "
+        card.sentence(record.left_out, SOFT)
+    return card.svg(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, measured {gain:.2f}; "
                      + pair_verdict(record))  # fmt: skip

@@ -70,7 +70,7 @@ CAPS = {
     "core.messages.notices": 150,        # likely mistakes that run, and where a NaN began; searched only then
     "core.backend.fast": 2500,  # tuned kernels beside the reference ones, which say what they compute
     "core.ops.examples": None,      # data that ops are tested with
-    "compiler": 0,
+    "compiler": 200,             # what graphs and jobs share: parts, the cache of plans, names of operations
 }
 
 

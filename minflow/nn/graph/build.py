@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.executor import INSIDE
+from ...compiler.names import op_names
 from ...core.base.errors import GraphError
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.ir import Graph as IR
@@ -27,7 +28,6 @@ from ...core.where import caller
 from ..module import Module
 from . import messages as mistakes, notices
 from .checkpointing import checkpointed
-from .names import op_names
 from .tree import flatten, unflatten
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiler.executor import LOCK, run
+from ...compiler.names import op_names
 from ...compiler.passes import Stage, run_passes
 from ...compiler.plan import Plan
 from ...core.base import events
@@ -22,7 +23,6 @@ from ...core.spec import spec_of
 from ...core.tensor import Tensor
 from ...core.where import NOTICES
 from .build import Build, Part
-from .names import op_names
 from .tree import unflatten
 
 

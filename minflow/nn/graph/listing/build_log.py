@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ....compiler.names import Names
 from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ....core.where import OURS, ROOT, fail
@@ -25,7 +26,6 @@ from ....diagnosis.notebook import Changing, streams_here
 from . import text as listing
 from ....diagnosis.lines import line_of, source_of
 from .partial import failed
-from ..names import Names
 
 __all__ = ["Debugger", "failed", "switch"]
 

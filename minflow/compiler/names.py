@@ -1,10 +1,10 @@
-"""Names of operations: "model.features.0.0-conv2d-0". Read next: `compiled.py`."""
+"""Names of operations: "model.features.0.0-conv2d-0". Read next: `traced.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...core.ir import OPTIMIZER, Node, Source, Value
+from ..core.ir import OPTIMIZER, Node, Source, Value
 
 
 class Names:
@@ -34,7 +34,7 @@ class Names:
 
 
 def op_names(nodes: Iterable[Node]) -> dict[Node, str]:
-    """node -> name. Ask it of the trace: `Compiled.names` gives the same names to the nodes that passes made of
+    """node -> name. Ask it of the trace: `CompiledPart.names` gives the same names to the nodes that passes made of
     them."""
     names = Names()
     return {node: names.of(node) for node in nodes}

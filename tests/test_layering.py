@@ -17,7 +17,7 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["base.errors", "base.events", "base.interrupts", "base.placement", "spec", "ir", "base.display",
+CORE = ["base.errors", "base.events", "base.interrupts", "base.placement", "base.display", "spec", "ir",
         "mode", "where", "infer", "door", "op",
         "messages.wrong_arguments", "messages.near", "messages.notices", "backend.*", "random", "ops.examples", "ops.*", "backend.fast.*",
         "rebind", "grad.modes", "autograd", "grad.function", "grad.gradcheck", "messages.printing",
@@ -33,7 +33,7 @@ ROOMS = {
     "nn": ["core", "compiler", "views", "diagnosis"],
     "optim": ["core", "nn"],
     "io": ["core", "nn"],
-    "data": ["core", "io"],
+    "data": ["core", "diagnosis", "io"],
     "utils": ["core"],
     "vision": ["core", "nn", "data", "utils"],
     "job": ["core", "compiler", "views", "diagnosis", "nn", "optim", "io", "data", "utils", "vision"],

@@ -8,13 +8,13 @@ Knows nothing of arrays or kernels. Read next: `mode.py`, `where.py`, `infer.py`
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import CodeType
 from typing import Any, NamedTuple
 
+from .base.display import cell_name
 from .base.errors import GraphError, InternalError
 from .spec import Spec
 
@@ -153,11 +153,7 @@ def where_text(where: Where | None) -> str:
 
 def file_name(path: str) -> str:
     """How a learner knows a source file: the cell's number in a notebook, else the file's name."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    label = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(path)
-    if label:
-        return label[1]
-    return os.path.basename(path)
+    return cell_name(path) or os.path.basename(path)
 
 
 def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:

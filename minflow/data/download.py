@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..core.base.errors import DataError
 from ..core.where import here
+from ..diagnosis.notebook import in_notebook
 from ..io.atomic import alive
 from ..io.files import status
 
@@ -174,7 +175,7 @@ def check(part: Path, sha256: str | None) -> None:
 def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A line on stderr that moves ten times a second; where no terminal or notebook shows it, one line at the end."""
     start = last = time.monotonic()
-    moving = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    moving = sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
     have = 0
 
     def text() -> str:

@@ -29,6 +29,7 @@ from ..views.records.structure import (
     GraphRecord, Input, NodeRecord, TapeRecord, attrs_text, first_users, graph_record, leaf_record, op_record, walk,
 )
 from .would_fit import expected_of_layer, expected_of_op
+from .frames import entries, message_of
 from .lines import library, line_number
 
 CHAIN = 20  # errors behind an error that are looked at
@@ -120,9 +121,8 @@ def carried(error: BaseException) -> bool:
 def read(error: BaseException) -> Failure:
     """Walk the traceback; a frame further in says more than one further out."""
     found = Failure(error)
-    trace = error.__traceback__
     function: FrameType | None = None
-    while trace is not None:
+    for trace in entries(error.__traceback__):
         frame, code = trace.tb_frame, trace.tb_frame.f_code
         if code in MODULE_CALL:
             entered(found, frame)
@@ -139,7 +139,6 @@ def read(error: BaseException) -> Failure:
             function = None
         elif function is None and public(code):
             function = frame
-        trace = trace.tb_next
     if not found.label and function is not None and found.node is None:
         found.label = function.f_code.co_name
         found.got = tensors_in(arguments(function)) or found.got
@@ -263,10 +262,10 @@ def record(found: Failure, raised: BaseException) -> CardRecord:
     where = error.where if ours and error.where else ""
     if found.place and found.plan is None and found.place not in where:
         where = ", ".join(filter(None, [where or (f"in {found.scope}" if found.scope else ""), f"at {found.place}"]))
-    told = "" if raised is error else f"{type(raised).__name__}: {said(raised).partition(f' raised {type(error).__name__}')[0]}"
+    told = "" if raised is error else f"{type(raised).__name__}: {message_of(raised).partition(f' raised {type(error).__name__}')[0]}"
     card = CardRecord(
         title=f"{type(error).__name__} in {scope}" if scope else type(error).__name__,
-        what=error.what if ours else said(error),
+        what=error.what if ours else message_of(error),
         values=values,
         got=got,
         expected=found.expected,
@@ -314,14 +313,6 @@ def input_of(node: Any) -> str:
     while node.inputs and node.op.is_view:
         node = node.inputs[0].node
     return node.name if node.op is INPUT else ""
-
-
-def said(error: BaseException) -> str:
-    """The text of any error, also of one that cannot tell it."""
-    try:
-        return str(error)
-    except Exception as own:
-        return f"(its text could not be made: {type(own).__name__})"
 
 
 def expected_in_module(found: Failure) -> str:

@@ -1,4 +1,4 @@
-"""In IPython an error of ours shows the learner's own frames: what lies between them is the engine's business.
+"""Tracebacks read: which lines are the learner's. In IPython an error of ours shows those alone.
 
 MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Read next: `ipython.py`, which installs this.
 """
@@ -7,30 +7,57 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 from ..core.base.errors import MinflowError
+from ..core.ir import where_text
 from ..core.messages.near import of_object
 from ..core.where import OURS
 from .lines import library
+from .notebook import SHELL_FRAMES, ipython
 
-SHELL = ("IPython/core/", "ipykernel/")  # frames of who runs the cell
+
+
+def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    """Those of a traceback, the innermost last."""
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def innermost(traceback: TracebackType | None) -> TracebackType | None:
+    """The innermost line of the learner's."""
+    lines = [at for at in entries(traceback) if not OURS[(file := at.tb_frame.f_code.co_filename)] and not library(file)]
+    return lines[-1] if lines else None
+
+
+def raised_at(error: BaseException) -> str:
+    """ "at In[3]:2": the outermost line of the learner's, as that of a callback; "" where only ours ran."""
+    at = next((at for at in entries(error.__traceback__) if not OURS[at.tb_frame.f_code.co_filename]), None)
+    return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
+
+
+def message_of(error: BaseException) -> str:
+    """The text of any error, also of one whose text cannot be made."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its text cannot be made: {type(another).__name__})"
 
 
 def learners(traceback: TracebackType | None) -> tuple[TracebackType | None, int]:
     """The traceback without the frames of minflow, of Python's library where minflow called it, and of the shell; and
     how many frames that leaves out, those of the shell not counted."""
     kept, left_out, inside = [], 0, False
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
+    for at in entries(traceback):
+        file = at.tb_frame.f_code.co_filename
         inside = OURS[file] or inside and library(file)
         if inside:
             left_out += 1
-        elif not any(part in file.replace("\\", "/") for part in SHELL):
-            kept.append(traceback)
-        traceback = traceback.tb_next
+        elif not any(part in file.replace("\\", "/") for part in SHELL_FRAMES):
+            kept.append(at)
     chain = None
     for entry in reversed(kept):
         chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
@@ -50,7 +77,7 @@ def repeated(cause: BaseException, error: BaseException) -> bool:
 
 def render(error: BaseException) -> list[str]:
     """What IPython prints for the error (it asks an exception that has `_render_traceback_`): a list of texts."""
-    shell = sys.modules["IPython"].get_ipython()
+    shell = ipython()
     if os.environ.get("MINFLOW_TRACEBACK") == "full":
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1)
     chain, left_out = learners(error.__traceback__)
@@ -94,7 +121,6 @@ def install() -> None:
     """From now on IPython shows errors of ours so, and interrupts; those only where the user shows them in no way of
     his own."""
     MinflowError._render_traceback_ = render  # type: ignore[attr-defined]
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    shell = ipython()
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
         shell.set_custom_exc((KeyboardInterrupt, AttributeError), caught)

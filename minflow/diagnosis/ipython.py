@@ -16,13 +16,8 @@ def show_card(error: BaseException) -> bool:
     """Show the card of an error in the cell that runs; whether there was one. Never raises; nothing outside a
     notebook."""
     try:
-        if notebook.notebook() is None:
-            return False
-        card = card_of(error)
-        if card is None:
-            return False
-        notebook.show_bundle(card_bundle(card))
-        return True
+        card = card_of(error) if notebook.in_notebook() else None
+        return card is not None and notebook.show_bundle(lambda: card_bundle(card))
     except Exception:  # an error of the user's must not be followed by one of ours
         return False
 

@@ -1,8 +1,7 @@
-"""What views ask of IPython: is this a notebook, show this, tell me of an error in a cell. Without IPython all of it is
-nothing.
+"""The one place that asks IPython and the front end: is this a notebook, which one, show this, which cell runs.
 
-IPython is never imported here at import time, only found where the user runs in it. Read next: `card.py`,
-`../views/kinds/debug_tree.py`.
+IPython is found where the user runs in it, and never imported otherwise; without it every answer is no.
+Read next: `ipython.py`, which shows the card of an error.
 """
 
 from __future__ import annotations
@@ -14,20 +13,32 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..core.base.display import register_notebook
+
 EVERY = 0.1  # seconds between two updates of one display, at least
 RATE = 400_000  # bytes a second that a display sends, at most: the server cuts a connection off above 1 MB/s
 
 
-def notebook() -> Any:
-    """IPython's shell, where a kernel serves a notebook; None in a terminal or a script."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
-    return shell if getattr(shell, "kernel", None) is not None else None
+SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files whose frames run a cell
 
 
-def streams_here() -> bool:
+# ---- where the program runs ------------------------------------------------------------------------------------------
+
+
+def ipython() -> Any:
+    """IPython's shell, in a notebook or a terminal; None in plain Python."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this process, so that rich output goes somewhere."""
+    return getattr(ipython(), "kernel", None) is not None
+
+
+def prints_into_cell() -> bool:
     """Whether what is printed now goes into a notebook's cell: not where the program redirected its output."""
-    return notebook() is not None and type(sys.stdout).__module__.startswith("ipykernel")
+    return in_notebook() and type(sys.stdout).__module__.startswith("ipykernel")
 
 
 def live() -> bool:
@@ -35,33 +46,70 @@ def live() -> bool:
     return os.environ.get("MINFLOW_LIVE", "1") != "0"
 
 
-def show_bundle(bundle: dict[str, str]) -> None:
-    """Show a bundle, mime type -> data, below the cell that runs."""
+def one_page() -> bool:
+    """Whether the script of a widget that is not displayed runs, and finds other outputs: in JupyterLab and Notebook,
+    not in VS Code and Colab, which load widgets with their output, or give each output a page of its own."""
+    in_code = "__vsc_ipynb_file__" in getattr(ipython(), "user_ns", ()) or "VSCODE_PID" in os.environ
+    return not (in_code or "google.colab" in sys.modules)
+
+
+def running_cell() -> tuple[str, str]:
+    """The id of the cell that runs, which stays when its text is changed, and of this run of it; two empty texts where
+    the front end sends none."""
+    try:
+        parent = ipython().kernel.get_parent("shell")
+        return str(parent["metadata"].get("cellId") or ""), str(parent["header"]["msg_id"])
+    except Exception:  # no IPython, another kernel, another front end
+        return "", ""
+
+
+def cell_name(path: str) -> str | None:
+    """`In[4]` for the source file of a cell; None for any other file."""
+    label = getattr(getattr(ipython(), "compile", None), "format_code_name", lambda _: None)(path)
+    return label[1] if label else None
+
+
+# ---- what is shown in it ---------------------------------------------------------------------------------------------
+
+
+def display(x: Any, **how: Any) -> Any:
+    """IPython's display."""
     from IPython.display import display
 
-    display(bundle, raw=True)
+    return display(x, **how)
 
 
-class Changing:
+def show_bundle(bundle: Callable[[], dict[str, str]]) -> bool:
+    """Show a bundle, mime type -> data, below the running cell; False where there is no notebook."""
+    if not in_notebook():
+        return False
+    display(bundle(), raw=True)
+    return True
+
+
+register_notebook(sys.modules[__name__])
+
+
+class LiveDisplay:
     """One display that changes while a cell runs: at most 10 updates a second, and the last one always comes.
 
-    make: gives the bundle of the moment; called only where an update goes out.
+    bundle: gives the bundle of the moment; called only where an update goes out.
     """
 
-    def __init__(self, make: Callable[[], dict[str, str]], clock: Callable[[], float] = time.monotonic):
-        self.make, self.clock = make, clock
+    def __init__(self, bundle: Callable[[], dict[str, str]], clock: Callable[[], float] = time.monotonic):
+        self.bundle, self.clock = bundle, clock
         self.handle: Any = None
         self.next = 0.0
-        self.waits = False
+        self.pending = False
         self.updates = 0
 
     def changed(self, last: bool = False) -> None:
         """There is something new. Goes out now, or with a later change. last: nothing comes after it."""
-        self.waits = True
+        self.pending = True
         if not last and (not live() or self.clock() < self.next):
             return
-        self.waits = False
-        bundle = self.make()
+        self.pending = False
+        bundle = self.bundle()
         if self.handle is None:
             from IPython.display import DisplayHandle
 
@@ -73,11 +121,26 @@ class Changing:
         self.next = self.clock() + max(EVERY, sum(map(len, bundle.values())) / RATE)
 
 
-# ---- errors ----------------------------------------------------------------------------------------------------------
+# ---- cells and their errors ------------------------------------------------------------------------------------------
 
 
-class Watcher:
-    """Is told by IPython of every cell that ended, and hands the error of one that failed to `handler`.
+def follow_cells(starts: Callable[..., None], ends: Callable[..., None]) -> bool:
+    """In IPython, call `starts` before and `ends` after each cell; whether this is IPython."""
+    shell = ipython()
+    if shell is None:
+        return False
+    shell.events.register("pre_run_cell", starts)
+    shell.events.register("post_run_cell", ends)
+    return True
+
+
+def show_traceback(error: BaseException) -> None:
+    """Show an error as that of the running cell."""
+    ipython().showtraceback((type(error), error, None))
+
+
+class ErrorListener:
+    """Called by IPython after every cell; hands the error of one that failed to `handler`.
 
     The event comes after the traceback was shown, and takes nothing away from it. Nothing that goes wrong here is
     raised.
@@ -96,19 +159,19 @@ class Watcher:
 def on_error(handler: Callable[[BaseException], None]) -> bool:
     """In a notebook, call `handler` with the error of each cell that fails; whether this is one. A second call replaces
     the first one's handler."""
-    shell = notebook()
-    if shell is None:
+    if not in_notebook():
         return False
     off_error()
-    shell.events.register("post_run_cell", Watcher(handler))
+    ipython().events.register("post_run_cell", ErrorListener(handler))
     return True
 
 
 def off_error() -> bool:
     """Take the handler away again; whether there was one."""
-    shell = notebook()
-    mine = [f for f in shell.events.callbacks["post_run_cell"] if type(f).__qualname__ == Watcher.__qualname__
-            and type(f).__module__ == __name__] if shell is not None else []  # fmt: skip
-    for f in mine:
-        shell.events.unregister("post_run_cell", f)
-    return bool(mine)
+    if not in_notebook():
+        return False
+    events, name = ipython().events, (__name__, ErrorListener.__qualname__)  # by name: minflow may be loaded again
+    ours = [f for f in events.callbacks["post_run_cell"] if (type(f).__module__, type(f).__qualname__) == name]
+    for f in ours:
+        events.unregister("post_run_cell", f)
+    return bool(ours)

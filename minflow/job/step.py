@@ -14,8 +14,8 @@ from typing import Any
 
 from ..core.base.errors import JobError, MinflowError, clean
 from ..core.base.interrupts import uninterrupted
-from ..core.ir import where_text
-from ..core.where import OURS, here
+from ..core.where import here
+from ..diagnosis.frames import message_of, raised_at
 from .handle import Handle
 from .records import Record, clock
 
@@ -173,7 +173,7 @@ def name_of(function: Any) -> str:
 
 def told(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
-    parts = error if isinstance(error, MinflowError) else MinflowError(text_of(error))
+    parts = error if isinstance(error, MinflowError) else MinflowError(message_of(error))
     result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
                       values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
                       where=parts.where or (what and raised_at(error)),
@@ -185,22 +185,6 @@ def told(step: Step, error: BaseException, what: str = "") -> JobError:
 
 def whose(step: Step) -> str:
     return "the same run" if step.owner is not None else "the same caller"
-
-
-def text_of(error: BaseException) -> str:
-    """Its text. An error whose text cannot be made must not end the worker, which tells of it."""
-    try:
-        return str(error)
-    except Exception as another:
-        return f"(its text cannot be made: {type(another).__name__})"
-
-
-def raised_at(error: BaseException) -> str:
-    """ "at In[3]:2": the line of the callback or handler in which it was raised; "" where only ours ran."""
-    at = error.__traceback__
-    while at is not None and OURS[at.tb_frame.f_code.co_filename]:
-        at = at.tb_next
-    return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
 
 
 def cancelled(step: Step, by: Step | None = None) -> JobError:

@@ -38,6 +38,7 @@ from ..core.base.errors import JobError
 from ..core.base.interrupts import uninterrupted
 from ..core.where import here
 from ..diagnosis.ipython import show_card
+from ..diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock
 from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, told
@@ -345,13 +346,8 @@ class Stream:
 
     def notebook(self) -> None:
         """In IPython the end of a cell waits for the steps of that cell, so that what they print lands there."""
-        if self.hooked or "IPython" not in sys.modules:
-            return
-        shell = sys.modules["IPython"].get_ipython()
-        if shell is not None:
+        if not self.hooked and follow_cells(self.cell_starts, self.cell_ends):
             self.hooked, self.cell = True, object()
-            shell.events.register("pre_run_cell", self.cell_starts)
-            shell.events.register("post_run_cell", self.cell_ends)
 
     def cell_starts(self, *info: Any) -> None:
         self.cell = object()
@@ -364,7 +360,7 @@ class Stream:
                     self.waiting(step.over)
             self.tell(True)
         except JobError as error:
-            sys.modules["IPython"].get_ipython().showtraceback((type(error), error, None))
+            show_traceback(error)
             show_card(error)
 
     def drain(self) -> None:

@@ -6,7 +6,6 @@ how it is drawn.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -188,13 +187,8 @@ def show(
     Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
     """
     view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels)
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None:
+    if not core_display.show_bundle(view._repr_mimebundle_):
         print(view.text)
-        return
-    from IPython.display import display
-
-    display(view._repr_mimebundle_(), raw=True)
 
 
 def render(x: Any) -> dict[str, str]:

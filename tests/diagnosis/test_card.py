@@ -10,7 +10,7 @@ from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
 from minflow.views.draw.fold import NEAR, POOR, near_the_end
 from minflow.views.kinds.debug_tree import MOST, debug_bundle, debug_html, plain_text
 from minflow.views.draw.dot import dot_text
-from minflow.diagnosis.notebook import Changing
+from minflow.diagnosis.notebook import LiveDisplay
 from minflow.views.kinds.divergence import Parting, PartingRow, parting_html
 from minflow.views.records.structure import GraphRecord, Input, NodeRecord, TapeRecord
 from minflow.views.text.listing import graph_text
@@ -157,7 +157,7 @@ def test_display_changes_at_most_ten_times_a_second_and_the_last_always_comes(sh
     log, now = shown
     monkeypatch.setenv("MINFLOW_LIVE", "1")
     told = []
-    changing = Changing(lambda: {"text/plain": f"{len(told)}"}, clock=lambda: now[0])
+    changing = LiveDisplay(lambda: {"text/plain": f"{len(told)}"}, clock=lambda: now[0])
     for _ in range(1000):
         told.append(1)
         changing.changed()
@@ -165,7 +165,7 @@ def test_display_changes_at_most_ten_times_a_second_and_the_last_always_comes(sh
     assert 8 <= len(log) <= 11
     changing.changed(last=True)
     assert log[-1][2] == {"text/plain": "1000"} and changing.updates == len(log)
-    big = Changing(lambda: {"text/plain": "x" * 4_000_000}, clock=lambda: now[0])
+    big = LiveDisplay(lambda: {"text/plain": "x" * 4_000_000}, clock=lambda: now[0])
     start = len(log)
     for _ in range(100):
         big.changed()
@@ -176,7 +176,7 @@ def test_display_changes_at_most_ten_times_a_second_and_the_last_always_comes(sh
 def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
     log, now = shown
     monkeypatch.setenv("MINFLOW_LIVE", "0")
-    changing = Changing(lambda: {"text/plain": "x"}, clock=lambda: now[0])
+    changing = LiveDisplay(lambda: {"text/plain": "x"}, clock=lambda: now[0])
     for _ in range(10):
         changing.changed()
         now[0] += 1

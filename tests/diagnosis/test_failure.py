@@ -355,7 +355,7 @@ def test_error_that_cannot_be_told_has_a_card_all_the_same():
 
     with pytest.raises(Odd) as caught:
         Bad()(flow.ones(2))
-    assert "could not be made: ValueError" in card_text(card_of(caught.value))
+    assert "cannot be made: ValueError" in card_text(card_of(caught.value))
 
 
 def test_causes_that_go_in_a_circle_end():
@@ -384,8 +384,8 @@ class Events:
 def kernel(monkeypatch):
     """A shell as in a notebook; its `shown` holds the bundles."""
     shell = types.SimpleNamespace(kernel=object(), events=Events(), shown=[])
-    monkeypatch.setattr(notebook, "notebook", lambda: shell)
-    monkeypatch.setattr(notebook, "show_bundle", shell.shown.append)
+    monkeypatch.setattr(notebook, "ipython", lambda: shell)
+    monkeypatch.setattr(notebook, "display", lambda bundle, raw: shell.shown.append(bundle))
     return shell
 
 

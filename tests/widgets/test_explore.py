@@ -46,7 +46,7 @@ class Notebook:
 
     def __init__(self, monkeypatch):
         self.shown, self.updates = [], []
-        monkeypatch.setattr(module, "in_notebook", lambda: True)
+        monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
         monkeypatch.setattr(IPython.display, "display", self.display)
 
     def display(self, what, raw=False, display_id=None):

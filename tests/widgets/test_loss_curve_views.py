@@ -14,7 +14,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve, frontends
-from minflow_widgets.curve import curve_svg as figure, loss_curve, previous_run as previous
+from minflow_widgets.curve import curve_svg, loss_curve, previous_run
 from minflow_widgets.curve.loss_curve import duration
 from minflow_widgets.curve.series import POINTS, Series, Summed, Thinned, encode, rows
 
@@ -165,7 +165,7 @@ def in_cell(monkeypatch, cell, run):
 
 
 def test_the_run_before_of_the_same_cell(front, monkeypatch):
-    previous.KNOWN.clear()
+    previous_run.KNOWN.clear()
 
     def runs(value, curves=1):
         for k in range(curves):
@@ -185,7 +185,7 @@ def test_the_run_before_of_the_same_cell(front, monkeypatch):
     assert runs(8.0)._place.before[0].values.tolist() == [7.0]
     in_cell(monkeypatch, "", "5")
     assert runs(1.0)._place.before == [], "no cell: nothing to compare with"
-    previous.KNOWN.clear()
+    previous_run.KNOWN.clear()
 
 
 def test_a_live_curve_is_not_shown_twice(front):
@@ -289,7 +289,7 @@ def test_numbers_that_come_again_after_nan(front):
 def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypatch):
     shown, run = [], [("cell", "run 1")]
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=lambda bundle, raw: shown.append(bundle)))
-    monkeypatch.setattr(previous, "running_cell", lambda: run[0])
+    monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: run[0])
     monkeypatch.setattr(frontends, "explore", lambda curve: shown.append("live"))
     curve = LossCurve()
     curve.add(1, loss=2.0)
@@ -311,7 +311,7 @@ def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypa
     (0.911, 0.976, False, ["0.92", "0.94", "0.96"]), (5.0, 5.0, False, ["5"]),
 ])  # fmt: skip
 def test_two_numbers_at_least_tell_a_scale(low, high, log, words):
-    assert [word for _, word in figure.scale(low, high, log, 2)] == words
+    assert [word for _, word in curve_svg.scale(low, high, log, 2)] == words
 
 
 def test_the_previous_run_may_hold_infinity(front, monkeypatch):

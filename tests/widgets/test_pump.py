@@ -83,7 +83,7 @@ def test_a_place_that_fails_at_the_end_hides_no_error(place, made, monkeypatch):
             live.add(loss=1.0)
     assert front.finished == (1 if made is LossCurve else 2) + (made is LossCurve)
     shown = []
-    monkeypatch.setattr(frontends, "in_notebook", lambda: True)
+    monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda what, raw: shown.append(what))
     with made() as live:
         if made is LossCurve:

@@ -158,8 +158,8 @@ def page(monkeypatch):
 
     front, cell = Page(), ["cell 1", "run 1"]
     monkeypatch.setattr(module, "choose", lambda timeline: (front.show(timeline), front)[1])
-    monkeypatch.setattr(module.frontends, "in_notebook", lambda: True)
-    monkeypatch.setattr(module.previous, "running_cell", lambda: tuple(cell))
+    monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
+    monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: tuple(cell))
     front.cell = cell
     return front
 

@@ -14,7 +14,7 @@ from ipywidgets.widgets import widget as ipywidgets
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import JobError
-from minflow_widgets import LossCurve, frontends, watch, watch_timeline
+from minflow_widgets import LossCurve, watch, watch_timeline
 
 
 class Handle:
@@ -30,7 +30,7 @@ def page(monkeypatch):
     """What stands on it, one after the other."""
     shown = []
     monkeypatch.setenv("MINFLOW_LIVE", "1")
-    monkeypatch.setattr(frontends, "in_notebook", lambda: True)
+    monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
     monkeypatch.setattr(IPython.display, "display", lambda what, **how: shown.append(Handle(what)) or shown[-1])
     return shown
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
 CURVE = Path(__file__).with_name("curve")
@@ -27,8 +27,8 @@ SHOWN: deque = deque()  # the same of those for which no picture stands on the p
 
 def choose():
     """The best front end that this process has. `MINFLOW_LIVE=0` leaves only the final static output."""
-    live = os.environ.get("MINFLOW_LIVE", "1") != "0"
-    if in_notebook():
+    live = notebook.live()
+    if notebook.in_notebook():
         if not live:
             return Still()
         try:
@@ -55,24 +55,7 @@ def leave(front, shown) -> None:
         front.finish(shown)
     except Exception:
         with suppress(Exception):
-            if in_notebook():
-                from IPython.display import display
-
-                display(shown.bundle(), raw=True)
-
-
-def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this process, so that rich output goes somewhere."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return getattr(shell, "kernel", None) is not None
-
-
-def one_page() -> bool:
-    """Whether the script of a widget that is not displayed runs, and finds other outputs: in JupyterLab and Notebook,
-    not in VS Code and Colab, which load widgets with their output, or give each output a page of its own."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    known = {"__vsc_ipynb_file__"} & set(getattr(shell, "user_ns", ()))
-    return not (known or "VSCODE_PID" in os.environ or "google.colab" in sys.modules)
+            notebook.show_bundle(shown.bundle)
 
 
 class Hearing:
@@ -166,7 +149,7 @@ def answering(widget):
     """The widget, which now hears what a page tells it, also a page that was loaded or opened again.
 
     A page asks the kernel to hear it on a thread of the page's own (a subshell), so that clicks count while a cell
-    runs. ipykernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread of
+    runs. The Python kernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread of
     ours, which goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is
     loaded, and from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of the
     server). So the message stays where the page has put it. Other versions have no such route, and nothing to turn off.
@@ -180,20 +163,18 @@ def answering(widget):
 def explore(curve) -> None:
     """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a
     picture."""
-    if not in_notebook():
+    if not notebook.in_notebook():
         Lines(sys.stdout).finish(curve)
         return
     if isinstance(curve._front, Widget) and not curve._finished:
         curve._front.show()
         return
-    from IPython.display import display
-
     try:
         widget = live(curve)
-        display(widget)
+        notebook.display(widget)
         retire(widget, SHOWN, 16)
     except Exception:
-        display(curve.bundle(), raw=True)
+        notebook.display(curve.bundle(), raw=True)
 
 
 class Widget:
@@ -209,9 +190,7 @@ class Widget:
         self.show()
 
     def show(self) -> None:
-        from IPython.display import display
-
-        self.handles.append(display(self.widget, display_id=True))
+        self.handles.append(notebook.display(self.widget, display_id=True))
 
     def update(self, curve) -> None:
         self.widget.data = curve.encode()
@@ -260,15 +239,13 @@ class Still:
         self.show(curve)
 
     def show(self, curve) -> None:
-        from IPython.display import display
-
         bundle = curve.bundle()
         if self.handle is not None:
             self.handle.update(bundle, raw=True)
         elif self.live:
-            self.handle = display(bundle, raw=True, display_id=True)
+            self.handle = notebook.display(bundle, raw=True, display_id=True)
         else:
-            display(bundle, raw=True)  # no display id: the same output each time it runs
+            notebook.display(bundle, raw=True)  # no display id: the same output each time it runs
 
 
 class Lines:

@@ -1,12 +1,13 @@
-"""The mixin that gives a class its rich repr in notebooks; the renderer is registered by views/.
+"""The mixin that gives a class its rich repr in notebooks, and what a notebook answers.
 
-A repr never raises: where the picture fails, the reason is put into the plain text.
+views/ registers the renderer, diagnosis/ the notebook: the engine itself knows neither. A repr never raises: where the
+picture fails, the reason is put into the plain text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 RENDERERS: list[Callable[[Any], dict[str, str]]] = []  # the one renderer, once views/ has registered it
 
@@ -14,6 +15,31 @@ RENDERERS: list[Callable[[Any], dict[str, str]]] = []  # the one renderer, once 
 def register(renderer: Callable[[Any], dict[str, str]]) -> None:
     """`renderer(obj)` gives the bundle: mime type -> data."""
     RENDERERS[:] = [renderer]
+
+
+class Notebook(Protocol):
+    """What the engine asks of a notebook."""
+
+    def cell_name(self, path: str) -> str | None:
+        """`In[4]` for the source file of a cell; None for any other file."""
+
+    def show_bundle(self, bundle: Callable[[], dict[str, str]]) -> bool:
+        """Show a bundle below the running cell; False where there is no notebook."""
+
+
+NOTEBOOK: list[Notebook] = []  # the one that was registered
+
+
+def register_notebook(notebook: Any) -> None:
+    NOTEBOOK[:] = [notebook]
+
+
+def cell_name(path: str) -> str | None:
+    return NOTEBOOK[0].cell_name(path) if NOTEBOOK else None
+
+
+def show_bundle(bundle: Callable[[], dict[str, str]]) -> bool:
+    return bool(NOTEBOOK) and NOTEBOOK[0].show_bundle(bundle)
 
 
 class Display:

@@ -442,7 +442,7 @@ def displayed(monkeypatch):
             self.place.append(bundle)
 
     monkeypatch.setattr(display, "DisplayHandle", Handle)
-    monkeypatch.setattr(debug, "streams_here", lambda: True)
+    monkeypatch.setattr(debug, "prints_into_cell", lambda: True)
     monkeypatch.setattr(notebook, "live", lambda: True)
     return log
 

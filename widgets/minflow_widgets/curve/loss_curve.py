@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
 from .. import frontends
-from . import previous_run as previous
+from . import previous_run
 from .arguments import as_number, check_options, words
 from ..pump import Ending, Pump, clock
 from .feed import Rows
@@ -65,7 +66,7 @@ class LossCurve:
         self._lock = threading.RLock()
         self._front = None
         self._pump: Pump | None = None
-        self._place = previous.Place([], 0, [])
+        self._place = previous_run.Place([], 0, [])
         self._cell = ("", "")  # where it was shown first, and in which run of that cell
         self._source = None  # what fills the curve by itself: `../watch.py`
         self._fed: list = []  # the same within blocks of the caller
@@ -196,7 +197,7 @@ class LossCurve:
                 self._remark(note or ("" if self._series or self._source is None else self._source.note()))
                 if self._front is None:
                     self._front = frontends.start(self) if self._series else None
-                    self._cell = previous.running_cell()
+                    self._cell = notebook.running_cell()
                 self._place.keep([s.thin() for s in self._series.values() if s.count])
             try:
                 if self._pump is not None:
@@ -244,8 +245,8 @@ class LossCurve:
 
     def _start(self) -> None:
         self._started = clock()
-        self._place = previous.place()
-        self._cell = previous.running_cell()
+        self._place = previous_run.place()
+        self._cell = notebook.running_cell()
         self._front = frontends.start(self)
         self._pump = Pump(self)
 
@@ -409,14 +410,12 @@ class LossCurve:
 
     def _ipython_display_(self) -> None:
         """As the last line of a cell: what stands above it already is not shown twice."""
-        if self._front is not None and self._cell[1] and self._cell == previous.running_cell():
+        if self._front is not None and self._cell[1] and self._cell == notebook.running_cell():
             return
         if self._front is not None and not self._finished:
             self.explore()
             return
-        from IPython.display import display
-
-        display(self.bundle(), raw=True)
+        notebook.display(self.bundle(), raw=True)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         if self._front is not None and not self._finished:  # it is on the page already, and moves

@@ -6,8 +6,9 @@ a script, there is no previous run. Read next: `loss_curve.py`.
 
 from __future__ import annotations
 
-import sys
 from collections import OrderedDict
+
+from minflow.diagnosis import notebook
 
 CELLS = 32  # that are remembered; the one that was not run for the longest time makes room
 CURVES = 8  # of one cell
@@ -30,7 +31,7 @@ KNOWN: OrderedDict[str, tuple[str, list, list]] = OrderedDict()  # cell -> run, 
 
 def place() -> Place:
     """The place of a curve that starts now."""
-    cell, run = running_cell()
+    cell, run = notebook.running_cell()
     if not cell:
         return Place([], 0, [])
     last_run, kept, before = KNOWN.pop(cell, ("", [], []))
@@ -43,13 +44,3 @@ def place() -> Place:
     if index < CURVES:
         kept.append([])
     return Place(kept, index, before[index] if index < len(before) else [])
-
-
-def running_cell() -> tuple[str, str]:
-    """The id of the cell that runs and of this run of it; two empty texts where there is none."""
-    try:
-        kernel = sys.modules["IPython"].get_ipython().kernel
-        parent = kernel.get_parent("shell")
-        return str(parent["metadata"].get("cellId") or ""), str(parent["header"]["msg_id"])
-    except Exception:  # no IPython, another kernel, another front end: then there is nothing to compare with
-        return "", ""

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import inspect
 import json
-import os
 import uuid
 import weakref
 from collections import deque
@@ -21,6 +20,7 @@ from typing import Any
 
 from minflow.core.base.errors import GraphError
 from minflow.core.where import OURS, fail, here
+from minflow.diagnosis import notebook
 from minflow.job.look.explore import job_subject
 from minflow.job.function import Job
 from minflow.nn.graph.explore.session import Exploration
@@ -29,7 +29,7 @@ from minflow.nn.graph.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 
-from ..frontends import answering, close, in_notebook, one_page
+from ..frontends import answering, close
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 MOST = 8  # explorers that are live at once
@@ -224,15 +224,13 @@ class Explorer:
         return answering(widget)
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        if not in_notebook():
+        if not notebook.in_notebook():
             print(self.text)
             return
         if self.still is not None and self.refer is not None and self.refer() is not None:
             _ = self.exploration
         bundle, widget = self._repr_mimebundle_(), None
-        if self.still is None and os.environ.get("MINFLOW_LIVE", "1") != "0":
+        if self.still is None and notebook.live():
             try:
                 widget = self.live()
             except ImportError:
@@ -240,16 +238,17 @@ class Explorer:
             except Exception as error:  # showing a thing must not break a cell
                 print(f"explore: no live picture, {type(error).__name__}: {error}")
         if widget is None:
-            display(bundle, raw=True)
+            notebook.display(bundle, raw=True)
             return
         if self not in SHOWN:
             SHOWN.append(self)
         while len(SHOWN) > MOST:
             SHOWN[0].let_go()
-        if one_page():
-            handle, still = display(living(bundle, widget.name), raw=True, display_id=True), None
+        if notebook.one_page():
+            handle, still = notebook.display(living(bundle, widget.name), raw=True, display_id=True), None
         else:
-            handle, still = display(widget, display_id=True), display(folded(bundle), raw=True, display_id=True)
+            handle = notebook.display(widget, display_id=True)
+            still = notebook.display(folded(bundle), raw=True, display_id=True)
         self.shown.append((widget, Place(widget.name, handle, still)))
 
     # ---- what stays --------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from minflow.core.base.errors import JobError
+from minflow.diagnosis import notebook
 from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.job.stream import STREAM
@@ -30,7 +31,6 @@ from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 
 from .. import frontends
-from ..curve import previous_run as previous
 from ..pump import Ending, Pump
 
 RECENT = 60  # steps that the live numbers are of
@@ -60,7 +60,7 @@ class LiveTimeline:
     def start(self) -> None:
         """Show it and follow the jobs from now on; a block, a run, or showing it in a notebook do so by themselves."""
         if self.front is None:
-            self.cell = previous.running_cell()
+            self.cell = notebook.running_cell()
             self.front = choose(self)
             self.pump = Pump(self, idle=0.0)
 
@@ -179,13 +179,13 @@ class LiveTimeline:
 
     def _ipython_display_(self) -> None:
         """Shown in a notebook, it starts. What stands above in the same cell is not shown twice."""
-        if self.finished or not frontends.in_notebook():
+        if self.finished or not notebook.in_notebook():
             raise NotImplementedError  # so IPython asks for the picture or the text
         new = self.front is None
         self.start()
         if isinstance(self.front, frontends.Still):  # no widgets here: the picture as it is now
             raise NotImplementedError
-        if not new and not (self.cell[1] and self.cell == previous.running_cell()):
+        if not new and not (self.cell[1] and self.cell == notebook.running_cell()):
             self.front.show(self)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
@@ -270,17 +270,13 @@ class Widget:
     """A live canvas; at the end the picture takes its place under the same display id."""
 
     def __init__(self, timeline: LiveTimeline):
-        from IPython.display import display
-
         self.widget = widget_class()(data=timeline.encode())
         self.dropped = frontends.when_dropped(timeline, self.widget)
-        self.handles = [display(self.widget, display_id=True)]
+        self.handles = [notebook.display(self.widget, display_id=True)]
 
     def show(self, timeline: LiveTimeline) -> None:
         """In this cell too."""
-        from IPython.display import display
-
-        self.handles.append(display(self.widget, display_id=True))
+        self.handles.append(notebook.display(self.widget, display_id=True))
 
     def update(self, timeline: LiveTimeline) -> None:
         self.widget.data = timeline.encode()

@@ -22,7 +22,7 @@ from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ....core.where import OURS, ROOT, fail
 from ....views.kinds.debug_tree import debug_bundle
-from ....diagnosis.notebook import Changing, streams_here
+from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from . import text as listing
 from ....diagnosis.lines import line_of, source_of
 from .partial import failed
@@ -100,7 +100,9 @@ class Debugger:
         self.traced_whole = False
         self.said: list[tuple[int, str]] = []  # for the tree in a notebook
         self.state = "is being built"
-        self.tree = Changing(lambda: debug_bundle(f"{self.head} {self.state}", self.said)) if self.level >= 1 and streams_here() else None
+        self.tree = None
+        if self.level >= 1 and prints_into_cell():
+            self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.said))
 
     def say(self, level: int, text: str, indent: int = 0) -> None:
         if self.level < level:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.tensor import Tensor
-from ....core.where import OURS
-from ....diagnosis.lines import library, source_of
+from ....diagnosis.frames import entries, innermost
+from ....diagnosis.lines import source_of
 from ....views.text.listing import cut
 from . import text as listing
 from ..tree import leaves
@@ -60,25 +60,18 @@ def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
     none."""
     found = []
     code = type(build).call.__code__
-    while trace is not None:
-        if trace.tb_frame.f_code is code and (call := trace.tb_frame.f_locals.get("call")) is not None:
+    for at in entries(trace):
+        if at.tb_frame.f_code is code and (call := at.tb_frame.f_locals.get("call")) is not None:
             found.append(call)
-        trace = trace.tb_next
     return found
 
 
 def failing_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
     """("file.py:12", its source) of the innermost line of the learner's, or else of the def of build."""
-    found = None
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if not OURS[code.co_filename] and not library(code.co_filename):
-            found = code.co_filename, trace.tb_lineno
-        trace = trace.tb_next
-    if found is None:
-        code = type(graph).build.__code__
-        found = code.co_filename, code.co_firstlineno
-    return f"{file_name(found[0])}:{found[1]}", source_of(*found)
+    at = innermost(trace)
+    code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
+    number = code.co_firstlineno if at is None else at.tb_lineno
+    return f"{file_name(code.co_filename)}:{number}", source_of(code.co_filename, number)
 
 
 # ---- the tree --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ The names and their meaning are OneFlow's, and so PyTorch's. This file is the pu
 behind a name is in the module that it is imported from. Start reading at `core/op.py`.
 """
 
-import sys as _sys
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -45,7 +44,7 @@ from .core.spec import (
 from .core.tensor import Size, Tensor
 from . import amp, autograd, cuda, env, linalg
 from . import nn, optim
-from . import job as _job
+from . import job
 from .amp import autocast
 from .io import load, save
 from .diagnosis import ipython as _cards
@@ -71,13 +70,12 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    return _job.public(name)
+    return _missing(name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER, *_job.listed()])
+    return sorted([*globals(), *_LATER, *_near.LATER["flow"]])
 
 
-_near.tell("flow", globals())  # its __getattr__ is the one above
-_job.extend(_sys.modules[__name__])  # names of job functions, and the functions that they share with today's
+_missing = _near.tell("flow", globals())  # what the __getattr__ above asks
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

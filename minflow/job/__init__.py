@@ -8,97 +8,102 @@ share).
 from __future__ import annotations
 
 import importlib
-from types import ModuleType, SimpleNamespace
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
-NAMES = {  # flow.name -> where it is, in this room
-    **{name: f"function.{name}" for name in (
-        "global_function", "get_variable", "clear_default_session", "sync_default_session", "jobs")},
-    **{name: f"run.{name}" for name in ("start", "Run")},
-    "timeline": "look.timeline.timeline",
-    **{name: f"config.{name}" for name in ("function_config", "FunctionConfig", "config")},
+from ..core.base import two_meanings
+from ..core.messages import near
+
+
+def by_module(table: dict[str, str]) -> dict[str, str]:
+    """{"run": "start Run"} as {"start": "run.start", "Run": "run.Run"}."""
+    return {name: f"{module}.{name}" for module, names in table.items() for name in names.split()}
+
+
+FLOW = by_module({
+    "function": "global_function get_variable clear_default_session sync_default_session jobs",
+    "run": "start Run",
+    "config": "function_config FunctionConfig config",
+    "look.timeline": "timeline",
+    "look.blob_watch": "watch watch_diff",
+    "saving.manager": "get_all_variables load_variables",
+    "legacy.initializers": """constant_initializer zeros_initializer ones_initializer random_uniform_initializer
+        random_normal_initializer truncated_normal_initializer truncated_normal variance_scaling_initializer
+        glorot_uniform_initializer glorot_normal_initializer xavier_uniform_initializer xavier_normal_initializer
+        kaiming_initializer""",
+    "legacy.arrays": """reshape_like dynamic_reshape expand_dims broadcast_like reverse slice slice_v2 slice_update
+        constant constant_scalar constant_like elem_cnt cast identity identity_n cast_to_static_shape
+        amp_white_identity cast_to_current_logical_view parallel_cast count_not_finite multi_count_not_finite assign""",
+    "legacy.picking": "dim_gather gather_nd scatter_nd tensor_scatter_nd_update tensor_scatter_nd_add",
+    "legacy.padding": "pad same_padding constant_pad2d zero_pad2d replication_pad2d reflection_pad2d",
+    "legacy.losses": "smooth_l1_loss combined_margin_loss",
+    "legacy.math": """broadcast_to_compatible_with clip_by_value in_top_k unsorted_segment_sum
+        unsorted_segment_sum_like unsorted_batch_segment_sum""",
+}) | {
     "enable_eager_execution": "config.no_eager_switch",
-    **{name: f"look.blob_watch.{name}" for name in ("watch", "watch_diff")},
-    **{name: f"saving.manager.{name}" for name in ("get_all_variables", "load_variables")},
-    **{name: f"legacy.initializers.{name}" for name in (
-        "constant_initializer", "zeros_initializer", "ones_initializer", "random_uniform_initializer",
-        "random_normal_initializer", "truncated_normal_initializer", "truncated_normal", "variance_scaling_initializer",
-        "glorot_uniform_initializer", "glorot_normal_initializer", "xavier_uniform_initializer", "xavier_normal_initializer",
-        "kaiming_initializer")},
-}  # fmt: skip
-ROOMS = {  # flow.name -> the module here
-    "scope": "scope", "optimizer": "train.optimizer",
-    **{name: f"legacy.{name}" for name in ("layers", "math", "regularizers", "distribute", "random", "unittest")},
+    "range": "legacy.arrays.range_of",
+    "clip_by_scalar": "legacy.math.clip_by_value",
+    "scope": "scope.",
+    "optimizer": "train.optimizer.",
+    **{name: f"legacy.{name}." for name in ("layers", "math", "regularizers", "distribute", "random", "unittest")},
 }  # fmt: skip
 GROUPS = {
-    "train": {"CheckPoint": "saving.manager.CheckPoint", "SimpleCheckPointManager": "saving.manager.SimpleCheckPointManager"},
-    "checkpoint": {"get": "saving.manager.get", "save": "saving.manager.save"},
+    "train": by_module({"saving.manager": "CheckPoint SimpleCheckPointManager"}),
+    "checkpoint": by_module({"saving.manager": "get save"}),
 }
+NN = by_module({
+    "legacy.nn": """batch_normalization bias_add dropout elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
+        logsoftmax mish moments random_mask_like relu relu6 softmax swish""",
+    "legacy.windows": """avg_pool1d avg_pool2d compat_conv2d conv1d conv2d conv2d_transpose max_pool1d max_pool2d
+        tf_conv2d""",
+    "legacy.losses": """distributed_sparse_softmax_cross_entropy_with_logits sigmoid_cross_entropy_with_logits
+        softmax_cross_entropy_with_logits sparse_cross_entropy sparse_softmax_cross_entropy_with_logits""",
+}) | {
+    "KLDivLoss": "legacy.losses.kl_div_loss",
+    "MarginRankingLoss": "legacy.losses.margin_ranking_loss",
+    "PixelShuffle": "legacy.losses.pixel_shuffle_of",
+    "PixelShufflev2": "legacy.losses.pixel_shuffle_v2",
+    "TripletMarginLoss": "legacy.losses.triplet_margin_loss",
+}  # fmt: skip
 
 
-def found(path: str) -> Any:
-    """What "file.name" of this room is."""
-    file, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(f".{file}", __name__), name)
+class Names(Mapping):
+    """Public names, each imported when it is asked for. paths: name -> "module.name" of this room, "module."
+    for the module itself, or such a table."""
+
+    def __init__(self, paths: Mapping[str, Any]):
+        self.paths = paths
+
+    def __getitem__(self, name: str) -> Any:
+        path = self.paths[name]
+        if not isinstance(path, str):
+            return SimpleNamespace(**Names(path))
+        module, _, attribute = path.rpartition(".")
+        home = importlib.import_module(f".{module}", __name__)
+        return getattr(home, attribute) if attribute else home
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
 
 
-def public(name: str) -> Any:
-    """The object behind `flow.name`; raises AttributeError with the modern equivalent where there is none."""
-    from .legacy.meanings import NEW
+def replacement(space: str, name: str) -> str | None:
+    """What takes the place of a name of that generation which is not here."""
+    from .legacy.missing import MISSING
 
-    if name in NAMES or name in NEW:
-        return found(NAMES.get(name) or f"legacy.{NEW[name]}")
-    if name in ROOMS:
-        return importlib.import_module(f".{ROOMS[name]}", __name__)
-    if name in GROUPS:
-        return SimpleNamespace(**{key: found(path) for key, path in GROUPS[name].items()})
-    from .legacy.missing import of_flow
-
-    raise of_flow(name)
+    return MISSING.get(space, {}).get(name)
 
 
-def of_nn(name: str) -> Any:
-    """The function behind `flow.nn.name`, of names that modern classes do not have."""
-    if name[:2] == "__":
-        raise AttributeError(name)
-    from .legacy.nn import CAPITALS, LEGACY
+def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
+    """The function of that generation, where a call of a name of two meanings means it."""
+    from .legacy.meanings import legacy_meaning
 
-    if name in LEGACY or name in CAPITALS:
-        return LEGACY.get(name) or CAPITALS[name]
-    from .legacy.missing import of_nn as missing
-
-    raise missing(name)
+    return legacy_meaning(name, args, kwargs)
 
 
-def dropout(x: Any, rate: float, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Any:
-    """0 with probability rate, else x / (1 - rate); x itself in a predict job. More is told at
-    `minflow.job.legacy.nn.dropout`."""
-    from .legacy.nn import dropout as drop
-
-    return drop(x, rate, noise_shape, seed, name)
-
-
-def loss_of(name: str, first: Any) -> Any:
-    """The function that had the name of a class of today, flow.nn.MSELoss(input, target), if `first` is a Blob."""
-    from .blob import Blob
-    from .legacy.nn import CAPITALS
-
-    return CAPITALS.get(name) if isinstance(first, Blob) else None
-
-
-def extend(flow: ModuleType) -> None:
-    """Give the package the names of job functions: those that modern functions share now, the others when they are
-    used."""
-    from .legacy.meanings import merge
-
-    merge(vars(flow))
-    flow.nn.__getattr__ = of_nn
-    flow.nn.dropout = dropout  # over the file of that name, which holds the Dropout layer
-    flow.nn.modules.loss.Loss.of_blobs = staticmethod(loss_of)
-
-
-def listed() -> list[str]:
-    """All names that `public` knows."""
-    from .legacy.meanings import NEW
-
-    return sorted({*NAMES, *NEW, *ROOMS, *GROUPS})
+two_meanings.CHOICES[:] = [other_meaning]
+near.LATER["flow"], near.LATER["flow.nn"] = Names(FLOW | GROUPS), Names(NN)
+near.REPLACEMENTS[:] = [replacement]

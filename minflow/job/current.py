@@ -1,17 +1,17 @@
 """The job function that is being built now. All others ask here, so nobody has to import `build.py` for it.
 
-Knows no build: what stands in the variable is its JobBuild. Read next: `build.py`.
+The variable itself stands in core, where names with two meanings ask whether a job is being built; its value is a
+JobBuild. Read next: `build.py`.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
 from ..core.base.errors import JobError
+from ..core.base.two_meanings import BUILDING
 from ..core.where import here
 
-BUILDING: ContextVar[Any] = ContextVar("the job function that is being built", default=None)
 current = BUILDING.get  # its JobBuild; None outside a job function
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.base.errors import JobError
 from ..core.where import here, warn
 from .current import current
-from .legacy.missing import teller
+from ..core.messages.near import teller
 from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())

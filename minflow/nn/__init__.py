@@ -45,4 +45,4 @@ from .modules.pooling import MaxPool2d as MaxPool2d
 from .modules.shape import Flatten as Flatten
 from .modules.shape import Unflatten as Unflatten
 
-_tell("flow.nn", globals())  # its __getattr__ is that of `job`, which also knows the names of before
+__getattr__ = _tell("flow.nn", globals())

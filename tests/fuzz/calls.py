@@ -1251,11 +1251,9 @@ def public_names() -> list[str]:
 
 def why_not(name: str) -> str | None:
     """The reason why a public name is not called, or None."""
-    import minflow.job.legacy.meanings as job_names
-
     if name in UNCALLED:
         return UNCALLED[name]
-    if "." not in name and (name in job_names.NEW or name in flow.job.listed()):
+    if "." not in name and (name in flow.job.FLOW or name in flow.job.GROUPS):
         return JOBS
     value = getattr(flow, name, None)
     if isinstance(value, type) and issubclass(value, Exception):

@@ -1,5 +1,7 @@
 """The legacy array functions in jobs and on eager tensors: numpy's numbers, and the mistakes."""
 
+import importlib
+
 import numpy as np
 import pytest
 from legacy import both, in_job
@@ -11,7 +13,7 @@ from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, Shap
 from minflow.job.legacy import arrays as a
 from minflow.job.legacy import padding as d
 from minflow.job.legacy import picking as p
-from minflow.job.legacy.meanings import NEW, found
+from minflow.job import FLOW, NN
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 ROWS = np.float32([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
@@ -413,9 +415,15 @@ def test_every_step_draws_anew():
     assert len({tuple(order(x)) for _ in range(4)}) == 4
 
 
-def test_the_table_of_new_names_is_true():
-    for name, path in NEW.items():
-        assert getattr(flow, name) is found(path), name
+def job_file(module):
+    return importlib.import_module(f"minflow.job.{module}")
+
+
+def test_the_tables_of_names_are_true():
+    for home, table in ((flow, FLOW), (flow.nn, NN)):
+        for name, path in table.items():
+            module, _, attribute = path.rpartition(".")
+            assert getattr(home, name) is (getattr(job_file(module), attribute) if attribute else job_file(module)), name
 
 
 def test_parallel_cast_takes_distributions_only():

@@ -9,7 +9,10 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
-from minflow.job.legacy import nn, windows
+from minflow import nn
+from minflow.job import NN
+from minflow.job.legacy import losses, windows
+from minflow.job.legacy.meanings import LOSSES, legacy_function
 
 RNG = np.random.default_rng(0)
 
@@ -165,7 +168,7 @@ def test_pooling_sees_the_pixels_of_the_image_only(kind, size, kernel, stride, p
 def test_pooling_of_one_axis(kind, padding):
     x = numbers(2, 3, 9) - 5
     expected = pool_by_hand(x[:, :, None], (1, 4), (1, 2), [(0, 0), pads_of(9, 4, 2, 1, padding)], kind)[:, :, 0]
-    assert np.allclose(nn.LEGACY[f"{kind}_pool1d"](t(x), 4, 2, padding).numpy(), expected)
+    assert np.allclose(getattr(nn, f"{kind}_pool1d")(t(x), 4, 2, padding).numpy(), expected)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "SAME_UPPER", [0, 0, (2, 0), (0, 1)]], ids=str)
@@ -198,7 +201,7 @@ X, W = flow.zeros(2, 3, 8, 8), flow.zeros(4, 3, 3, 3)
     (lambda: nn.max_pool2d(X, 2, 1, [0, 0, 2, 0]), r"\(2, 2\).*windows of \[2, 2\]"),
     (lambda: nn.conv2d_transpose(X, W, (2, 4, 9, 9), 1), r"output_shape \[2, 4, 9, 9\] asks for \[2, 4, 7, 7\]"),
     (lambda: nn.conv2d_transpose(X, W), "output_shape is None"),
-    (lambda: nn.CAPITALS["PixelShuffle"](X, 2), "3 channels cannot become 2 x 2"),
+    (lambda: nn.PixelShuffle(X, 2), "3 channels cannot become 2 x 2"),
 ])  # fmt: skip
 def test_mistakes_with_windows(wrong, told):
     with pytest.raises(ShapeError, match=told):
@@ -227,7 +230,7 @@ V = np.array([-5.0, -2.0, -0.5, 0.0, 0.5, 2.0, 7.0])
     ("hardtanh", np.clip(V, -1, 1)),
 ])  # fmt: skip
 def test_activations(name, expected):
-    assert np.allclose(nn.LEGACY[name](t(V), name="activation").numpy(), expected)
+    assert np.allclose(getattr(nn, name)(t(V), name="activation").numpy(), expected)
 
 
 def test_elu_of_large_numbers_is_finite():
@@ -351,7 +354,7 @@ def test_sparse_softmax_cross_entropy_is_one_loss_per_example(shape, dtype):
     lead = shape[:-1] if shape == (6, 1) else shape
     logits, labels = numbers(*lead, 5), RNG.integers(0, 5, shape)
     expected = -np.take_along_axis(log_softmax(logits).reshape(-1, 5), labels.reshape(-1, 1), 1).reshape(shape)
-    for function in (nn.sparse_softmax_cross_entropy_with_logits, nn.LEGACY["distributed_sparse_softmax_cross_entropy_with_logits"]):
+    for function in (nn.sparse_softmax_cross_entropy_with_logits, nn.distributed_sparse_softmax_cross_entropy_with_logits):
         got = function(t(labels, dtype), t(logits), name="softmax_loss").numpy()
         assert got.shape == shape and np.allclose(got, expected)
     probabilities = np.exp(log_softmax(logits))
@@ -392,7 +395,7 @@ SPARSE = nn.sparse_softmax_cross_entropy_with_logits
     (OutOfRangeError, lambda: SPARSE(LABELS - 1, LOGITS), "-1"),
     (ShapeError, lambda: nn.softmax_cross_entropy_with_logits(LABELS, LOGITS), r"int32\[4\].*float32\[4, 3\]"),
     (ShapeError, lambda: nn.sigmoid_cross_entropy_with_logits(LOGITS, flow.zeros(4)), r"float32\[4, 3\]"),
-    (ShapeError, lambda: nn.CAPITALS["MSELoss"](LOGITS, flow.zeros(4)), r"input \[4, 3\], target \[4\]"),
+    (ShapeError, lambda: losses.mse_loss(LOGITS, flow.zeros(4)), r"input \[4, 3\], target \[4\]"),
 ])  # fmt: skip
 def test_mistakes_with_losses(kind, wrong, told):
     with pytest.raises(kind, match=told):
@@ -420,15 +423,18 @@ EACH = {
     "TripletMarginLoss": (lambda f: f(t(A), t(B), t(Q), reduction="none"), np.maximum(0, norm(A - B) - norm(A - Q) + 1)),
 }  # fmt: skip
 
+CAPITALS = {name: getattr(nn, name) if name in NN else legacy_function(LOSSES[f"flow.nn.{name}"])
+            for name in ("BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "TripletMarginLoss")}
+
 
 @pytest.mark.parametrize("name", EACH)
 def test_losses_of_predictions(name):
     call, expected = EACH[name]
-    assert np.allclose(call(nn.CAPITALS[name]).numpy(), expected)
+    assert np.allclose(call(CAPITALS[name]).numpy(), expected)
 
 
 def test_reductions_and_variants():
-    f = nn.CAPITALS
+    f = CAPITALS
     assert np.isclose(f["MSELoss"](t(A), t(B)).item(), ((A - B) ** 2).mean())
     assert np.isclose(f["L1Loss"](t(A), t(B), reduction="sum").item(), np.abs(A - B).sum())
     assert np.allclose(f["KLDivLoss"](t(A), t(np.log(Q)), True, reduction="none").numpy(), Q * (np.log(Q) - A))
@@ -441,20 +447,18 @@ def test_reductions_and_variants():
 
 def test_pixel_shuffle():
     x = np.arange(2 * 12 * 2 * 3).reshape(2, 12, 2, 3).astype(float)
-    out = nn.CAPITALS["PixelShuffle"](t(x), 2).numpy()
+    out = nn.PixelShuffle(t(x), 2).numpy()
     assert out.shape == (2, 3, 4, 6)
     for c, i, j in itertools.product(range(3), range(4), range(6)):
         assert (out[:, c, i, j] == x[:, c * 4 + (i % 2) * 2 + j % 2, i // 2, j // 2]).all()
-    assert nn.CAPITALS["PixelShufflev2"](t(x), 1, 4).shape == (2, 3, 2, 12)
+    assert nn.PixelShufflev2(t(x), 1, 4).shape == (2, 3, 2, 12)
 
 
 def test_every_name_takes_a_name():
     import inspect
 
-    for table in (nn.LEGACY, nn.CAPITALS):
-        for function in table.values():
-            assert "name" in inspect.signature(function).parameters and function.__doc__
-    assert sorted(nn.LEGACY) == nn.__all__
+    for function in (*[getattr(nn, name) for name in NN], *CAPITALS.values()):
+        assert "name" in inspect.signature(function).parameters and function.__doc__
 
 
 def test_a_steep_slope_of_the_modern_leaky_relu_in_a_job():

@@ -3,6 +3,7 @@
 They take tensors and know nothing of the Tensor class, whose methods call them. Read next: `arithmetic.py`.
 """
 
+from ..base.two_meanings import two_meanings as _two_meanings
 from ..ops.compare import bitwise_and as bitwise_and
 from ..ops.compare import bitwise_not as bitwise_not
 from ..ops.compare import bitwise_or as bitwise_or
@@ -188,3 +189,6 @@ from .shape import unflatten as unflatten
 from .shape import unsqueeze as unsqueeze
 from .shape import view as view
 from .shape import vstack as vstack
+
+for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are public as they stand
+    _two_meanings(_op)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ Read next: `reduction.py`.
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.two_meanings import two_meanings
 from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
@@ -78,6 +79,7 @@ def round(input, *, decimals: int = 0):
     return e.div(e.round(e.mul(input, 10.0**decimals)), 10.0**decimals)
 
 
+@two_meanings
 def clamp(input, min=None, max=None):
     """input kept between min and max (numbers or tensors, one of them may be missing)."""
     if min is None and max is None:
@@ -93,6 +95,7 @@ def clamp(input, min=None, max=None):
     return e.clamp(input, operand(min), operand(max))
 
 
+@two_meanings
 def where(condition, input=None, other=None):
     """input where condition, else other. With the condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
@@ -112,6 +115,7 @@ def where(condition, input=None, other=None):
     return e.where(condition, *[to(x, dtype) if is_tensor(x) else fitting("where", x, dtype, **values) for x in (input, other)])
 
 
+@two_meanings
 def masked_fill(input, mask, value):
     """input with `value` (a number or a 0-d tensor) where mask is True; the dtype stays that of input."""
     if is_tensor(value):
@@ -142,7 +146,8 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
     return e.add(input, e.mul(e.div(tensor1, tensor2), value))
 
 
-absolute, negative, multiply, subtract, divide, true_divide, clip = e.abs, e.neg, e.mul, sub, div, div, clamp
+absolute, negative, multiply, subtract, divide, true_divide = e.abs, e.neg, e.mul, sub, div, div
+clip = two_meanings(clamp, "clip")
 
 
 def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
@@ -167,6 +172,7 @@ def allclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bo
     return bool(r.all(isclose(input, other, rtol, atol, equal_nan), axis=None, keepdims=False))
 
 
+@two_meanings
 def equal(input, other) -> bool:
     """Same shape and all elements equal? A Python bool."""
     if input.spec.shape != other.spec.shape:

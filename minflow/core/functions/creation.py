@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.two_meanings import two_meanings
 from ..mode import MODE
 from ..ops import shape as s
 from ..ops.shape import check_fits
@@ -178,11 +179,13 @@ def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False)
     return finish(fill(shape=size_of((size,)), value=fill_value, dtype=dtype), device, requires_grad)
 
 
+@two_meanings
 def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
     return finish(fill(shape=size_of(shape, size), value=0, dtype=as_dtype(dtype or float)), device, requires_grad)
 
 
+@two_meanings
 def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones."""
     return finish(fill(shape=size_of(shape, size), value=1, dtype=as_dtype(dtype or float)), device, requires_grad)
@@ -197,10 +200,12 @@ def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = Fals
     return finish(Tensor(array, spec_of(array)), device, requires_grad)
 
 
+@two_meanings
 def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     return zeros(input.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
 
 
+@two_meanings
 def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     return ones(input.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
+from ..base.two_meanings import two_meanings
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops import index as i
@@ -13,6 +14,7 @@ from .arguments import axis_of, fitting, integer, is_tensor, operand, to
 from .shape import unbind
 
 
+@two_meanings
 def gather(input, dim: int, index):
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on."""
     return i.gather(input, index, dim=axis_of(dim, input.spec.ndim, input), by="gather")
@@ -111,6 +113,7 @@ def take(input, index):
     return i.take(input.reshape(-1), index, axis=0, by="take")
 
 
+@two_meanings
 def nonzero(input, as_tuple: bool = False):
     """`int64 (n, ndim)`: where it is not 0; as_tuple: one vector per axis. Raises TraceError in a graph."""
     if as_tuple:  # a number counts as a vector of one
@@ -118,7 +121,7 @@ def nonzero(input, as_tuple: bool = False):
     return i.nonzero(input)
 
 
-argwhere = nonzero
+argwhere = two_meanings(nonzero, "argwhere")
 
 
 def masked_select(input, mask):
@@ -136,6 +139,7 @@ def masked_select(input, mask):
     return i.take(input.reshape(-1), i.nonzero(mask.reshape(-1)).reshape(-1), axis=0)
 
 
+@two_meanings
 def one_hot(input, num_classes: int = -1):
     """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data."""
     if num_classes == -1:
@@ -173,6 +177,7 @@ def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     return s.diagonal(input, offset=offset, dim1=a, dim2=b)
 
 
+@two_meanings
 def diag(input, diagonal: int = 0):
     """The diagonal of a matrix; of a vector the matrix that has it as its diagonal."""
     if input.spec.ndim == 2:

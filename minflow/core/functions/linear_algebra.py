@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.two_meanings import two_meanings
 from ..door import apply
 from ..ops import elementwise as e
 from ..ops import linalg
@@ -31,6 +32,7 @@ def met(op: str, *tensors):
     return [to(x, dtype) for x in tensors]
 
 
+@two_meanings
 def matmul(input, other):
     """The matrix product. Vectors are a row on the left, a column on the right; more axes are stacks of matrices.
 

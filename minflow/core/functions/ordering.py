@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError
+from ..base.two_meanings import two_meanings
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
@@ -15,6 +16,7 @@ from .arguments import axis_of, integer, numpy_names
 from .shape import narrow, select
 
 
+@two_meanings
 @numpy_names
 def sort(input, dim=-1, descending: bool = False, stable: bool = False):
     """`(values, indices)` sorted along `dim`; equal ones always stay as they stood, NaN counts as the largest."""
@@ -25,6 +27,7 @@ def sort(input, dim=-1, descending: bool = False, stable: bool = False):
     return return_types.sort(*s.sort(input, axis=axis, descending=descending))
 
 
+@two_meanings
 @numpy_names
 def argsort(input, dim=-1, descending: bool = False, stable: bool = False):
     """`int64`: the indices that sort along `dim`."""

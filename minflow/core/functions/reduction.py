@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError
+from ..base.two_meanings import two_meanings
 from ..door import apply
 from ..ops import compare as c
 from ..ops import elementwise as e
@@ -54,6 +55,7 @@ def amin(input, dim=(), keepdim: bool = False):
     return r.amin(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
+@two_meanings
 @numpy_names
 def argmax(input, dim=None, keepdim: bool = False):
     """`int64`: where the first largest stands along `dim`, or in the flattened tensor."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.two_meanings import two_meanings
 from ..door import RAW, apply
 from ..ops import index as i
 from ..ops import shape as s
@@ -60,6 +61,7 @@ def given(shape: tuple):
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
+@two_meanings
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
     try:
@@ -114,6 +116,7 @@ def view(input, *shape):
     return apply(s.reshape, input, shape=shape)
 
 
+@two_meanings
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
     """The axes from start_dim to end_dim as one; a view where the strides allow one, else a copy."""
     shape = input.spec.shape
@@ -139,6 +142,7 @@ def unflatten(input, dim: int, sizes: Sequence[int]):
     )
 
 
+@two_meanings
 def squeeze(input, dim=None):
     """Without the axes of size 1, or without those of them that `dim` names."""
     shape = input.spec.shape
@@ -165,6 +169,7 @@ def permute(input, *dims):
         raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (its cause is set)
 
 
+@two_meanings
 def transpose(input, dim0: int, dim1: int):
     """Two axes swapped."""
     try:
@@ -209,6 +214,7 @@ moveaxis = movedim
 # ---- repeated ----------------------------------------------------------------------------------------------------
 
 
+@two_meanings
 def expand(input, *shape):
     """Axes of size 1, and new ones in front, repeated without copying; -1 leaves an axis as it is."""
     shape = sizes(shape)
@@ -299,9 +305,11 @@ def cat(tensors: Sequence, dim: int = 0):
     return s.cat(*[to(x, dtype) for x in full], dim=axis)
 
 
-concat = concatenate = cat
+concatenate = cat
+concat = two_meanings(cat, "concat")
 
 
+@two_meanings
 @numpy_names
 def stack(tensors: Sequence, dim: int = 0):
     """Tensors of one shape along a new axis."""

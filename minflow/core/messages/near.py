@@ -14,6 +14,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..base.errors import CallError, MinflowError, MissingNameError
+from ..base.two_meanings import BUILDING, SHARED, other_meaning
 from .wrong_arguments import spoken as spoken_words
 from ..door import RAW
 from ..where import here
@@ -30,6 +31,10 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
 }.items()}  # fmt: skip
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
+# job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that it
+# had before, what takes its place
+LATER: dict[str, Mapping[str, Any]] = {}
+REPLACEMENTS: list[Callable[[str, str], str | None]] = []
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
@@ -88,6 +93,9 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
     name."""
     if name[:1] == "_":  # asked by Python, IPython, copy, pickle: nobody reads the text
         return AttributeError(f"module {room.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
+    for replacement in REPLACEMENTS:
+        if hint := replacement(room, name):
+            return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     elsewhere = [space for space, names in SPACES.items() if space != room and name in names]
     hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
         did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or f"dir({room}) lists what is there"  # fmt: skip
@@ -119,10 +127,11 @@ def public(names: Mapping[str, Any]) -> Iterable[str]:
 
 def teller(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
     """A `__getattr__` for a module that is known as `room`. names: its globals()."""
-    SPACES[room] = names
-
     def __getattr__(name: str) -> Any:
-        raise no_name(room, name, public(names))
+        later = LATER.get(room, {})
+        if name in later:
+            return later[name]
+        raise no_name(room, name, [*public(names), *later])
 
     return __getattr__
 
@@ -186,23 +195,56 @@ def told(function: FunctionType, spoken: str, module: str = "", method: bool = F
         try:
             return function(*args, **kwargs)
         except (*RAW, MinflowError) as error:
-            bound = function.__get__(args[0]) if method and args else function
-            kind = type(args[0]) if method and args else None
-            name = spoken if kind is None or kind.__module__.startswith("minflow.") else "{}"
-            name = name.format(kind and kind.__name__)
-            found = misfit(bound, args[method and bool(args) :], kwargs, name, error)
-            if found is not None:
-                raise found from None
-            if error is not (found := spoken_words(error, function, args, kwargs, name)):
-                raise found  # noqa: B904 (its cause is set)
-            if isinstance(error, MinflowError):  # what knows of dtypes and devices knows no lines
-                error.where = error.where or here()
+            if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
+                raise better  # noqa: B904 (its cause is set)
             raise
 
-    if module:
-        calling.__module__ = module
-        calling.__name__ = calling.__qualname__ = spoken.rpartition(".")[2]  # concat is cat by another name
+    return named(calling, spoken, module) if module else calling
+
+
+def explained(error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str, method: bool = False) -> BaseException:
+    """What a public call raises in the place of an error: that it does not fit the signature, or which argument was
+    wrong. The error itself where it says that already."""
+    bound = function.__get__(args[0]) if method and args else function
+    kind = type(args[0]) if method and args else None
+    name = spoken if kind is None or kind.__module__.startswith("minflow.") else "{}"
+    name = name.format(kind and kind.__name__)
+    misfitting = misfit(bound, args[method and bool(args) :], kwargs, name, error)
+    if misfitting is not None:
+        misfitting.__suppress_context__ = True
+        return misfitting
+    better = spoken_words(error, function, args, kwargs, name)
+    if better is error and isinstance(error, MinflowError):  # what knows of dtypes and devices knows no lines
+        error.where = error.where or here()
+    return better
+
+
+def named(calling: Any, spoken: str, module: str) -> Any:
+    calling.__module__ = module
+    calling.__name__ = calling.__qualname__ = spoken.rpartition(".")[2]  # concat is cat by another name
     return calling
+
+
+def choosing(function: Callable, spoken: str, module: str) -> Callable:
+    """As `told`, for a public name of two meanings, such as flow.sort: the Blobs of a job, or a keyword that only the
+    other function has, choose the other. Eager code pays for one test."""
+    building = BUILDING.get
+
+    @functools.wraps(function)
+    def calling(*args, **kwargs):
+        if building() is None or (other := other_meaning(spoken, args, kwargs)) is None:
+            try:
+                return function(*args, **kwargs)
+            except (*RAW, MinflowError) as error:
+                other = other_meaning(spoken, args, kwargs) if kwargs else None
+                if other is None:
+                    if type(function) is FunctionType:  # an op says what is wrong itself
+                        if (better := explained(error, function, args, kwargs, spoken)) is not error:
+                            raise better  # noqa: B904 (its cause is set)
+                    raise
+        return other(*args, **kwargs)
+
+    return named(calling, spoken, module)
 
 
 def ours(function: Any) -> bool:
@@ -230,10 +272,13 @@ def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     face = not any(getattr(it, "__module__", "") == own for it in mine.values())  # of names that stand elsewhere
     for name, it in mine.items():
-        if ours(it) and (it.__name__ == name or mine.get(it.__name__) is it) and (face or it.__module__ == own):
+        if f"{room}.{name}" in SHARED:
+            names[name] = choosing(it, f"{start}.{name}", own)
+        elif ours(it) and (it.__name__ == name or mine.get(it.__name__) is it) and (face or it.__module__ == own):
             names[name] = told(it, f"{start}.{name}", own)
         elif isinstance(it, type):
             for kind in it.__mro__:
                 if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
                     kind.__init__ = told(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]
+    SPACES[room] = names
     return teller(room, names)

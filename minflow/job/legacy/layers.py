@@ -28,7 +28,7 @@ from ..current import building
 from .initializers import (
     check_initializer, constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer,
 )
-from .missing import teller
+from ...core.messages.near import teller
 from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
 from .nn import layer_norm as normalized
@@ -406,7 +406,7 @@ LAYERS: dict[str, Callable] = {
 }  # fmt: skip
 
 __all__ = sorted(LAYERS)
-__getattr__ = teller("flow.layers", LAYERS)
+__getattr__ = teller("flow.layers", globals())
 
 
 def __dir__() -> list[str]:

@@ -1,23 +1,23 @@
 """THE table of names that a legacy and a modern function share with different meanings, and what decides between them.
 
-The legacy meaning holds where an argument is a Blob (a job function is being built) or a legacy keyword is given; the
-modern one holds everywhere else and keeps its speed: `merged` adds one test. The legacy functions are named here by
-module and imported at their first use, so that `import minflow` loads none of them. Names that only that generation had
-are in NEW. Read next: `arrays.py`, `picking.py`, `math.py`.
+The legacy meaning holds where an argument is a Blob (a job function is being built) or a legacy keyword is passed; the
+modern one holds everywhere else: `../../core/base/two_meanings.py` is where public names ask. The legacy functions are
+named here by module and imported at their first use, so that `import minflow` loads none of them. Names that only that
+generation had are in `../__init__.py`. Read next: `arrays.py`, `picking.py`, `math.py`.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ...core.base.errors import DTypeError
-from ...core.mode import MODE
 from ...core.spec import DType
 from ...core.where import fail
+from ..blob import Blob
+from ..current import current
 
 
 class Row(NamedTuple):
@@ -82,25 +82,16 @@ ROWS = (
     row("ones_like", "arrays.ones_like", "like", "calls its tensor like, the modern one input"),
 )  # fmt: skip
 
-NEW = {  # name in flow -> "module.function": functions that no modern one shares its name with
-    **{name: f"arrays.{name}" for name in (
-        "reshape_like", "dynamic_reshape", "expand_dims", "broadcast_like", "reverse", "slice", "slice_v2", "slice_update",
-        "constant", "constant_scalar", "constant_like", "elem_cnt", "cast", "identity", "identity_n", "cast_to_static_shape",
-        "amp_white_identity", "cast_to_current_logical_view", "parallel_cast", "count_not_finite", "multi_count_not_finite", "assign")},
-    "range": "arrays.range_of",
-    **{name: f"picking.{name}" for name in (
-        "dim_gather", "gather_nd", "scatter_nd", "tensor_scatter_nd_update", "tensor_scatter_nd_add")},
-    **{name: f"padding.{name}" for name in (
-        "pad", "same_padding", "constant_pad2d", "zero_pad2d", "replication_pad2d", "reflection_pad2d")},
-    **{name: f"losses.{name}" for name in ("smooth_l1_loss", "combined_margin_loss")},
-    **{name: f"math.{name}" for name in (
-        "broadcast_to_compatible_with", "clip_by_value", "in_top_k", "unsorted_segment_sum", "unsorted_segment_sum_like",
-        "unsorted_batch_segment_sum")},
-    "clip_by_scalar": "math.clip_by_value",
-}  # fmt: skip
+TABLE = {f"flow.{each.name}": each for each in ROWS}
+LOSSES = {  # classes of today that were functions: of Blobs, the loss itself
+    "flow.nn.BCELoss": "losses.bce_loss",
+    "flow.nn.BCEWithLogitsLoss": "losses.bce_with_logits_loss",
+    "flow.nn.L1Loss": "losses.l1_loss",
+    "flow.nn.MSELoss": "losses.mse_loss",
+}
 
 
-def found(path: str) -> Callable:
+def legacy_function(path: str) -> Callable:
     """The function that "module.function" of this room names."""
     module, _, name = path.partition(".")
     return getattr(importlib.import_module(f".{module}", __package__), name)
@@ -108,52 +99,29 @@ def found(path: str) -> Callable:
 
 def has_blob(values: Iterable) -> bool:
     """Is a Blob among them, or in a list among them? A dtype in a place of its own is that generation's order too."""
-    from ..blob import Blob
-
-    for x in values:
-        if isinstance(x, Blob | DType):
-            return True
-        if isinstance(x, list | tuple) and has_blob(x):
-            return True
-    return False
+    return any([isinstance(x, Blob | DType) or isinstance(x, list | tuple) and has_blob(x) for x in values])
 
 
-def merged(modern: Callable, legacy: str | Callable, keywords: frozenset[str]) -> Callable:
-    """`modern`, but `legacy` where a Blob or one of the legacy keywords is given.
+def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
+    """The legacy function, if that is what a call means; None for the modern one.
 
-    While nothing is traced there are no Blobs: then a call without keywords goes straight to `modern`. A keyword that
-    only the modern one has says as clearly what is meant: `flow.squeeze(blob, dim=0)` is modern. Raises DTypeError
-    where keywords of both are given.
+    A keyword that only the modern one has says clearly what is meant, too: `flow.squeeze(blob, dim=0)` is modern. Raises
+    DTypeError where keywords of both are passed.
     """
-    mode, modern_only = MODE.get, keywords.isdisjoint
-
-    def either(*args, **options):
-        if mode().trace is None:
-            if not options:
-                return modern(*args)
-            # the call with a keyword that eager code makes most
-            if len(options) == len(args) == 1 and "dim" in options:
-                return modern(args[0], dim=options["dim"])
-            if modern_only(options):
-                return modern(*args, **options)
-        elif modern_only(options) and not has_blob(args) and not has_blob(options.values()):
-            return modern(*args, **options)
-        function = found(legacy) if isinstance(legacy, str) else legacy
-        others = options.keys() - inspect.signature(function).parameters.keys()
-        if not others:
-            return function(*args, **options)
-        if modern_only(options):
-            return modern(*args, **options)
-        ours = " and ".join(sorted(keywords & options.keys()))
-        fail(DTypeError, f"{function.__name__}: {ours} belongs to job functions, {' and '.join(sorted(others))} does not",
-             f"all by that generation's names: {', '.join(inspect.signature(function).parameters)}")  # fmt: skip
-
-    return functools.update_wrapper(either, modern, assigned=("__doc__",), updated=())
-
-
-def merge(names: dict) -> None:
-    """Put the merged function of each row in place of the modern one, in the names of a module."""
-    for name, legacy, keywords, _ in ROWS:
-        names[name] = function = merged(names[name], legacy, keywords)
-        function.__name__ = function.__qualname__ = name
-        function.__module__ = names["__name__"]  # where pickle finds it
+    if name in LOSSES:
+        whole = len(args) > 1 or "target" in kwargs
+        return legacy_function(LOSSES[name]) if whole and isinstance((*args, kwargs.get("input"))[0], Blob) else None
+    if name not in TABLE:
+        return None
+    keywords = TABLE[name].keywords & kwargs.keys()
+    if not keywords and (current() is None or not has_blob((*args, *kwargs.values()))):
+        return None
+    function = legacy_function(TABLE[name].legacy)
+    parameters = inspect.signature(function).parameters
+    others = sorted(kwargs.keys() - parameters.keys())
+    if not others:
+        return function
+    if not keywords:
+        return None
+    what = f"{' and '.join(sorted(keywords))} belongs to job functions, {' and '.join(others)} does not"
+    fail(DTypeError, f"{function.__name__}: {what}", f"all by that generation's names: {', '.join(parameters)}")

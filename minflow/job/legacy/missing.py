@@ -1,19 +1,8 @@
 """Names of the job-function generation that are not here, and what takes their place today.
 
-The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part; a name that is only
-misspelt is told by its nearest neighbours. Knows the functions by name only and imports none of them. Read next:
-`meanings.py`.
+The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part: see
+`../../core/messages/near.py`, which suggests the nearest names where one is only misspelt. Read next: `meanings.py`.
 """
-
-from __future__ import annotations
-
-import sys
-from collections.abc import Callable, Iterable
-
-from ...core.base.errors import MissingNameError
-from ...core.messages.near import no_name
-from ...core.where import here
-
 
 ONE_MACHINE = "leave it out: one device of one machine needs none"
 OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
@@ -161,33 +150,3 @@ MISSING = {
     "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER, "flow.random": RANDOM,
     "flow.scope": SCOPE,
 }  # fmt: skip
-
-
-def of(room: str, name: str, known: Iterable[str] = ()) -> AttributeError:
-    """The error for `room.name`, such as flow.math.sum. known: the names that are there, for the nearest of them."""
-    instead = MISSING.get(room, {}).get(name)
-    if instead is None:
-        return no_name(room, name, known)
-    return MissingNameError(f"{room} has no {name}", where=here(), hint=instead)
-
-
-def of_flow(name: str) -> AttributeError:
-    """The error for `flow.name`."""
-    return of("flow", name, dir(sys.modules[__package__.partition(".")[0]]))
-
-
-def of_nn(name: str) -> AttributeError:
-    """The error for `flow.nn.name`."""
-    from .nn import CAPITALS, LEGACY
-
-    return of("flow.nn", name, {*dir(sys.modules[f"{__package__.partition('.')[0]}.nn"]), *LEGACY, *CAPITALS})
-
-
-def teller(room: str, names: dict) -> Callable:
-    """A `__getattr__` for a module that is such a room. names: its globals(), of which its `__dir__` names the public
-    ones."""
-
-    def __getattr__(name: str):
-        raise of(room, name, names["__dir__"]() if "__dir__" in names else names)
-
-    return __getattr__

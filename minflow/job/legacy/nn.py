@@ -7,7 +7,7 @@ drops. Read next: `windows.py`, `losses.py`, `layers.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.functions.creation import ones
@@ -26,16 +26,7 @@ from ...core.where import fail
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor
 from ..current import current
-from .losses import (
-    bce_loss, bce_with_logits_loss, distributed_sparse_softmax_cross_entropy_with_logits, kl_div_loss, l1_loss,
-    margin_ranking_loss, mse_loss, pixel_shuffle_of, pixel_shuffle_v2, sigmoid_cross_entropy_with_logits,
-    softmax_cross_entropy_with_logits, sparse_cross_entropy, sparse_softmax_cross_entropy_with_logits,
-    triplet_margin_loss,
-)
 from .op_name import folded, takes_name
-from .windows import (
-    avg_pool1d, avg_pool2d, compat_conv2d, conv1d, conv2d, conv2d_transpose, max_pool1d, max_pool2d, tf_conv2d,
-)
 
 
 def axis_of(what: str, x: Tensor, axis: Any) -> int:
@@ -296,29 +287,3 @@ def random_mask_like(
     shape = tuple(like.spec.shape if noise_shape is None else noise_shape)
     drawn = drop(ones(shape), float(rate), generator=None if seed is None else Generator(seed)) if rate else ones(shape)
     return gt(drawn, 0).to(int8)
-
-
-LEGACY: dict[str, Callable] = {
-    f.__name__: f
-    for f in (
-        avg_pool1d, avg_pool2d, batch_normalization, bias_add, compat_conv2d, conv1d, conv2d, conv2d_transpose,
-        distributed_sparse_softmax_cross_entropy_with_logits, dropout, elu, hardsigmoid, hardswish, hardtanh, layer_norm,
-        leaky_relu, logsoftmax, max_pool1d, max_pool2d, mish, moments, random_mask_like, relu, relu6,
-        sigmoid_cross_entropy_with_logits, softmax, softmax_cross_entropy_with_logits, sparse_cross_entropy,
-        sparse_softmax_cross_entropy_with_logits, swish,
-    )
-} | {"tf_conv2d": tf_conv2d}  # fmt: skip
-
-CAPITALS: dict[str, Callable] = {
-    "BCELoss": bce_loss,
-    "BCEWithLogitsLoss": bce_with_logits_loss,
-    "KLDivLoss": kl_div_loss,
-    "L1Loss": l1_loss,
-    "MSELoss": mse_loss,
-    "MarginRankingLoss": margin_ranking_loss,
-    "PixelShuffle": pixel_shuffle_of,
-    "PixelShufflev2": pixel_shuffle_v2,
-    "TripletMarginLoss": triplet_margin_loss,
-}
-
-__all__ = sorted(LEGACY)

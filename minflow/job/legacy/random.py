@@ -10,7 +10,7 @@ from ...core.functions.arguments import to
 from ...core.ops import index as i
 from ...core.random import Generator
 from ...core.spec import as_dtype, int32
-from .missing import teller
+from ...core.messages.near import teller
 from .op_name import folded, public, takes_name
 
 

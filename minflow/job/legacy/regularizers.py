@@ -15,7 +15,7 @@ from ...core.base.errors import JobError
 from ...core.ops.elementwise import sign
 from ...core.tensor import Tensor
 from ...core.where import fail
-from .missing import teller
+from ...core.messages.near import teller
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def check_regularizer(what: str, regularizer: Any) -> None:
 
 
 __all__ = ["l1", "l1_l2", "l2"]
-__getattr__ = teller("flow.regularizers", __all__)
+__getattr__ = teller("flow.regularizers", globals())
 
 
 def __dir__() -> list[str]:

@@ -5,28 +5,18 @@ reduction: "mean" of all elements, their "sum", or "none" for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from ...core.base.two_meanings import BUILDING, other_meaning
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
 
 
 class Loss(Module):
-    """What all losses share: the reduction.
-
-    of_blobs: what finds, for a name and its first argument, the function of that name that job functions had: there
-    MSELoss(input, target) is a loss at once, where these are Blobs. The room of job functions sets it.
-    """
-
-    of_blobs: Callable | None = None
+    """What all losses share: the reduction. In a job function MSELoss(input, target) of Blobs is the loss itself."""
 
     def __new__(cls, *args, **options):
-        first = args[0] if args else options.get("input")
-        if getattr(first, "is_lazy", False) and (len(args) > 1 or "target" in options) and Loss.of_blobs is not None:
-            function = Loss.of_blobs(cls.__name__, first)
-            if function is not None:
-                return function(*args, **options)
+        if BUILDING.get() is not None and (function := other_meaning(f"flow.nn.{cls.__name__}", args, options)):
+            return function(*args, **options)
         return super().__new__(cls, *args, **options)
 
     def __init__(self, reduction: str = "mean"):

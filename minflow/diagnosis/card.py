@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
-from ..views.draw.dot import dot_text
+from ..views.draw.boxes import diagram_of
 from ..views.draw.fold import NEAR, near_the_end
 from ..views.html.page import CARD, NO_MATH, picture_card
 from ..views.records.structure import GraphRecord, TapeRecord
@@ -110,7 +110,7 @@ def graph_html(record: CardRecord) -> str:
     if record.graph is None or not record.graph.nodes:
         return ""
     head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
-    svg = render_svg(dot_text(near_the_end(record.graph), NEAR))[0]
+    svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
     return head + low(picture_card(svg, alt(record), graph_lines(record.graph)))
 
 

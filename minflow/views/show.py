@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.base import display as core_display
 from ..core.base.errors import DTypeError
+from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text
 from .draw.fold import BOXES, LINES
 from .html.reports import report_html
@@ -49,15 +50,18 @@ class View:
         return text_of(self.record, self.lines)
 
     @property
-    def dot(self) -> str:
-        """The record as DOT text, the language of Graphviz; only tapes and graphs have one."""
+    def diagram(self) -> Diagram:
+        """The boxes and edges of the picture; only tapes and graphs have them."""
         if type(self.record) in FORMS:
             raise DTypeError("numbers, images and memory have no DOT text", hint="show(x) draws the tape; .svg, .text")
         if isinstance(self.record, ModuleRecord):
             raise DTypeError("a tree of modules is shown as a tree, it has no DOT text", hint="show(model(x)) draws the tape of a result")
-        if isinstance(self.record, PartsRecord):
-            return dot_text(self.record.parts[0], self.boxes)
-        return dot_text(self.record, self.boxes)
+        return diagram_of(self.record.parts[0] if isinstance(self.record, PartsRecord) else self.record, self.boxes)
+
+    @property
+    def dot(self) -> str:
+        """The record as DOT text, the language of Graphviz; only tapes and graphs have one."""
+        return dot_text(self.diagram)
 
     @property
     def svg(self) -> str:
@@ -67,7 +71,7 @@ class View:
             if draw is None:
                 raise DTypeError("images have no SVG", hint='picture(x, images=True).save("x.png")')
             return draw(self.record)
-        return render_svg(self.dot)[0]
+        return render_svg(self.diagram)[0]
 
     def save(self, path: str | Path) -> None:
         """Write the view to a file: the suffix says how (.svg, .dot, .txt, .html, and with Graphviz .png, .pdf)."""
@@ -77,7 +81,7 @@ class View:
             path.write_bytes(images_png(self.record))
             return
         if kind in ("png", "pdf"):
-            path.write_bytes(export(self.dot, kind))
+            path.write_bytes(export(self.diagram, kind))
             return
         forms = {
             "svg": lambda: self.svg,

@@ -76,7 +76,7 @@ def unhurt(report, expected=UNHURT) -> dict:
 @pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
 @pytest.mark.parametrize("part", range(len(PARTS)))
 def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):  # noqa: F811
-    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.by_layout))
+    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.layout_svg))
     show_all_outputs(tmp_path)
     cells = []
     for what in PARTS[part]:

@@ -119,7 +119,7 @@ def shows(text: str, name: str) -> bool:
 @pytest.mark.parametrize("what", VIEWS)
 def test_nothing_is_injected_and_all_is_told(what, monkeypatch):
     # no process for each picture
-    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.by_layout))
+    monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.layout_svg))
     expected, told = {}, set()
     for key, name in NAMES.items():
         like = harmless(name)
@@ -154,7 +154,7 @@ def test_every_engine_draws_the_same_elements(engine):
 def drawn(name: str, engine: str) -> tuple[list, list[str]]:
     """Elements and texts of the picture of a graph and of a tape."""
     graph, (x, y) = train_graph(name), labelled(name)
-    pictures = [engines.render_svg(dot, (engine,)) for dot in (picture(graph).dot, picture(y, names={"v" + name: x}).dot)]
+    pictures = [engines.render_svg(view.diagram, (engine,)) for view in (picture(graph), picture(y, names={"v" + name: x}))]
     assert [used for _, used in pictures] == [engine, engine]
     found = [in_svg(svg) for svg, _ in pictures]
     return [elements for elements, _ in found], [text for _, text in found]

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,7 +160,7 @@ def test_hostile_names_stay_text(name):
     y = x * 2
     view = picture(y, values=True, names={name: x, "y": y})
     for engine in ("wasi", "layout") + (("dot",) if shutil.which("dot") else ()):
-        drawn, used = svg.render_svg(view.dot, (engine,))
+        drawn, used = svg.render_svg(view.diagram, (engine,))
         assert used == engine and "<script" not in drawn and "onload='x" not in drawn.replace("&#39;", "").replace("&#x27;", "")
     bundle = view.bundle()
     assert "<script" not in bundle["text/html"] and "\x1b" not in view.text
@@ -173,29 +174,30 @@ def test_hostile_names_stay_text(name):
 
 
 def test_the_chain_of_engines(monkeypatch):
-    dot = small()[0].dot
+    diagram = small()[0].diagram
     for engine in ("wasi", "layout"):
-        drawn, used = svg.render_svg(dot, (engine,))
+        drawn, used = svg.render_svg(diagram, (engine,))
         assert used == engine and drawn.startswith("<svg") and drawn.endswith("</svg>") and "tanh" in drawn
-    assert svg.render_svg(dot, ())[1] == "text"
+    assert svg.render_svg(diagram, ())[1] == "text"
 
     def broken(_):
         raise RuntimeError("no such engine here")
 
     monkeypatch.setitem(svg.ENGINES, "wasi", broken)
-    assert svg.render_svg(dot, ("wasi", "layout"))[1] == "layout"
-    drawn, used = svg.render_svg(dot + " ", ("wasi",))
+    assert svg.render_svg(diagram, ("wasi", "layout"))[1] == "layout"
+    drawn, used = svg.render_svg(replace(diagram, frames=("another",)), ("wasi",))
     assert used == "text" and "no such engine here" in drawn
 
 
 @pytest.mark.skipif(not shutil.which("dot"), reason="the program dot of Graphviz is not installed")
 def test_graphviz_draws_it_too():
-    assert svg.render_svg(small()[0].dot, ("dot",))[1] == "dot"
+    assert svg.render_svg(small()[0].diagram, ("dot",))[1] == "dot"
 
 
 def test_wasi_from_many_threads():
-    dot, used = small()[0].dot, []
-    threads = [threading.Thread(target=lambda i=i: used.append(svg.render_svg(f"{dot}\n// {i}", ("wasi",))[1])) for i in range(8)]
+    diagram, used = small()[0].diagram, []
+    others = [replace(diagram, frames=(str(i),)) for i in range(8)]  # the picture of the same one is kept
+    threads = [threading.Thread(target=lambda other=other: used.append(svg.render_svg(other, ("wasi",))[1])) for other in others]
     for t in threads:
         t.start()
     for t in threads:

@@ -11,17 +11,12 @@ import unicodedata
 from collections import defaultdict
 
 from . import svg_writer as svg
-from .dot_reader import Box, Drawing, Edge, read_dot
+from .boxes import Box, Diagram, Edge
 
 SIZE, LINE = 11, 14  # of text, in pixels
 PAD_X, PAD_Y, GAP_X, GAP_Y, MARGIN = 10, 6, 18, 34, 12
 FRAME, HEAD = 8, 16  # between a frame and what is in it; for its name
 SWEEPS = 12
-
-
-def layout_svg(dot: str) -> str:
-    """The picture of a DOT text as SVG. Raises ValueError where the text cannot be read."""
-    return draw(read_dot(dot))
 
 
 def text_width(text: str) -> float:
@@ -34,20 +29,22 @@ class Place:
 
     __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
 
-    def __init__(self, box: Box | None, rank: int = 0, frames: tuple[str, ...] = ()):
+    def __init__(self, box: Box | None, rank: int = 0, frames: tuple[int, ...] = ()):
         self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0
         self.frames = box.frames if box else frames
         self.width = max(map(text_width, box.lines), default=0) + 2 * PAD_X if box else 2.0
         self.height = len(box.lines) * LINE + 2 * PAD_Y if box else 0.0
-        if box and box.attrs.get("shape") == "ellipse":
+        if box and box.shape == "ellipse":
             self.width, self.height = self.width * 1.2, self.height + 6
 
 
-def draw(drawing: Drawing) -> str:
-    ranks = ranked(drawing)
-    places: dict[object, Place] = {id: Place(box, ranks[id]) for id, box in drawing.boxes.items()}
+def layout_svg(diagram: Diagram) -> str:
+    """The picture as SVG."""
+    boxes = {box.id: box for box in (*diagram.boxes, *diagram.beside)}
+    ranks = ranked(list(boxes), diagram.edges)
+    places: dict[object, Place] = {id: Place(box, ranks[id]) for id, box in boxes.items()}
     chains: list[tuple[Edge, list]] = []
-    for k, edge in enumerate(drawing.edges):
+    for k, edge in enumerate(diagram.edges):
         a, b = places[edge.source], places[edge.target]
         step = 1 if b.rank >= a.rank else -1
         keys = [(k, r) for r in range(a.rank + step, b.rank, step)]
@@ -60,8 +57,8 @@ def draw(drawing: Drawing) -> str:
     above, below = neighbours(places, chains)
     order(rows, above, below)
     across(rows, places, above, below)
-    sides = separated(drawing, list(places.values()), len(rows))
-    inner = depths(drawing)
+    sides = separated(diagram.frames, list(places.values()), len(rows))
+    inner = depths(diagram)
     ends = {id: [p.rank for p in places.values() if id in p.frames] for id in inner}
     y = float(MARGIN)
     for r, row in enumerate(rows):
@@ -71,21 +68,22 @@ def draw(drawing: Drawing) -> str:
         closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
         opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
         y += tall + max(GAP_Y, closing + opening + FRAME)
-    return picture(drawing, places, chains, frames(drawing, list(places.values()), sides, inner))
+    return picture(list(places.values()), [(edge, [places[k] for k in chain]) for edge, chain in chains],
+                   frames(diagram.frames, list(places.values()), sides, inner))
 
 
-def shared(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+def shared(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The frames around both."""
     return a[: sum(a[: i + 1] == b[: i + 1] for i in range(min(len(a), len(b))))]
 
 
-def depths(drawing: Drawing) -> dict[str, int]:
-    """How many frames stand in each other at most, from each frame on inward, itself too; of those that hold a box."""
-    found: dict[str, int] = {}
-    for box in drawing.boxes.values():
-        for i, id in enumerate(box.frames):
-            found[id] = max(found.get(id, 0), len(box.frames) - i)
-    return found
+def depths(diagram: Diagram) -> dict[int, int]:
+    """How many frames stand in each other at most, from each frame on inward, itself too."""
+    inner: dict[int, int] = {}
+    for box in diagram.boxes:
+        for i, frame in enumerate(box.frames):
+            inner[frame] = max(inner.get(frame, 0), len(box.frames) - i)
+    return inner
 
 
 def apart(a: Place, b: Place) -> float:
@@ -94,18 +92,18 @@ def apart(a: Place, b: Place) -> float:
     return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(shared(a.frames, b.frames)))
 
 
-def separated(drawing: Drawing, places: list[Place], rows: int) -> dict[tuple[str, ...], list[float]]:
+def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tuple[int, ...], list[float]]:
     """Move what stands in other frames apart, so that a frame holds its own alone: (left, right) of each, the frames
     around it first.
 
     From the innermost on: a frame whose inside is done moves in one piece. What overlaps in height goes to the right of
     what is left of it.
     """
-    members: dict[tuple[str, ...], list[Place]] = {}
+    members: dict[tuple[int, ...], list[Place]] = {}
     for place in places:
         for depth in range(len(place.frames) + 1):
             members.setdefault(place.frames[:depth], []).append(place)
-    sides: dict[tuple[str, ...], list[float]] = {}
+    sides: dict[tuple[int, ...], list[float]] = {}
     for path in sorted(members, key=lambda path: -len(path)) if len(members) > 1 else ():
         items = [(p.x - p.width / 2, p.x + p.width / 2, [p], ()) for p in members[path] if p.frames == path]
         items += [(*sides[inside], members[inside], inside) for inside in sides if inside[:-1] == path]
@@ -123,20 +121,20 @@ def separated(drawing: Drawing, places: list[Place], rows: int) -> dict[tuple[st
             ends.append((left + shift, right + shift))
         if path:
             left, right = min(end[0] for end in ends) - FRAME, max(end[1] for end in ends) + FRAME
-            sides[path] = [left, max(right, left + text_width(drawing.frames[path[-1]]) + 2 * FRAME)]
+            sides[path] = [left, max(right, left + text_width(names[path[-1]]) + 2 * FRAME)]
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
-def ranked(drawing: Drawing) -> dict[str, int]:
+def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
     """The row of each box: the longest path from a source; edges that would close a cycle count for nothing."""
     out = defaultdict(list)
-    for edge in drawing.edges:
-        if edge.attrs.get("constraint") != "false" and edge.source != edge.target:
+    for edge in edges:
+        if not edge.back and edge.source != edge.target:
             out[edge.source].append(edge.target)
     state: dict[str, int] = {}  # 1: on the way down, 2: done
     finished: list[str] = []
     back = set()
-    for start in drawing.boxes:
+    for start in ids:
         stack = [(start, iter(out[start]))] if start not in state else []
         if stack:
             state[start] = 1
@@ -152,16 +150,16 @@ def ranked(drawing: Drawing) -> dict[str, int]:
             elif target not in state:
                 state[target] = 1
                 stack.append((target, iter(out[target])))
-    rank = dict.fromkeys(drawing.boxes, 0)
-    fed = set()
+    rank = dict.fromkeys(ids, 0)
+    readers = set()
     for id in reversed(finished):
         for target in out[id]:
             if (id, target) not in back:
                 rank[target] = max(rank[target], rank[id] + 1)
-                fed.add(target)
-    for id in drawing.boxes:  # a leaf stands just above its first user
+                readers.add(target)
+    for id in ids:  # a leaf stands just above its first user
         users = [rank[t] for t in out[id] if (id, t) not in back]
-        if id not in fed and users:
+        if id not in readers and users:
             rank[id] = min(users) - 1
     return rank
 
@@ -260,37 +258,36 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
 # ---- drawing -------------------------------------------------------------------------------------------------------
 
 
-def picture(drawing: Drawing, places, chains, around: list[tuple[str, float, float, float, float]]) -> str:
-    """around: the frames, (name, left, top, right, bottom) of each."""
+def picture(places: list[Place], edges: list[tuple[Edge, list[Place]]], around: list[tuple[str, float, float, float, float]]) -> str:
+    """edges: with the places that each passes.  around: the frames, (name, left, top, right, bottom) of each."""
     parts = []
     for name, left, top, right, bottom in around:
         parts.append(svg.rect(left, top, right - left, bottom - top, rx=6, fill="none", stroke="#b6bfca"))
         parts.append(svg.text(left + 7, top + 14, name, fill="#57606a"))
-    for edge, chain in chains:
-        parts.append(edge_path(edge, [places[k] for k in chain]))
-    parts += [box_shape(places[id]) for id in drawing.boxes]
+    parts += [edge_path(edge, way) for edge, way in edges]
+    parts += [box_shape(place, place.box) for place in places if place.box]
     corners = [corner[1:] for corner in around]
-    corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places.values()]
+    corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places]
     left, top = (min((c[i] for c in corners), default=0) - MARGIN for i in (0, 1))
     right, bottom = (max((c[i] for c in corners), default=40) + MARGIN for i in (2, 3))
     return svg.picture(parts, round(right - left), round(max(bottom - top, 40)), left=round(left), top=round(top), font_size=SIZE)
 
 
-def frames(drawing: Drawing, places: list[Place], sides, inner: dict[str, int]) -> list[tuple[str, float, float, float, float]]:
+def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[tuple[str, float, float, float, float]]:
     """The frame of each module, those around it first; its name stands in its upper left corner."""
     found = []
     for path, (left, right) in sides.items():
         members = [p for p in places if p.frames[: len(path)] == path]
         top = min(p.y - p.height / 2 for p in members) - (FRAME + HEAD) * inner[path[-1]]
         bottom = max(p.y + p.height / 2 for p in members) + FRAME * inner[path[-1]]
-        found.append((drawing.frames[path[-1]], left, top, right, bottom))
+        found.append((names[path[-1]], left, top, right, bottom))
     return found
 
 
 def edge_path(edge: Edge, way: list[Place]) -> str:
     a, b = way[0], way[-1]
-    color = edge.attrs.get("color", "#5b6775")
-    dash = {"dashed": "5 3", "dotted": "2 3"}.get(edge.attrs.get("style", ""))
+    color = edge.color or "#5b6775"
+    dash = {"dashed": "5 3", "dotted": "2 3"}.get(edge.style)
     sign = 1 if b.rank >= a.rank else -1
     points = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, b.y - sign * (b.height / 2 + 6))]
     if a is b:
@@ -306,20 +303,16 @@ def edge_path(edge: Edge, way: list[Place]) -> str:
     return svg.path(d, fill="none", stroke=color, stroke_dasharray=dash) + svg.path(head, fill=color) + label
 
 
-def box_shape(place: Place) -> str:
-    box = place.box
-    style = box.attrs.get("style", "")
-    fill = box.attrs.get("fillcolor", "#ffffff") if "filled" in style else "#ffffff"
-    look = {"fill": fill, "stroke": box.attrs.get("color", "#24292f"), "stroke_width": box.attrs.get("penwidth", "1"),
-            "stroke_dasharray": "5 3" if "dashed" in style else None}
+def box_shape(place: Place, box: Box) -> str:
+    look = {"fill": box.fill or "#ffffff", "stroke": box.color, "stroke_width": box.thick or "1",
+            "stroke_dasharray": "5 3" if "dashed" in box.style else None}
     x, y, w, h = place.x - place.width / 2, place.y - place.height / 2, place.width, place.height
-    if box.attrs.get("shape") == "ellipse":
+    if box.shape == "ellipse":
         shape = svg.element("ellipse", cx=place.x, cy=place.y, rx=w / 2, ry=h / 2, **look)
     else:
-        shape = svg.rect(x, y, w, h, rx=5 if "rounded" in style else 0, **look)
-    if box.attrs.get("peripheries") == "2":
+        shape = svg.rect(x, y, w, h, rx=5, **look)
+    if box.double:
         shape += svg.rect(x - 3, y - 3, w + 6, h + 6, rx=7, fill="none", stroke="#5b6775")
-    color = box.attrs.get("fontcolor", "#24292f")
     first = place.y - (len(box.lines) - 1) * LINE / 2 + 4
     return shape + "".join(
-        [svg.text(place.x, first + i * LINE, line, text_anchor="middle", fill=color) for i, line in enumerate(box.lines)])
+        [svg.text(place.x, first + i * LINE, line, text_anchor="middle", fill=box.ink or "#24292f") for i, line in enumerate(box.lines)])

@@ -11,7 +11,7 @@ from html import escape
 
 from ..draw.fold import NEAR, near_the_end
 from ..html.table import CELL, GREEN, INK, NAME, RED, SIGN, low
-from ..draw.dot import dot_text
+from ..draw.boxes import diagram_of
 from ..html.page import CARD, NO_MATH, picture_card
 from ..records.structure import GraphRecord
 from ..draw.engines import render_svg
@@ -127,7 +127,7 @@ def parting_html(record: Parting) -> str:
     table = f'<table style="border-collapse:collapse;margin:0;background:#ffffff">{"".join(cells)}</table>'
     picture = ""
     if record.graph.nodes:
-        svg = render_svg(dot_text(near_the_end(record.graph), NEAR))[0]
+        svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = low(picture_card(svg, f"{record.title}; {why}", parting_text(record)))
     return f'<div {NO_MATH} style="{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left">{head}{table}{picture}</div>'

@@ -13,6 +13,7 @@ from minflow.nn.graph.compare import divergence as parting
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_run import Step as Ran
 from minflow.views.draw.fold import NEAR, near_the_end
+from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from tests.measuring import calls
 
@@ -104,7 +105,7 @@ def test_missing_operation_stands_dashed_at_its_place(reference):
         source = by_id[ghost.inputs[0].ref]
         assert source.label == "add" and source.id == last.inputs[0].ref and last.inputs[-1].ref == ghost.id
         assert ghost.scope == "model"
-        text = dot_text(found.graph)
+        text = dot_text(diagram_of(found.graph))
         assert f'"{ghost.id}" -> "{last.id}" [label="a" style=dashed]' in text and f'"{source.id}" -> "{last.id}" [label="a"]' in text
 
 

@@ -1,0 +1,194 @@
+"""The box model of a picture: boxes with lines of text, edges between them, and the frames of modules around them.
+
+What is said by colour is said by shape or line too: leaves are ovals, what gets no gradient is dashed, a folded box
+has a double edge, the result a thick one. Read next: `dot.py`, the model in the language of Graphviz; `layout.py`,
+drawn by ourselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from textwrap import wrap
+
+from ..records.structure import GraphRecord, NodeRecord, TapeRecord, module_name
+from ..text.listing import clean
+from .fold import BOXES, fold, levels
+
+
+@dataclass(frozen=True)
+class Box:
+    """frames: numbers of the frames around it, outermost first.  double: its rim.  ink: of its text."""
+
+    id: str
+    lines: tuple[str, ...]
+    frames: tuple[int, ...] = ()
+    shape: str = "box"
+    style: str = "rounded,filled"
+    double: bool = False
+    fill: str = ""
+    color: str = ""
+    ink: str = ""
+    thick: str = ""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """back: it goes up, and moves no box."""
+
+    source: str
+    target: str
+    label: str = ""
+    style: str = ""
+    color: str = ""
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """boxes: those of a frame beside each other.  beside: numbers in boxes of their own, by what reads them.  frames:
+    their names."""
+
+    boxes: tuple[Box, ...]
+    beside: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    frames: tuple[str, ...]
+
+
+OPERATION = {"fill": "#f3f5f8", "color": "#5b6775"}
+STATE = {"shape": "ellipse", "style": "filled", "fill": "#e2efff", "color": "#1f5fa8"}
+LOOKS = {  # kind -> how its boxes look
+    "op": OPERATION,
+    "leaf": STATE,
+    "input": {**STATE, "fill": "#e6f5ea", "color": "#1d7a46"},
+    "state": STATE,
+    "folded": {**OPERATION, "double": True},
+    "constant": {"style": "rounded,dashed", "color": "#6b7280", "ink": "#57606a"},
+}
+WRONG = {"fill": "#fff0ee", "color": "#b42318", "ink": "#8f1d14", "thick": "3"}
+MARKS = {  # mark -> (sign before the name, what replaces the look of the kind)
+    "failed": ("\u2717 ", WRONG),
+    "differs": ("\u2717 ", WRONG),
+    "equal": ("\u2713 ", {"fill": "#e6f5ea", "color": "#1d7a46"}),
+    "ghost": ("", {"style": "rounded,dashed", "fill": "", "color": "#8a6100", "ink": "#7a5600"}),
+    "only": ("? ", {"fill": "#fff8e5", "color": "#8a6100"}),
+}
+# Of these the order of the inputs says nothing, so a and b are not written at their arrows.
+SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split())
+LONGEST = 34  # characters of a line in a box
+NOTE_LINES = 4  # of a note in a box
+
+
+def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
+    """The picture of a tape or a graph, folded to so many boxes: data flows down, modules are frames."""
+    record = fold(record, limit)
+    nodes = {n.id: n for n in record.nodes}
+    updates = Counter((state, id) for state, id, _ in record.updates)
+    # A folded optimizer writes what nearly every other box holds: said in its box, a line to each would hide the rest.
+    writers = {n.id for n in record.nodes if n.kind == "folded" and n.phase == "optimizer"}
+    written = Counter(id for state, id, _ in record.updates if id in writers and state != id)
+    shown = tuple([replace(n, attrs=f"{n.attrs}\nupdates {written[n.id]} states of other boxes") if n.id in written else n
+                   for n in record.nodes])
+    boxes, frames = framed(shown, {id for id, _ in record.outputs})
+    beside: list[Box] = []
+    edges: list[Edge] = []
+    for node in record.nodes:
+        if node.kind == "folded":
+            reads = Counter(x.ref for x in node.inputs if x.ref)
+            edges += [edge_to_fold(nodes[ref], node, n) for ref, n in reads.items()
+                      if node.id not in writers or (ref, node.id) not in updates]
+            continue
+        named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1 and not either_way(node)
+        for i, x in enumerate(node.inputs):
+            label = x.name if named else ""
+            source = nodes.get(x.ref)
+            if source and len(source.outs) > 1 and source.kind != "folded":
+                label = f"{label} (output {x.index})".strip()
+            if not source and "[" not in x.text:
+                continue  # a Python number stands in the box itself
+            if not source:
+                beside.append(Box(f"{node.id}_{i}", (clean(cut(x.text)),), **LOOKS["constant"]))
+            solid = source and node.needs and source.mark != "ghost"
+            edges.append(Edge(x.ref or f"{node.id}_{i}", node.id, clean(label), "" if solid else "dashed"))
+    for (state, id), n in updates.items():
+        if id not in writers:
+            edges.append(Edge(id, state, f"{n} updates" if n > 1 else "update", "dotted", back=True))
+    return Diagram(boxes, tuple(beside), tuple(edges), frames)
+
+
+def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
+    """What goes into a folded box: one line, however many values; a faint one for what forward keeps for backward."""
+    kept = node.phase in ("backward", "recompute") and not source.phase
+    label = f"{values} values" if values > 1 and not kept else ""
+    return Edge(source.id, node.id, label, "" if node.needs else "dashed", "#a3adb8" if kept else "")
+
+
+def either_way(node: NodeRecord) -> bool:
+    """Whether its inputs could be exchanged; one that failed is shown with their names."""
+    names = [x.name for x in node.inputs]
+    return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC and node.mark != "failed"
+
+
+def framed(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
+    """The boxes with the nested frames for the modules they belong to, and the names of the frames."""
+    tree: dict = {"": []}
+    for node in nodes:
+        place = tree
+        for name in levels(node.scope) if node.scope else ():
+            place = place.setdefault(name.lstrip("./") or name, {"": []})
+        place[""].append(node)
+    boxes: list[Box] = []
+    names: list[str] = []
+    stack: list[tuple[dict, str | None, tuple[int, ...]]] = [(tree, None, ())]
+    while stack:
+        place, name, around = stack.pop()
+        if name is not None:
+            around = (*around, len(names))
+            names.append(clean(cut(name)))
+        boxes += [box_of(node, around, node.id in results) for node in place[""]]
+        stack += [(inner, key, around) for key, inner in reversed(place.items()) if key]
+    return tuple(boxes), tuple(names)
+
+
+def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
+    numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
+    title = short_name(node) if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
+    sign, look = MARKS.get(node.mark, ("", {}))
+    parts = [cut(sign + title)]
+    if node.attrs and node.kind in ("op", "folded"):
+        parts += map(cut, node.attrs.split("\n"))
+    specs = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
+    parts += [cut(spec) for spec in specs[:3]] + (["..."] if len(specs) > 3 else [])
+    parts += in_two(f"value {node.value}") if node.value else []
+    parts += in_two(f"grad {node.grad}") if node.grad else []
+    parts += [line for note in node.notes for line in note_lines(note)]
+    look = {**LOOKS[node.kind], **look}
+    if not node.needs and node.kind == "op" and not node.mark:
+        look["style"] = "rounded,filled,dashed"
+    if result:
+        look["thick"] = "2.4"
+    return Box(node.id, tuple(map(clean, "\n".join(parts).split("\n"))), frames, **look)
+
+
+def short_name(node: NodeRecord) -> str:
+    """A parameter inside the frame of its module, by the module and its own name, as errors call it: "fc1.weight"."""
+    modules = node.scope.partition("/")[0]
+    if node.kind in ("leaf", "state") and modules and node.label.startswith(f"{modules}."):
+        return f"{module_name(modules.split('.'))}{node.label[len(modules) :]}"
+    return node.label
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def in_two(text: str) -> list[str]:
+    """Numbers as a line, or as two where they are too many for one: the second begins after a comma."""
+    at = text.rfind(", ", 0, LONGEST) + 1 if len(text) > LONGEST else 0
+    return [cut(text[:at]), cut(text[at + 1 :])] if at else [cut(text)]
+
+
+def note_lines(note: str) -> list[str]:
+    """A note in a box, wrapped; cut where it is long, the whole of it stands beside the picture."""
+    lines = wrap(clean(note), LONGEST + 8, subsequent_indent="    ", break_on_hyphens=False)
+    return lines if len(lines) <= NOTE_LINES else [*lines[: NOTE_LINES - 1], lines[NOTE_LINES - 1][: LONGEST] + " ..."]

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shutil
+import sys
 import threading
 from dataclasses import replace
 
@@ -187,6 +188,35 @@ def test_the_chain_of_engines(monkeypatch):
     assert svg.render_svg(diagram, ("wasi", "layout"))[1] == "layout"
     drawn, used = svg.render_svg(replace(diagram, frames=("another",)), ("wasi",))
     assert used == "text" and "no such engine here" in drawn
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A program `dot`, alone on PATH, that does what the lines of shell say."""
+
+    def write(lines: str):
+        path = tmp_path / "dot"
+        path.write_text(f"#!/bin/sh\n{lines}\n")
+        path.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    svg.render_svg.cache_clear()
+    yield write
+    svg.render_svg.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program of Unix")
+def test_graphviz_draws_wherever_there_is_a_dot(program, monkeypatch):
+    diagram = small()[0].diagram
+    assert svg.render_svg(diagram)[1] == "wasi"
+    svg.render_svg.cache_clear()
+    program('echo "<?xml?><svg>$*</svg>"')
+    assert svg.render_svg(diagram) == ("<svg>-Kdot -Tsvg</svg>", "dot") and svg.export(diagram, "pdf") == b"<?xml?><svg>-Kdot -Tpdf</svg>\n"
+    for wrong in ("exit 1", "while true; do :; done"):
+        program(wrong)
+        monkeypatch.setattr(svg, "TIMEOUT", 0.1)
+        svg.render_svg.cache_clear()
+        assert svg.render_svg(diagram)[1] == "wasi"
 
 
 @pytest.mark.skipif(not shutil.which("dot"), reason="the program dot of Graphviz is not installed")

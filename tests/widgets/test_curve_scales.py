@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from minflow_widgets import LossCurve, frontends
-from minflow_widgets.curve.curve_svg import alone, parted
-from minflow_widgets.curve.series import wide
+from minflow_widgets.curve.scales import isolated, with_gaps
+from minflow_widgets.curve.panels import spans_decades
 
 
 class Front:
@@ -76,7 +76,7 @@ def test_the_scale_counts_the_previous_run_too():
     ([1e-320, 1e300], "loss", True),
 ])  # fmt: skip
 def test_when_a_scale_is_logarithmic_by_itself(values, word, expected):
-    assert wide(word, [np.array(values)]) is expected
+    assert spans_decades(word, [np.array(values)]) is expected
 
 
 def test_a_page_may_choose_the_scale_and_another_axis_alone(monkeypatch):
@@ -102,10 +102,10 @@ def test_one_value_before_all_are_nan_is_a_dot(n):
 def test_points_between_gaps():
     nan = float("nan")
     y = np.array([1.0, nan, 2.0, 3.0, nan, nan, 4.0])
-    assert alone(np.arange(7.0), y) == [(0.0, 1.0), (6.0, 4.0)] and alone(np.empty(0), np.empty(0)) == []
-    x, y = parted(np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.arange(5.0), [[2.5, 7.5]])
+    assert isolated(np.arange(7.0), y) == [(0.0, 1.0), (6.0, 4.0)] and isolated(np.empty(0), np.empty(0)) == []
+    x, y = with_gaps(np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.arange(5.0), [[2.5, 7.5]])
     assert x.tolist() == [0, 1, 2, 5, 8, 9] and np.isnan(y).tolist() == [False, False, False, True, False, False]
-    x, y = parted(np.array([0.0, 5.0, 9.0]), np.arange(3.0), [[2.5, 7.5]])
+    x, y = with_gaps(np.array([0.0, 5.0, 9.0]), np.arange(3.0), [[2.5, 7.5]])
     assert np.isnan(y[(x > 2.5) & (x < 7.5)]).all() and y[0] == 0 and y[-1] == 2, "a mean in the middle of a pause is of no time"
 
 

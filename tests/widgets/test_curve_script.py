@@ -1,4 +1,4 @@
-"""What curve_panel.js makes of what curve/series.py sends, run by node: numbers, steps and times are those of Python."""
+"""What curve_panel.js makes of what curve/panels.py sends, run by node: numbers, steps and times are those of Python."""
 
 import json
 import shutil
@@ -8,7 +8,8 @@ from pathlib import Path
 import minflow_widgets
 import numpy as np
 import pytest
-from minflow_widgets.curve.series import Series, encode, number
+from minflow_widgets.curve.panels import encode
+from minflow_widgets.curve.series import Series, number
 
 NODE = shutil.which("node")
 SCRIPT = Path(minflow_widgets.__file__).with_name("curve") / "curve_panel.js"

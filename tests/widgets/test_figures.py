@@ -10,12 +10,13 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, MissingDependencyError, ShapeError
-from minflow_widgets import LossCurve
-from minflow_widgets.static_figures import figures
-from minflow_widgets.static_figures.figures import (
-    History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters, mosaic,
-    outputs_of, smooth,
+from minflow_widgets import LossCurve, figures
+from minflow_widgets.figures import (
+    History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters,
 )
+from minflow_widgets.static_figures.activations import outputs_of
+from minflow_widgets.static_figures.drawing import mosaic
+from minflow_widgets.static_figures.history import smooth
 
 HOSTILE = ["<script>alert(1)</script>", "$x_", "$\\frac{", "_hidden", "a\nb\x1b[31m", "%0A", "\\", "a_b^c$"]
 
@@ -245,7 +246,7 @@ def test_without_matplotlib_the_command_is_told(draw, monkeypatch):
 def test_importing_figures_does_not_import_matplotlib():
     import subprocess
 
-    code = "import sys, minflow_widgets.static_figures.figures as f; print('matplotlib' in sys.modules, f.History({'loss': [1, 2]}))"
+    code = "import sys, minflow_widgets.figures as f; print('matplotlib' in sys.modules, f.History({'loss': [1, 2]}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ,
                           "PYTHONPATH": ":".join(sys.path)})  # fmt: skip
     assert done.stdout.startswith("False loss"), done.stderr

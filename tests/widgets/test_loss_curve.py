@@ -16,7 +16,9 @@ import minflow as flow
 from minflow.core.base.errors import DTypeError
 from minflow_widgets import LossCurve, frontends
 from minflow_widgets.curve import loss_curve
-from minflow_widgets.curve.series import POINTS, Series, decimate, encode, smooth
+from minflow_widgets.curve.panels import encode
+from minflow_widgets.curve.series import POINTS, Series
+from minflow_widgets.curve.thinning import decimate, smooth
 from tests.clocks import until
 
 ESM = [Path(loss_curve.__file__).with_name(name) for name in ("curve_panel.js", "loss_curve.js")]

@@ -14,9 +14,11 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve, frontends
-from minflow_widgets.curve import curve_svg, loss_curve, previous_run
+from minflow_widgets.curve import loss_curve, previous_run, scales
 from minflow_widgets.curve.loss_curve import duration
-from minflow_widgets.curve.series import POINTS, Series, Summed, Thinned, encode, rows
+from minflow_widgets.curve.panels import encode, rows
+from minflow_widgets.curve.series import POINTS, Series
+from minflow_widgets.curve.thinning import Summed, Thinned
 
 
 class Front:
@@ -311,7 +313,7 @@ def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypa
     (0.911, 0.976, False, ["0.92", "0.94", "0.96"]), (5.0, 5.0, False, ["5"]),
 ])  # fmt: skip
 def test_two_numbers_at_least_tell_a_scale(low, high, log, words):
-    assert [word for _, word in curve_svg.scale(low, high, log, 2)] == words
+    assert [word for _, word in scales.levels(low, high, log, 2)] == words
 
 
 def test_the_previous_run_may_hold_infinity(front, monkeypatch):

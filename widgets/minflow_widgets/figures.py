@@ -1,10 +1,13 @@
 """The public name of the figures: `from minflow_widgets.figures import History, confusion_matrix`.
 
-Read next: `static_figures/figures.py`.
+Read next: `static_figures/drawing.py`.
 """
 
-from .static_figures.figures import (
-    History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters,
-)
+from .static_figures.activations import activations, activations_text
+from .static_figures.confusion import confusion_counts, confusion_matrix, confusion_text
+from .static_figures.filters import filters
+from .static_figures.history import History
 
-__all__ = ["History", "activations", "activations_text", "confusion_counts", "confusion_matrix", "confusion_text", "filters"]
+__all__ = [
+    "History", "activations", "activations_text", "confusion_counts", "confusion_matrix", "confusion_text", "filters",
+]

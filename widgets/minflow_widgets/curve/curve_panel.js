@@ -1,4 +1,4 @@
-// One panel of a curve on a canvas: what series.py encodes, scales, lines, legend and the values under the pointer.
+// One panel of a curve on a canvas: what panels.py encodes, scales, lines, legend and the values under the pointer.
 // Put before loss_curve.js, the widget that asks for it.
 const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24;
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];

@@ -1,4 +1,4 @@
-// Draws what series.py encodes: one trait holds all of it, so a page that is loaded again shows the whole curve.
+// Draws what panels.py encodes: one trait holds all of it, so a page that is loaded again shows the whole curve.
 // Traits: data, before (the previous run), look (what the reader chose), wish (the button that was pressed last).
 // Put behind curve_panel.js, which draws the panels.
 function isDark(el) {

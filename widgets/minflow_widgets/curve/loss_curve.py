@@ -20,7 +20,8 @@ from . import previous_run
 from .arguments import as_number, check_options, words
 from ..pump import Ending, Pump, clock
 from .feed import Rows
-from .series import Series, drawn, encode, latest, number
+from .panels import drawn, encode, latest
+from .series import Series, number
 
 SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
 LEAST = 0.003  # of a processor that it may take always, however much of the budget is spent in the loop

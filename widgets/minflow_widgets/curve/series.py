@@ -1,12 +1,10 @@
-"""A named history of numbers, and the few points of it that a picture needs.
+"""A named history of numbers, what it says in words, and the few points of it that a picture needs.
 
-A series remembers what it has thinned out already, so that a long run costs no more per update than a short one. Knows
-nothing of notebooks or drawing. Read next: `curve_svg.py`, which draws series as a still picture.
+Knows nothing of notebooks or drawing. Read next: `thinning.py`, then `panels.py`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from itertools import compress
@@ -15,15 +13,12 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
+from .thinning import Summed, Thinned, decimate
+
 POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send
-LARGEST = 3.4e38  # that a float32 holds: a line to beyond ends there, rather than in a gap
 SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw one
-WIDE = 1e4  # times as large as the smallest: values so far apart are drawn on a log scale, if nobody has chosen one
-SPAN = 5  # how many of the MEANS windows one smoothed value covers
-
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
-START = np.zeros(1, int)
 SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; neither better nor worse
 
 
@@ -199,87 +194,6 @@ class Series:
         return copy
 
 
-class Thinned:
-    """Indices of the least and the greatest value of each bucket; the buckets that are full are looked at once."""
-
-    def __init__(self) -> None:
-        self.size, self.full, self.found = 0, 0, np.empty(0, int)
-
-    def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
-        """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a
-        gap."""
-        n = len(values)
-        if n <= limit:
-            return np.arange(n)
-        size = bucket_size(n, (limit - 4) // 2)
-        if size != self.size:
-            self.size, self.full, self.found = size, 0, np.empty(0, int)
-        full = n // size
-        if full > self.full:
-            new = extremes(values[self.full * size : full * size].reshape(-1, size)) + self.full * size
-            self.found, self.full = np.concatenate([self.found, new]), full
-        rest = values[full * size :]
-        tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.found[:0]
-        at = np.concatenate([START, self.found, tail, [n - 1, n]])
-        return at[:-1][at[1:] != at[:-1]]
-
-
-def bucket_size(n: int, buckets: int) -> int:
-    """The least power of two with which `buckets` buckets hold n values: it seldom changes while n grows."""
-    return 1 << (-(-n // buckets) - 1).bit_length()
-
-
-def extremes(rows: np.ndarray) -> np.ndarray:
-    """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each
-    row."""
-    finite = np.isfinite(rows)
-    least, greatest = (rows, rows) if finite.all() else (np.where(finite, rows, np.inf), np.where(finite, rows, -np.inf))
-    pairs = np.array([least.argmin(1), greatest.argmax(1)])
-    pairs.sort(0)
-    return (pairs.T + np.arange(0, rows.size, rows.shape[1])[:, None]).ravel()
-
-
-class Summed:
-    """Sums over buckets of step, value, seconds and one; the buckets that are full are summed once."""
-
-    def __init__(self) -> None:
-        self.size, self.full, self.sums = 0, 0, np.empty((4, 0))
-
-    def means(self, table: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """At most `limit` means over overlapping windows: steps, values, seconds, and the number of values in a window.
-
-        Step and value are means of the same window, also where it is cut short at the ends, so the line has no false
-        start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it
-        is.
-        """
-        n = table.shape[1]
-        size = bucket_size(n, limit)
-        if size != self.size:
-            self.size, self.full, self.sums = size, 0, np.empty((4, 0))
-        full = n // size
-        if full > self.full:
-            self.sums = np.concatenate([self.sums, summed(table[:, self.full * size : full * size], size)], axis=1)
-            self.full = full
-        rest = table[:, full * size :]
-        sums = np.concatenate([self.sums, summed(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
-        count = sums.shape[1]
-        wide = np.zeros((4, count + SPAN - 1))
-        wide[:, SPAN // 2 : SPAN // 2 + count] = sums
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            steps, values, seconds, finite = sum([wide[:, k : k + count] for k in range(SPAN)])
-            return steps / finite, values / finite, seconds / finite, SPAN * size
-
-
-def summed(table: np.ndarray, size: int) -> np.ndarray:
-    sums, finite = np.empty((4, table.shape[1] // size)), np.isfinite(table[1])
-    with np.errstate(over="ignore"):
-        if finite.all():
-            sums[:3], sums[3] = table.reshape(3, -1, size).sum(2), size
-        else:
-            sums[:3], sums[3] = np.where(finite, table, 0.0).reshape(3, -1, size).sum(2), finite.reshape(-1, size).sum(1)
-    return sums
-
-
 def word_of(name: str) -> str:
     """The last word of a name: "loss" of "val_loss"."""
     return name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
@@ -291,95 +205,3 @@ def number(x: float) -> str:
     if x - x != 0.0:
         return "NaN" if x != x else "inf" if x > 0 else "-inf"
     return f"{x:,.0f}" if 9_999.5 <= abs(x) < 1e9 else f"{x:.4g}"
-
-
-def decimate(values: np.ndarray, limit: int) -> np.ndarray:
-    """Indices of at most `limit` values that draw the same line: the least and the greatest of each bucket."""
-    return Thinned().indices(values, limit)
-
-
-def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Steps and values of at most `limit` means, and the number of values in a window."""
-    found = Summed().means(np.stack([steps, values, steps]), limit)
-    return found[0], found[1], found[3]
-
-
-def wide(word: str, values: Sequence[np.ndarray]) -> bool:
-    """Would a linear scale flatten these values of a panel, and a logarithmic one not hide some? A twentieth may be
-    smaller."""
-    numbers = np.concatenate([np.empty(0), *values])
-    numbers = numbers[np.isfinite(numbers)]
-    if word == "lr" or not numbers.size or numbers.min() < 0:
-        return False
-    few = len(numbers) // 20
-    if numbers.max() / WIDE <= numbers.min():
-        return False
-    least = np.partition(numbers, few)[few]
-    return bool(0 < least < numbers.max() / WIDE)
-
-
-def latest(series: list[Series], s: Series) -> float | None:
-    """The last step of those that are told with this one, under the same prefix."""
-    prefix = s.name.rpartition(" ")[0].removesuffix("gradient")
-    return max([one.steps[-1] for one in series if one.count and one.name.startswith(prefix)], default=None)
-
-
-def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
-    """The series that are lines: a small one that never changed is only a number, unless room is kept for it."""
-    return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
-
-
-def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
-    """The titles of the panels: those declared, then the others in order of appearance."""
-    return list(dict.fromkeys([*declared, *[s.word for s in drawn(series, declared)]]))
-
-
-def rows(titles: list[str]) -> list[list[int]]:
-    """Which panels stand side by side: two to a row, then those of SMALL words in one row of strips."""
-    large = [i for i, title in enumerate(titles) if title not in SMALL]
-    small = [i for i, title in enumerate(titles) if title in SMALL]
-    return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
-
-
-def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more) -> bytes:
-    """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
-
-    For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a
-    float32 has only 24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no
-    clock can tell times, and n and m seconds follow ("timed"). before: of the previous run, which share the scales.
-    more: further entries of the header.
-    """
-    titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
-    heights: dict[str, list] = {title: [] for title in titles}
-    for s in before:
-        if s.name in {one.name for one in lines}:
-            heights[s.word].append(s.points()[1])
-    longest = max(lines, key=lambda s: s.count, default=None)
-    times = longest.clock() if lines else []
-    for s in lines:
-        x, y = s.points()
-        heights[s.word].append(y)
-        mx, my, window = s.means()
-        zero = float(x[0]) if len(x) else 0.0
-        arrays += [x - zero, y, mx - zero, my]
-        clock = times if s is longest or times and s.within(longest) else s.clock()
-        if not clock and s.count:
-            arrays += [s.points("time")[0], s.means("time")[0]]
-        label = s.label(latest(series, s))
-        entries.append(
-            {"panel": titles.index(s.word), "name": clean(s.name), "label": label, "n": len(x), "m": len(mx), "window": window}
-            | ({"zero": zero} if zero else {})
-            | ({"every": s.sampled()} if s.every > 1 else {})
-            | ({} if clock is times else {"clock": clock})
-            | ({} if clock or not s.count else {"timed": True})
-            | ({"bad": s.bad[0], "late": s.bad[2], "warning": s.warning()} if s.bad else {})
-        )
-    small = [i for i, title in enumerate(titles) if title in SMALL]
-    logs = [i for i, title in enumerate(titles) if wide(title, heights[title])]
-    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "logs": logs, "series": entries}
-    header |= {"clock": times} | more
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 4)
-    with np.errstate(over="ignore"):
-        body = np.concatenate([np.empty(0), *arrays]).clip(-LARGEST, LARGEST).astype("<f4")
-    return len(text).to_bytes(4, "little") + text + body.tobytes()

@@ -1,0 +1,99 @@
+"""Which series stand in which panel, and all that a page needs to draw them, in one piece.
+
+Read next: `curve_panel.js`, which draws it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from minflow.views.text.listing import clean
+
+from .series import SMALL, Series
+
+LARGEST = 3.4e38  # that a float32 holds: a line to beyond ends there, rather than in a gap
+WIDE = 1e4  # times as large as the smallest: values so far apart are drawn on a log scale, if nobody has chosen one
+
+
+def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
+    """Would a linear scale flatten these values of a panel, and a logarithmic one not hide some? A twentieth may be
+    smaller."""
+    numbers = np.concatenate([np.empty(0), *values])
+    numbers = numbers[np.isfinite(numbers)]
+    if word == "lr" or not numbers.size or numbers.min() < 0:
+        return False
+    few = len(numbers) // 20
+    if numbers.max() / WIDE <= numbers.min():
+        return False
+    least = np.partition(numbers, few)[few]
+    return bool(0 < least < numbers.max() / WIDE)
+
+
+def latest(series: list[Series], s: Series) -> float | None:
+    """The last step of those that are told with this one, under the same prefix."""
+    prefix = s.name.rpartition(" ")[0].removesuffix("gradient")
+    return max([one.steps[-1] for one in series if one.count and one.name.startswith(prefix)], default=None)
+
+
+def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
+    """The series that are lines: a small one that never changed is only a number, unless room is kept for it."""
+    return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
+
+
+def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
+    """The titles of the panels: those declared, then the others in order of appearance."""
+    return list(dict.fromkeys([*declared, *[s.word for s in drawn(series, declared)]]))
+
+
+def rows(titles: list[str]) -> list[list[int]]:
+    """Which panels stand side by side: two to a row, then those of SMALL words in one row of strips."""
+    large = [i for i, title in enumerate(titles) if title not in SMALL]
+    small = [i for i, title in enumerate(titles) if title in SMALL]
+    return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
+
+
+def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more) -> bytes:
+    """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
+
+    For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a
+    float32 has only 24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no
+    clock can tell times, and n and m seconds follow ("timed"). before: of the previous run, which share the scales.
+    more: further entries of the header.
+    """
+    titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
+    heights: dict[str, list] = {title: [] for title in titles}
+    for s in before:
+        if s.name in {one.name for one in lines}:
+            heights[s.word].append(s.points()[1])
+    longest = max(lines, key=lambda s: s.count, default=None)
+    times = longest.clock() if lines else []
+    for s in lines:
+        x, y = s.points()
+        heights[s.word].append(y)
+        mx, my, window = s.means()
+        zero = float(x[0]) if len(x) else 0.0
+        arrays += [x - zero, y, mx - zero, my]
+        clock = times if s is longest or times and s.within(longest) else s.clock()
+        if not clock and s.count:
+            arrays += [s.points("time")[0], s.means("time")[0]]
+        label = s.label(latest(series, s))
+        entries.append(
+            {"panel": titles.index(s.word), "name": clean(s.name), "label": label, "n": len(x), "m": len(mx), "window": window}
+            | ({"zero": zero} if zero else {})
+            | ({"every": s.sampled()} if s.every > 1 else {})
+            | ({} if clock is times else {"clock": clock})
+            | ({} if clock or not s.count else {"timed": True})
+            | ({"bad": s.bad[0], "late": s.bad[2], "warning": s.warning()} if s.bad else {})
+        )
+    small = [i for i, title in enumerate(titles) if title in SMALL]
+    logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[title])]
+    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "logs": logs, "series": entries}
+    header |= {"clock": times} | more
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 4)
+    with np.errstate(over="ignore"):
+        body = np.concatenate([np.empty(0), *arrays]).clip(-LARGEST, LARGEST).astype("<f4")
+    return len(text).to_bytes(4, "little") + text + body.tobytes()

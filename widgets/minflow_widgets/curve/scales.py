@@ -1,0 +1,68 @@
+"""Scales of a plot: where it ends, which round numbers stand on it, and where a line has gaps.
+
+Pure functions of numbers. Read next: `curve_svg.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .series import number
+
+TINY, HUGE = 1e-300, 1e300  # of a scale: differences and quotients of what it shows are floats too
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About `count` round numbers within low..high, two at least: a single one does not tell a scale."""
+    if not high - low > TINY:
+        return [low]
+    rough = (high - low) / count
+    scale = 10.0 ** math.floor(math.log10(rough))
+    step = next(scale * m for m in (1, 2, 5, 10) if scale * m >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    if last <= first and count < 32:
+        return ticks(low, high, 2 * count)
+    return [k * step for k in range(first, last + 1)]
+
+
+def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
+    """The least and greatest finite number, apart by something where they are equal."""
+    numbers = np.concatenate([np.empty(0), *arrays])
+    numbers = numbers[np.isfinite(numbers)]
+    low, high = (max(float(numbers.min()), -HUGE), min(float(numbers.max()), HUGE)) if numbers.size else (0.0, 1.0)
+    if high - low > TINY:
+        return low, high
+    room = abs(low) * 0.1
+    room = room if room > TINY else 1.0
+    return low - room, high + room
+
+
+def levels(low: float, high: float, log: bool, count: int) -> list[tuple[float, str]]:
+    """Where lines across the plot stand, and what they say. Under log, low and high are exponents of ten."""
+    if not log:
+        return [(y, number(y)) for y in ticks(low, high, count)]
+    low, high = max(low, -300.0), min(high, 300.0)  # beyond, ten to that power is no float
+    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    if last > first:
+        return [(float(y), number(10.0**y)) for y in range(first, last + 1, math.ceil((last - first) / count))]
+    between = [y for y in ticks(10.0**low, 10.0**high, count) if y > 0]
+    return [(math.log10(y), number(y)) for y in between]
+
+
+def with_gaps(x: np.ndarray, y: np.ndarray, gaps: Sequence) -> tuple[np.ndarray, np.ndarray]:
+    """The points, with a gap in the line wherever there is one on the axis."""
+    for a, b in gaps:
+        inside, middle = (x > a) & (x < b), (a + b) / 2
+        at = int(x.searchsorted(middle))
+        x, y = np.insert(x, at, middle), np.insert(np.where(inside, np.nan, y), at, np.nan)
+    return x, y
+
+
+def isolated(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
+    """The points that no line leads to: those between two gaps."""
+    there = np.concatenate([[False], np.isfinite(y), [False]])
+    at = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
+    return list(zip(x[at].tolist(), y[at].tolist()))

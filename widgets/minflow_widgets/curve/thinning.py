@@ -1,0 +1,105 @@
+"""A long line by few points: the extremes of its buckets, and the means over windows of them.
+
+What was thinned out already is remembered, so that a long run costs no more per update than a short one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+START = np.zeros(1, int)
+
+
+class Thinned:
+    """Indices of the least and the greatest value of each bucket; the buckets that are full are looked at once."""
+
+    def __init__(self) -> None:
+        self.size, self.full, self.found = 0, 0, np.empty(0, int)
+
+    def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
+        """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a
+        gap."""
+        n = len(values)
+        if n <= limit:
+            return np.arange(n)
+        size = bucket_size(n, (limit - 4) // 2)
+        if size != self.size:
+            self.size, self.full, self.found = size, 0, np.empty(0, int)
+        full = n // size
+        if full > self.full:
+            new = extremes(values[self.full * size : full * size].reshape(-1, size)) + self.full * size
+            self.found, self.full = np.concatenate([self.found, new]), full
+        rest = values[full * size :]
+        tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.found[:0]
+        at = np.concatenate([START, self.found, tail, [n - 1, n]])
+        return at[:-1][at[1:] != at[:-1]]
+
+
+def bucket_size(n: int, buckets: int) -> int:
+    """The least power of two with which `buckets` buckets hold n values: it seldom changes while n grows."""
+    return 1 << (-(-n // buckets) - 1).bit_length()
+
+
+def extremes(rows: np.ndarray) -> np.ndarray:
+    """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each
+    row."""
+    finite = np.isfinite(rows)
+    least, greatest = (rows, rows) if finite.all() else (np.where(finite, rows, np.inf), np.where(finite, rows, -np.inf))
+    pairs = np.array([least.argmin(1), greatest.argmax(1)])
+    pairs.sort(0)
+    return (pairs.T + np.arange(0, rows.size, rows.shape[1])[:, None]).ravel()
+
+
+SPAN = 5  # how many of the MEANS windows one smoothed value covers
+
+
+class Summed:
+    """Sums over buckets of step, value, seconds and one; the buckets that are full are summed once."""
+
+    def __init__(self) -> None:
+        self.size, self.full, self.sums = 0, 0, np.empty((4, 0))
+
+    def means(self, table: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """At most `limit` means over overlapping windows: steps, values, seconds, and the number of values in a window.
+
+        Step and value are means of the same window, also where it is cut short at the ends, so the line has no false
+        start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it
+        is.
+        """
+        n = table.shape[1]
+        size = bucket_size(n, limit)
+        if size != self.size:
+            self.size, self.full, self.sums = size, 0, np.empty((4, 0))
+        full = n // size
+        if full > self.full:
+            self.sums = np.concatenate([self.sums, summed(table[:, self.full * size : full * size], size)], axis=1)
+            self.full = full
+        rest = table[:, full * size :]
+        sums = np.concatenate([self.sums, summed(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
+        count = sums.shape[1]
+        wide = np.zeros((4, count + SPAN - 1))
+        wide[:, SPAN // 2 : SPAN // 2 + count] = sums
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            steps, values, seconds, finite = sum([wide[:, k : k + count] for k in range(SPAN)])
+            return steps / finite, values / finite, seconds / finite, SPAN * size
+
+
+def summed(table: np.ndarray, size: int) -> np.ndarray:
+    sums, finite = np.empty((4, table.shape[1] // size)), np.isfinite(table[1])
+    with np.errstate(over="ignore"):
+        if finite.all():
+            sums[:3], sums[3] = table.reshape(3, -1, size).sum(2), size
+        else:
+            sums[:3], sums[3] = np.where(finite, table, 0.0).reshape(3, -1, size).sum(2), finite.reshape(-1, size).sum(1)
+    return sums
+
+
+def decimate(values: np.ndarray, limit: int) -> np.ndarray:
+    """Indices of at most `limit` values that draw the same line: the least and the greatest of each bucket."""
+    return Thinned().indices(values, limit)
+
+
+def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Steps and values of at most `limit` means, and the number of values in a window."""
+    found = Summed().means(np.stack([steps, values, steps]), limit)
+    return found[0], found[1], found[3]

@@ -1,0 +1,59 @@
+"""Calls of an nn.Graph."""
+
+from __future__ import annotations
+
+from minflow.core.tensor import Tensor
+from minflow.nn.graph.compiled import GraphRan
+from minflow.nn.graph.graph import Graph
+
+from ..pump import clock
+from .gradient_norm import Norm
+from .source import Source
+from .step_values import LOSS, NOTHING, numbers_of, rates, scheduled
+
+
+class GraphSource(Source):
+    """Calls of an nn.Graph."""
+
+    def __init__(self, graph: Graph, gradients: bool):
+        super().__init__(graph.name)
+        self.graph, self.training, self.count = graph, graph.training, 0
+        # rates of the last step; told as; names of a step that gives one number
+        self.told, self.lr, self.names = (), NOTHING, LOSS
+        self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
+        self.panels = ("loss", *(scheduled(graph.optimizers[0][0]) if graph.training else ()), *(["norm"] if self.norm else []))
+
+    def listeners(self) -> dict:
+        return {GraphRan: self.ran}
+
+    def ran(self, event) -> None:
+        if event.graph is not self.graph:
+            return
+        step, when, result = event.step, clock(), event.result
+        if not step:
+            step = self.count = self.count + 1
+        elif event.lr != self.told:
+            self.told, self.lr = event.lr, rates(event.lr)
+            self.names = LOSS + self.lr[0]
+        # without a call, which costs a microsecond between cold steps
+        if type(result) is Tensor and result.array.size == 1:
+            values = (float(result.array.item()),)
+            self.rows.append((self.names, step, when, *values, *self.lr[1]))
+        else:
+            (names, values), (more, lr) = numbers_of(result, self.training), self.lr
+            if not names:
+                self.problem = f"{self.name} gives no number to draw: return the loss from build"
+            self.rows.append((names + more, step, when, *values, *lr))
+        norm = self.norm
+        if norm is not None:
+            norm.last = step, when
+            norm.left -= 1
+            if norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not norm.bad):
+                norm.tell(step, when, self.gradients)
+
+    def gradients(self) -> list:
+        return [g.numpy() for g in self.graph.grads.values()]
+
+    def last(self) -> None:
+        if self.norm is not None:
+            self.norm.end(self.gradients)

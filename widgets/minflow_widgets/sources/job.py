@@ -1,0 +1,131 @@
+"""Steps of a job function, and those of a run of flow.start."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from minflow.job.events import JobStepped
+from minflow.job.function import Job
+from minflow.job.run import Run
+from minflow.job.stream import STREAM
+
+from .source import Source
+from .step_values import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of
+
+STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
+
+
+class JobSource(Source):
+    """Steps of a job function; heard on the worker."""
+
+    cost = 12e-6
+
+    def __init__(self, job: Job):
+        super().__init__(job.name)
+        # rate: the schedule of the plan of the last step, where there is one
+        self.job, self.plan, self.rate = job, None, None
+        # steps that are in the curve: calls before it was watched, to compile, are none of them
+        self.count: int | None = None
+
+    def listeners(self) -> dict:
+        return {JobStepped: self.stepped}
+
+    def stepped(self, event) -> None:
+        if event.job is not self.job:
+            return
+        if self.count is None:
+            self.begun(event)
+        step = self.count = self.count + 1
+        result, (more, lr) = event.result, self.lr()
+        if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # without a call, as above
+            self.rows.append((LOSS_LR if more else LOSS, step, event.record.ended, float(result.item()), *lr))
+            return
+        names, values = numbers_of(result, self.job.training)
+        if not names:
+            self.problem = f"{self.name} gives no number to draw: return the loss"
+        self.rows.append((names + more, step, event.record.ended, *values, *lr))
+
+    def begun(self, event) -> None:
+        """Its first step that is heard: it goes on where another watch of the same curve has ended."""
+        with self.curve._lock:
+            self.curve._take()
+            found = [self.curve._series.get(self.prefix + name) for name in LOSS_LR]
+        self.count = int(max([s.steps[-1] for s in found if s is not None], default=0))
+        if self.rows.zero is None and self.prefix:
+            self.rows.zero = event.record.submitted
+
+    def lr(self) -> Numbers:
+        """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it
+        a rate."""
+        plan = self.job.compiled
+        if plan is not self.plan:
+            self.scheduled(plan)
+        return (LR, (max(self.job.steps - 1, 0),)) if self.rate is not None else NOTHING
+
+    def scheduled(self, plan) -> None:
+        """From now on the steps are those of this plan."""
+        rate = getattr(plan, "rate", None)
+        if rate is not self.rate:
+            with self.curve._lock:
+                self.curve._take()  # what came before has the rate of before
+            self.rate = rate
+        self.plan = plan
+        if rate is None:
+            return
+        try:
+            if len({rate(step) for step in STEPS}) > 1:
+                self.curve.panels = tuple(dict.fromkeys([*self.curve.panels, "lr"]))
+        except Exception:  # a schedule that is an input of the job
+            self.rate = None
+            return
+
+        def told(done: float) -> float:
+            try:
+                return float(rate(int(done)))
+            except Exception:
+                return float("nan")
+
+        self.rows.late = {"lr": told}
+
+    def wait(self) -> None:
+        if STREAM.thread is not threading.current_thread():
+            STREAM.idle()
+
+
+class RunSource(JobSource):
+    """A run of flow.start: its values are taken by the pump, so that the run itself is not slowed down."""
+
+    def __init__(self, run: Run):
+        super().__init__(run.job)
+        self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, threading.Lock()
+
+    def stepped(self, event) -> None:
+        if event.owner is self.run:
+            self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after it is told of here
+
+    def take(self) -> bool:
+        """Put what has landed since the last time; True once the run has ended."""
+        run = self.run
+        over = run.done()
+        with self.taking:
+            self.rows.zero = run.started
+            for i in range(self.seen, len(run.values)):
+                names, lr = self.rates.pop(i, NOTHING)
+                self.rows.append((LOSS + names, i + 1, run.times[i], run.values[i], *lr))
+                self.seen = i + 1
+            while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
+                at = run.starts[self.epochs]
+                with self.curve._lock:
+                    self.curve._marks.append((float(at), run.times[at - 1] - run.started, str(self.epochs)))
+                self.epochs += 1
+        return over
+
+    def wait(self) -> None:
+        self.run.over.wait()
+
+    def note(self) -> str:
+        if self.run.state == "failed":
+            return f"failed: {next(iter(str(self.run.error).splitlines()), '') or type(self.run.error).__name__}"
+        return "stopped" if self.run.state == "stopped" else self.problem

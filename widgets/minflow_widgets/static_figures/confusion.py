@@ -1,0 +1,107 @@
+"""How often one class was taken for another: `confusion_matrix(targets, predictions)`, and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.text.sparkline import table
+
+from .drawing import GRID, array_of, axes, described, numbers_of, plain
+
+CLASSES = 10_000  # in a confusion matrix, which has a number for each pair
+WRITTEN = 20  # classes, up to which the numbers are written into the cells
+
+
+def confusion_counts(targets: Any, predictions: Any, classes: int | None = None) -> np.ndarray:
+    """int64 (classes, classes): row i, column j says how often class i was taken for class j.
+
+    targets: (N,) integers.  predictions: (N,) integers, or (N, classes) scores, of which the greatest counts.
+    """
+    true, guess = whole(targets, "targets"), array_of(predictions)
+    if guess.ndim == 2 and guess.shape[1] > 1:
+        classes = max(classes or 0, guess.shape[1])
+        guess = guess.argmax(axis=1)
+    guess = whole(guess, "predictions")
+    if true.shape != guess.shape:
+        raise ShapeError(f"confusion_matrix: {true.size} targets and {guess.size} predictions", hint="one prediction for each target")
+    least, most = (min(true.min(), guess.min()), max(true.max(), guess.max())) if true.size else (0, -1)
+    classes = max(classes or 0, int(most) + 1)
+    if least < 0 or not classes:
+        raise DTypeError(f"confusion_matrix: classes are 0, 1, 2, ...; got {int(least)}" if true.size else "confusion_matrix: no targets")
+    if classes > CLASSES:
+        raise DTypeError(f"confusion_matrix: {classes} classes are more than {CLASSES}", hint="number the classes 0, 1, 2, ...")
+    return np.bincount(true * classes + guess, minlength=classes * classes).reshape(classes, classes)
+
+
+def whole(x: Any, what: str) -> np.ndarray:
+    """One class for each sample, int64; DTypeError for shares, words and NaN, which would else count for another
+    class."""
+    hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
+    numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
+    if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():
+        raise DTypeError(f"confusion_matrix: {what} are whole numbers", values={"got": described(x)}, hint=hint)
+    return numbers.astype(np.int64)
+
+
+def how_many(names: Sequence[Any] | None) -> int | None:
+    """How many classes have names, where they have."""
+    if names is not None and not hasattr(names, "__len__"):
+        raise DTypeError("confusion_matrix: names is a list", values={"got": described(names)}, hint='names=["cat", "dog"]')
+    return len(names) if names is not None else None
+
+
+def class_names(names: Sequence[Any] | None, classes: int) -> list[str]:
+    if names is not None and len(names) < classes:
+        raise ShapeError(f"confusion_matrix: {len(names)} names for {classes} classes", hint="a name for each class, in their order")
+    return [plain(name) for name in names[:classes]] if names is not None else [str(i) for i in range(classes)]
+
+
+def confusion_matrix(
+    targets: Any, predictions: Any, names: Sequence[Any] | None = None, *, normalize: bool = False, ax: Any = None
+) -> Any:
+    """How often class i (row) was taken for class j (column); returns the Axes.
+
+    targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: shares of each row, not counts.
+    Right answers are blue, mistakes orange on a scale of their own: one mistake in a thousand is seen as well.
+    """
+    counts = confusion_counts(targets, predictions, how_many(names))
+    words, n = class_names(names, len(counts)), len(counts)
+    rows = counts.sum(axis=1, keepdims=True)
+    shares = counts / np.maximum(rows, 1)
+    side = min(3.0 + 0.34 * n, 9.0)
+    ax = axes(ax, "confusion_matrix()", (side + 0.8, side))
+    right, most = np.eye(n, dtype=bool), shares[~np.eye(n, dtype=bool)].max(initial=0.0)
+    ax.imshow(np.where(right, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
+    ax.imshow(np.where(right | (counts == 0), np.nan, shares), cmap="Oranges", vmin=-most / 2, vmax=most * 2 or 1)
+    if n <= WRITTEN:
+        for edge in range(1, n):
+            ax.axhline(edge - 0.5, color=GRID, linewidth=0.5)
+            ax.axvline(edge - 0.5, color=GRID, linewidth=0.5)
+    every = range(0, n, max(1, n // 40))
+    turned = 0 if max(map(len, words)) <= 3 else 60
+    ax.set_xticks(list(every), [words[i] for i in every], parse_math=False, rotation=turned)
+    ax.set_yticks(list(every), [words[i] for i in every], parse_math=False)
+    if n <= WRITTEN:
+        for i in range(n):
+            for j in range(n):
+                if counts[i, j]:
+                    content = f"{shares[i, j]:.2f}" if normalize else str(counts[i, j])
+                    color = "white" if i == j and shares[i, j] > 0.5 else "black"
+                    ax.text(j, i, content, ha="center", va="center", color=color, fontsize=9 if n <= 12 else 7)
+    ax.set_xlabel("predicted\nblue: right, orange: wrong; dark: often in its row")
+    ax.set_ylabel("true")
+    ax.set_title(f"{np.trace(counts)} of {counts.sum()} right ({np.trace(counts) / max(counts.sum(), 1):.1%})")
+    return ax
+
+
+def confusion_text(targets: Any, predictions: Any, names: Sequence[Any] | None = None) -> str:
+    """The confusion matrix as a table."""
+    counts = confusion_counts(targets, predictions, how_many(names))
+    words = class_names(names, len(counts))
+    rows = [[word, *[str(n) if n else "." for n in row]] for word, row in zip(words, counts.tolist(), strict=True)]
+    lines = table(["true \\ predicted", *words], rows, right=range(1, len(words) + 1))
+    return "\n".join([*lines, f"{np.trace(counts)} of {counts.sum()} right"])

@@ -1,0 +1,99 @@
+"""What the figures share: axes, names as they are, numbers of anything, and images side by side.
+
+matplotlib is imported at the first figure. Read next: `history.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import DTypeError, need
+from minflow.views.text.listing import clean
+
+COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
+RED = "#b42318"
+GRID = "#d0d7de"
+GAP = "#8c959f"  # between images, and where a number is NaN or infinite: a grey that no scale has
+FIRST = 64  # filters or channels that are drawn
+
+
+def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
+    """The Axes to draw into: those given, else new ones."""
+    if ax is not None:
+        return ax
+    pyplot = need("matplotlib.pyplot", what_for, "matplotlib")
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def plain(x: Any) -> str:
+    """A name as matplotlib shows it: no control characters, and no leading underscore, which would hide it."""
+    text = clean(str(x))
+    return " " + text if text.startswith("_") else text
+
+
+def array_of(x: Any) -> np.ndarray:
+    """The numbers of a tensor, an array, or lists."""
+    return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
+
+
+def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:
+    """The same as float64, a copy; DTypeError for what is no numbers, and for complex ones."""
+    try:
+        array = array_of(x)
+        if array.dtype.kind == "c":
+            raise TypeError
+        return np.array(array, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DTypeError(f"{what}: these are no numbers", values={"got": described(x)}, hint=hint) from error
+
+
+def described(x: Any) -> str:
+    if isinstance(x, type):
+        return f"the class {x.__name__}"
+    dtype = getattr(x, "dtype", None)
+    told = f" of {dtype}" if dtype is not None else f" {x!r}" if isinstance(x, str | int | float | list | tuple) else ""
+    return clean(type(x).__name__ + told)[:60]
+
+
+def several(first: Any, what: str) -> int:
+    """How many are drawn at most."""
+    if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
+        raise DTypeError(f"{what}: first is how many are drawn", values={"got": described(first)}, hint=f"first={FIRST}")
+    return int(first)
+
+
+def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
+    """Tiles (n, H, W) or (n, H, W, 3) in rows of `columns`, a line of NaN between them."""
+    n, height, width = tiles.shape[:3]
+    rows = -(-n // columns)
+    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1, *tiles.shape[3:]), np.nan)
+    for k, tile in enumerate(tiles):
+        y, x = k // columns * (height + 1), k % columns * (width + 1)
+        sheet[y : y + height, x : x + width] = tile
+    return sheet
+
+
+def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) -> Any:
+    """The tiles as one image: colours where they have three channels, else blue below zero and red above it.
+
+    what: one number of a tile, in a word, for the colour bar.
+    """
+    bad = int((~np.isfinite(tiles)).sum())
+    finite = tiles[np.isfinite(tiles)]
+    if tiles.ndim == 4:
+        low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+        sheet = (mosaic(tiles, columns) - low) / ((high - low) or 1.0)
+        ax.imshow(np.nan_to_num(sheet, nan=0.57, posinf=1.0, neginf=0.0))
+    else:
+        most = float(np.abs(finite).max()) if finite.size else 1.0
+        signed = bool(finite.size) and finite.min() < 0
+        scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most} if signed else {"cmap": "viridis", "vmin": 0, "vmax": most or 1.0}
+        picture = ax.imshow(np.where(np.isfinite(sheet := mosaic(tiles, columns)), sheet, np.nan), **scale)
+        ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what)
+    ax.set_facecolor(GAP)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_title(title + (f"; {bad} numbers are NaN or infinite" if bad else ""), parse_math=False, fontsize=10)
+    return ax

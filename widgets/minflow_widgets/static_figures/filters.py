@@ -1,0 +1,46 @@
+"""The filters of a convolution as images: `filters(model.conv1)`. Read next: `activations.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import ShapeError
+
+from .drawing import FIRST, axes, draw_tiles, numbers_of, several
+
+
+def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FIRST, ax: Any = None) -> Any:
+    """The filters of a convolution as images; returns the Axes.
+
+    layer: a module with a `weight`, or the weights: (F, C, H, W) or (F, H, W). With one channel or three (colours) each
+    filter is an image; with others a row of images, one for each channel.  shape: of each row of a Linear's weights as
+    an image, such as (28, 28).  first: how many filters, and channels, at most.
+    """
+    hint, first = "a layer with a weight, such as model.conv1, or its weights", several(first, "filters")
+    weights = numbers_of(getattr(layer, "weight", layer), "filters", hint)
+    if isinstance(shape, int):
+        shape = (1, shape)
+    if shape is not None and weights.ndim == 2:
+        if int(np.prod(shape)) != weights.shape[1]:
+            raise ShapeError(f"filters: rows of {weights.shape[1]} numbers are no images of shape {list(shape)}",
+                             hint="shape=(height, width) or (channels, height, width)")  # fmt: skip
+        weights = weights.reshape(-1, *shape)
+    weights = weights[:, None] if weights.ndim == 3 else weights
+    if weights.ndim != 4 or not weights.size:
+        raise ShapeError(f"filters: weights of shape {list(weights.shape)} are no filters",
+                         hint="(filters, channels, height, width); of a Linear: filters(layer, shape=(28, 28))")  # fmt: skip
+    many, channels, height, width = weights.shape
+    shown = weights[:first]
+    title = f"weights: {many} filters of {channels} x {height} x {width}" + (f", the first {first}" if many > first else "")
+    if channels in (1, 3):
+        tiles = shown[:, 0] if channels == 1 else shown.transpose(0, 2, 3, 1)
+        columns = int(np.ceil(np.sqrt(len(tiles))))
+        title += "; its three channels as colours" if channels == 3 else ""
+    else:
+        shown = weights[: min(first, 24), : min(first, 24)]
+        title = f"weights: {many} filters (rows) of {channels} channels (columns), {height} x {width} each"
+        title += f", the first {shown.shape[0]} and {shown.shape[1]}" if shown.shape[:2] != weights.shape[:2] else ""
+        tiles, columns = shown.reshape(-1, height, width), shown.shape[1]
+    return draw_tiles(axes(ax, "filters()", (6.0, 5.0)), tiles, columns, title, "weight")

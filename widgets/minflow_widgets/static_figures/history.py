@@ -1,0 +1,145 @@
+"""The history of a run as lines: `History(curve).plot()`, and as text.
+
+Read next: `../curve/loss_curve.py`, the curve that moves while a run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.text.listing import clean
+from minflow.views.text.sparkline import curve_line
+
+from ..curve.arguments import as_number
+from .drawing import COLORS, RED, axes, numbers_of, plain
+
+STYLES = ("-", "--", ":", "-.")
+DOTS_BELOW = 50  # values, below which each is a dot on its line
+SMOOTH_FROM = 5  # values in the window of a mean; a shorter one smooths nothing
+WINDOWS = 40  # windows side by side in a line: how much of it a mean takes
+
+
+def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
+    """Both with one number more: views of an array that has room for as many again, so that a long run costs no more
+    per step."""
+    n, table = steps.size, steps.base
+    mine = isinstance(table, np.ndarray) and table is values.base and table.shape[:1] == (3,) and table.dtype == np.float64
+    # somebody else's, or full, or another History has gone on in it
+    if not mine or n == table.shape[1] or table[2, 0] != n:
+        table = np.empty((3, max(2 * n, 64)))
+        table[0, :n], table[1, :n] = steps, values
+    table[0, n], table[1, n], table[2, 0] = step, value, n + 1
+    return table[0, : n + 1], table[1, : n + 1]
+
+
+class History:
+    """Numbers of a run by name, to be drawn and told: `History(curve).plot()`.
+
+    source: a curve (anything with `.data`), or a mapping of names to values, or to (steps, values). Without a source it
+    is empty: `history.add(step, loss=0.5)` fills it.
+
+    >>> History({"loss": [0.9, 0.5, 0.6]})
+    loss █▁▂ 0.6  min 0.5 at 1, max 0.9 at 0
+    """
+
+    def __init__(self, source: Any = None):
+        self.data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        mapping = getattr(source, "data", source)
+        if mapping is not None and not isinstance(mapping, Mapping):
+            raise DTypeError(f"History: a {type(source).__name__} has no series", hint="a curve, or {'loss': [0.9, 0.5]}")
+        for name, entry in (mapping or {}).items():
+            pair = isinstance(entry, tuple) and len(entry) == 2 and all(np.ndim(part) == 1 for part in entry)
+            what, hint = f"History: {clean(str(name))}", "{'loss': [0.9, 0.5]}, or {'loss': (steps, values)}"
+            values = numbers_of(entry[1] if pair else entry, what, hint)
+            steps = numbers_of(entry[0], what, hint) if pair else np.arange(values.size, dtype=np.float64)
+            if values.ndim != 1 or steps.shape != values.shape:
+                raise ShapeError(f"History: {name} has values of shape {list(values.shape)} and steps of shape {list(steps.shape)}",
+                                 hint="as many steps as values, in one row each")  # fmt: skip
+            self.data[str(name)] = steps, values
+
+    def add(self, step: float | None = None, **values: float) -> None:
+        """Append one number a name at `step` (default: the next one)."""
+        last = max((steps[-1] for steps, _ in self.data.values() if steps.size), default=-1.0)
+        at = last + 1 if step is None else as_number("step", step, "History.add")
+        for name, value in {name: as_number(name, value, "History.add") for name, value in values.items()}.items():
+            self.data[name] = grown(*self.data.get(name, (np.empty(0), np.empty(0))), at, value)
+
+    def plot(self, *names: str, ax: Any = None, log: bool = False) -> Any:
+        """The series as lines; returns the Axes (of the first series).
+
+        names: which ones (default: all).  log: logarithmic scale of the first axis. Series whose names end in the same
+        word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 200 values
+        on the raw line is faint under its mean, whose window the legend tells; the first NaN is marked.
+        """
+        unknown = [name for name in names if name not in self.data]
+        if unknown:
+            raise DTypeError(f"History.plot: there is no series {unknown[0]!r}", hint=f"there are {', '.join(self.data) or 'none'}")
+        first = axes(ax, "history.plot()")
+        scales: dict[str, Any] = {}
+        handles = []
+        for k, name in enumerate(names or self.data):
+            word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
+            if word not in scales:
+                scales[word] = self.scale(first, len(scales), plain(word))
+            handles += self.line(scales[word], name, COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)])
+        # without one there is no such scale
+        if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
+            first.set_yscale("log")
+        first.set_xlabel("step")
+        first.grid(True, alpha=0.3)
+        if handles:
+            # Above the plot: axes at the right are drawn over what stands inside.
+            legend = first.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=9, frameon=False)
+            for text in legend.get_texts():
+                text.set_parse_math(False)
+        return first
+
+    @staticmethod
+    def scale(first: Any, number: int, word: str) -> Any:
+        """The axis for a word: the first one's own, then others at the right, each further out."""
+        ax = first if number == 0 else first.twinx()
+        if number > 1:
+            ax.spines["right"].set_position(("axes", 1 + 0.16 * (number - 1)))
+        ax.set_ylabel(word, parse_math=False)
+        return ax
+
+    def line(self, ax: Any, name: str, color: str, style: str) -> list:
+        """One series; what the legend shall tell of it."""
+        steps, values = self.data[name]
+        finite = np.isfinite(values)
+        shown = np.where(finite, values, np.nan)
+        label = plain(name)
+        handles = []
+        window = values.size // WINDOWS
+        if window >= SMOOTH_FROM and finite.any():
+            means_at, means = smooth(steps, shown, window)
+            ax.plot(steps, shown, color=color, alpha=0.25, linewidth=1)
+            handles += ax.plot(means_at, means, color=color, linestyle=style, linewidth=2, label=f"{label}, mean of {window}")
+        else:
+            marker = "." if values.size < DOTS_BELOW else ""
+            handles += ax.plot(steps, shown, color=color, linestyle=style, marker=marker, label=label)
+        if not finite.all():
+            at = float(steps[np.argmin(finite)])
+            what = "NaN" if np.isnan(values[np.argmin(finite)]) else "inf"
+            handles.append(ax.axvline(at, color=RED, linestyle=":", label=f"{label} is {what} from step {at:g}"))
+        return handles
+
+    def text(self) -> str:
+        """A line for each series: bars, the last value, the least and the greatest with their steps."""
+        return "\n".join(curve_line(name, steps, values) for name, (steps, values) in self.data.items()) or "no values"
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+def smooth(steps: np.ndarray, values: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means over `window` values, without those that are NaN; steps and values of the same windows: no false start."""
+    ones = np.ones(window)
+    good = np.isfinite(values)
+    with np.errstate(all="ignore"):
+        means = np.convolve(np.where(good, values, 0.0), ones, "valid") / np.convolve(good, ones, "valid")
+    return np.convolve(steps, ones, "valid") / window, means

@@ -36,7 +36,7 @@ from ..views.records.structure import GraphRecord, recorder
 from ..views.text.listing import clean
 from . import scope
 from .build import JobBuild, whole
-from .checks import dtype_of
+from .train.arguments import dtype_of
 from .config import FunctionConfig
 from .current import building
 from .legacy.initializers import check_initializer

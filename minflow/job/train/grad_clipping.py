@@ -13,7 +13,7 @@ from ...core.ops.reduce import sum
 from ...core.ops.shape import cast
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
-from ..checks import number
+from .arguments import number
 
 
 class ClipGradientConf:

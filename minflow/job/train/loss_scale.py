@@ -17,7 +17,7 @@ from ...core.ops.reduce import all
 from ...core.ops.shape import reshape
 from ...core.spec import DType, float32, int64
 from ...core.tensor import Tensor
-from ..checks import number, whole
+from .arguments import number, whole
 
 LARGEST = float(np.finfo(np.float32).max)
 

@@ -18,7 +18,7 @@ from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.tensor import Tensor
 from ...core.where import fail
-from ..checks import number, said
+from .arguments import number, said
 from ..current import building
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale

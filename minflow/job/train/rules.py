@@ -18,7 +18,7 @@ from ...core.ops.shape import cast
 from ...core.ops.update import adam, sgd
 from ...core.tensor import Tensor
 from ...core.where import fail
-from ..checks import number
+from .arguments import number
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy
 from .optimizer_base import Decaying, Names, OneRule, Optimizer, Update

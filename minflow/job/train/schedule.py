@@ -14,7 +14,7 @@ from typing import Any
 from ...core.base.errors import OptimError
 from ...core.tensor import Tensor
 from ...core.where import fail
-from ..checks import number, said, whole
+from .arguments import number, said, whole
 
 
 class Warmup:

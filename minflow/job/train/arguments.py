@@ -10,9 +10,9 @@ import math
 import operator
 from typing import Any
 
-from ..core.base.errors import DTypeError, OptimError
-from ..core.spec import DType, as_dtype
-from ..core.where import fail, here
+from ...core.base.errors import DTypeError, OptimError
+from ...core.spec import DType, as_dtype
+from ...core.where import fail, here
 
 
 def number(

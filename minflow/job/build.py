@@ -18,6 +18,7 @@ from ..core.functions.creation import full, ones
 from ..core.base.errors import JobError, MinflowError
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
+from ..core.random import Generator
 from ..core.rebind import write
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
@@ -27,6 +28,7 @@ from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.build import Part
 from . import scope
 from .blob import Blob
+from .checks import Initializer, Regularizer
 from .current import BUILDING, current
 from .session import Session, Variable
 from .signature import LocalTensor, blobs_of, described, joined
@@ -120,8 +122,8 @@ class JobBuild:
         name: str,
         shape: Any,
         dtype: DType = float32,
-        initializer: Any = None,
-        regularizer: Any = None,
+        initializer: Initializer | None = None,
+        regularizer: Regularizer | None = None,
         trainable: bool = True,
         random_seed: int | None = None,
         reuse: bool = True,
@@ -148,14 +150,13 @@ class JobBuild:
             self.replace(name, variable, shape, dtype, what, again)
             variable = None
         if variable is None:
-            from .legacy.initializers import zeros_initializer
-
             if name in self.session.slots:
                 raise self.taken(name)
-            fill = initializer if initializer is not None else zeros_initializer()
-            variable = self.session.add(
-                name, shape, dtype, trainable, regularizer, lambda g: fill.fill(shape, dtype, g), random_seed
-            )
+
+            def fill(generator: Generator) -> np.ndarray:
+                return np.zeros(shape, dtype.np) if initializer is None else initializer.fill(shape, dtype, generator)
+
+            variable = self.session.add(name, shape, dtype, trainable, regularizer, fill, random_seed)
             self.created.append(name)
         if regularizer is not None:
             variable.regularizer = regularizer

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.base.errors import JobError
 from ..core.spec import DType, float32
 from ..core.where import here, warn
-from .train.arguments import dtype_of
+from .checks import dtype_of
 from .scope import Place, View, tell_of_gpu
 from .session import SESSION
 

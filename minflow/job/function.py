@@ -36,11 +36,9 @@ from ..views.records.structure import GraphRecord, recorder
 from ..views.text.listing import clean
 from . import scope
 from .build import JobBuild, whole
-from .train.arguments import dtype_of
+from .checks import check_initializer, check_regularizer, dtype_of
 from .config import FunctionConfig
 from .current import building
-from .legacy.initializers import check_initializer
-from .legacy.regularizers import check_regularizer
 from .session import SESSION, Session
 from .signature import Signature, described, place
 from .step import Step

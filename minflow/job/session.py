@@ -6,7 +6,6 @@ There is one, the default session; `flow.clear_default_session()` empties it. Re
 from __future__ import annotations
 
 import math
-import re
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from ..core.random import Generator, default_generator, derive_key
 from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
 from ..core.where import here
+from .checks import Regularizer, check_name
 from .stream import STREAM
 
 
@@ -28,7 +28,7 @@ class Variable:
     tensor: the eager Tensor that owns them; plans write into its storage.  trainable: as in the job that made it.
     """
 
-    def __init__(self, name: str, tensor: Tensor, trainable: bool, regularizer: Any = None):
+    def __init__(self, name: str, tensor: Tensor, trainable: bool, regularizer: Regularizer | None = None):
         self.name, self.tensor, self.trainable, self.regularizer = name, tensor, trainable, regularizer
 
     shape = property(lambda self: tuple(self.tensor.spec.shape))
@@ -101,7 +101,7 @@ class Session:
         """Wait until every step and callback has ended."""
         STREAM.sync()
 
-    def add(self, name: str, shape: tuple[int, ...], dtype: DType, trainable: bool, regularizer: Any,
+    def add(self, name: str, shape: tuple[int, ...], dtype: DType, trainable: bool, regularizer: Regularizer | None,
             fill: Callable[[Generator], np.ndarray], seed: int | None, slot: bool = False) -> Variable:  # fmt: skip
         """Make a variable. Its numbers depend on the seed and its name alone, so the order of jobs does not matter."""
         check_name(name)
@@ -134,13 +134,6 @@ class Session:
         variable = Variable(name, tensor, trainable, regularizer)
         (self.slots if slot else self.variables)[name] = variable
         return variable
-
-
-def check_name(name: Any) -> None:
-    """A name becomes a folder of a checkpoint."""
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.+\-]+(/[\w.+\-]+)*", name) or ".." in name:
-        raise JobError("a variable has a name of letters, digits and - _ . /", values={"name": repr(name)[:80]}, where=here(),
-                       hint='name="dense1"')  # fmt: skip
 
 
 SESSION = Session()

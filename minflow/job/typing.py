@@ -16,7 +16,7 @@ import numpy as np
 from ..core.base.errors import JobError
 from ..core.spec import DType, float32
 from ..core.where import here
-from .train.arguments import dtype_of
+from .checks import dtype_of
 
 T = TypeVar("T")
 Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - the names that programs annotate with

@@ -8,6 +8,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import JobError
 from minflow.core.random import Generator
+from minflow.job import FLOW, checks
 from minflow.job.legacy import initializers as init
 from minflow.job.legacy import regularizers
 
@@ -99,7 +100,7 @@ def test_kaiming(nonlinearity, gain, distribution):
 
 
 def test_there_are_twelve_initializers_and_truncated_normal():
-    assert len(init.INITIALIZERS) == 13
+    assert sum(path.startswith("legacy.initializers.") for path in FLOW.values()) == 13
 
 
 @pytest.mark.parametrize("wrong, told", [
@@ -111,12 +112,12 @@ def test_there_are_twelve_initializers_and_truncated_normal():
     (lambda: init.xavier_uniform_initializer("CHW"), "data_format is 'CHW'"),
     (lambda: init.kaiming_initializer((3,)), r"shape is \(3,\)"),
     (lambda: init.kaiming_initializer(SHAPE, nonlinearity="gelu"), "nonlinearity is 'gelu'"),
-    (lambda: init.check_initializer("flow.layers.dense", 0.1), r"constant_initializer\(0\.1\)"),
-    (lambda: init.check_initializer("flow.layers.dense", init.zeros_initializer), r"flow\.zeros_initializer\(\.\.\.\), called"),
-    (lambda: init.check_initializer("flow.layers.dense", np.zeros(3)), "but ndarray"),
+    (lambda: checks.check_initializer("flow.layers.dense", 0.1), r"constant_initializer\(0\.1\)"),
+    (lambda: checks.check_initializer("flow.layers.dense", init.zeros_initializer), r"flow\.zeros_initializer\(\.\.\.\), called"),
+    (lambda: checks.check_initializer("flow.layers.dense", np.zeros(3)), "but ndarray"),
     (lambda: regularizers.l2(-1), "l2 is -1"),
-    (lambda: regularizers.check_regularizer("flow.layers.dense", 0.1), r"l2\(0\.1\)"),
-    (lambda: regularizers.check_regularizer("flow.layers.dense", regularizers.l1), "but function"),
+    (lambda: checks.check_regularizer("flow.layers.dense", 0.1), r"l2\(0\.1\)"),
+    (lambda: checks.check_regularizer("flow.layers.dense", regularizers.l1), "but function"),
 ])  # fmt: skip
 def test_mistakes_are_told(wrong, told):
     with pytest.raises(JobError, match=told):

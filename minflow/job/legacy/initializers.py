@@ -8,10 +8,10 @@ Read next: `layers.py`, which says what each layer uses by default.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,11 @@ from ...core.ops.random import bell, unit, words
 from ...core.random import Generator
 from ...core.spec import DType, as_dtype, float32, float64
 from ...core.where import fail
+from ..checks import Initializer
 
 TRUNCATED_STD = 0.87962566103423978  # the standard deviation of N(0, 1) cut off at -2 and 2
 DISTRIBUTIONS = ("truncated_normal", "random_normal", "random_uniform")
 MODES = ("fan_in", "fan_out", "fan_avg")
-
-
-class Initializer(Protocol):
-    """What fills a new variable."""
-
-    def fill(self, shape: tuple[int, ...], dtype: DType, generator: Generator) -> np.ndarray: ...
 
 
 def normal_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
@@ -272,26 +267,3 @@ def kaiming_initializer(
     kind = choose(name, "distribution", distribution, DISTRIBUTIONS[1:])
     stddev = gains[nonlinearity] / math.sqrt(fan(tuple(shape), choose(name, "mode", mode, MODES), data_format))
     return Normal(0.0, stddev) if kind == "random_normal" else Uniform(-math.sqrt(3.0) * stddev, math.sqrt(3.0) * stddev)
-
-
-INITIALIZERS: dict[str, Callable] = {
-    f.__name__: f
-    for f in (
-        constant_initializer, zeros_initializer, ones_initializer, random_uniform_initializer, random_normal_initializer,
-        truncated_normal_initializer, truncated_normal, variance_scaling_initializer, glorot_uniform_initializer,
-        glorot_normal_initializer, kaiming_initializer,
-    )
-} | {"xavier_uniform_initializer": xavier_uniform_initializer, "xavier_normal_initializer": xavier_normal_initializer}  # fmt: skip
-
-
-def check_initializer(what: str, initializer: Any) -> None:
-    """Refuse what is no initializer: a function that was not called, a number, a function of nn.init."""
-    if initializer is None or hasattr(initializer, "fill") and not isinstance(initializer, type | np.ndarray):
-        return
-    if isinstance(initializer, int | float):
-        hint = f"flow.constant_initializer({initializer})"
-    elif callable(initializer) and getattr(initializer, "__name__", "") in INITIALIZERS:
-        hint = f"flow.{initializer.__name__}(...), called"
-    else:
-        hint = "flow.truncated_normal(0.1), flow.xavier_uniform_initializer() or another flow.*_initializer(...)"
-    fail(JobError, f"{what}: the initializer is no initializer but {type(initializer).__name__}", hint, initializer=initializer)

@@ -24,15 +24,15 @@ from ...core.spec import DType, float16, float32
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ...nn.functional.arguments import check_tensor
+from ..checks import check_initializer, check_regularizer
 from ..current import building
 from .initializers import (
-    check_initializer, constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer,
+    constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer,
 )
 from ...core.messages.near import teller
 from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
 from .nn import layer_norm as normalized
-from .regularizers import check_regularizer
 from ..scope import namespace
 from .windows import Sizes, check_rank, conv, is_last, sizes
 from .zero_init_check import check_zero_kernel

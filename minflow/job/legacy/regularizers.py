@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 from ...core.base.errors import JobError
 from ...core.ops.elementwise import sign
@@ -55,14 +54,6 @@ def l2(l: float = 0.01) -> Regularizer:  # noqa: E741
 def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Regularizer:
     """Add l1 * sign(w) + l2 * w to the gradient."""
     return made("l1_l2", l1, l2)
-
-
-def check_regularizer(what: str, regularizer: Any) -> None:
-    """Refuse what is no regularizer: a function that was not called, or a number."""
-    if regularizer is None or hasattr(regularizer, "penalty_gradient") and not isinstance(regularizer, type):
-        return
-    hint = f"flow.regularizers.l2({regularizer})" if isinstance(regularizer, int | float) else "flow.regularizers.l2(0.0005)"
-    fail(JobError, f"{what}: the regularizer is no regularizer but {type(regularizer).__name__}", hint, regularizer=regularizer)
 
 
 __all__ = ["l1", "l1_l2", "l2"]

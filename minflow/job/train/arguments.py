@@ -10,9 +10,8 @@ import math
 import operator
 from typing import Any
 
-from ...core.base.errors import DTypeError, OptimError
-from ...core.spec import DType, as_dtype
-from ...core.where import fail, here
+from ...core.base.errors import OptimError
+from ...core.where import fail
 
 
 def number(
@@ -60,15 +59,6 @@ def whole(owner: str, name: str, value: Any, low: int) -> int:
     if found < low:
         fail(OptimError, f"{owner}: {name} is {found}, and must be at least {low}", f"{name}={max(low, 100)}", **{name: value})
     return found
-
-
-def dtype_of(owner: str, value: Any) -> DType:
-    """value as a dtype, or DTypeError that names the owner."""
-    try:
-        return as_dtype(value)
-    except DTypeError as error:
-        raise DTypeError(f"{owner}: {error.what}", values={"dtype": repr(value)[:60]}, where=here(), hint="dtype=flow.float, "
-                         "flow.double, flow.int32, flow.int64 or flow.int8") from None  # fmt: skip
 
 
 def said(x: Any) -> str:

@@ -1,0 +1,71 @@
+"""What job functions ask of a dtype, a name, an initializer and a regularizer that they are called with.
+
+An initializer or a regularizer is known by its method alone; those of that generation stand in `legacy/`. Read next:
+`session.py`, which keeps variables.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..core.base.errors import DTypeError, JobError
+from ..core.random import Generator
+from ..core.spec import DType, as_dtype
+from ..core.tensor import Tensor
+from ..core.where import fail, here
+
+
+class Initializer(Protocol):
+    """What fills a new variable."""
+
+    def fill(self, shape: tuple[int, ...], dtype: DType, generator: Generator) -> np.ndarray: ...
+
+
+class Regularizer(Protocol):
+    """What a variable adds to its own gradient."""
+
+    def penalty_gradient(self, weight: Tensor) -> Tensor: ...
+
+
+def check_initializer(what: str, initializer: Any) -> None:
+    """Refuse what is no initializer: a function that was not called, a number, a function of nn.init."""
+    if initializer is None or hasattr(initializer, "fill") and not isinstance(initializer, type | np.ndarray):
+        return
+    name = getattr(initializer, "__name__", "")
+    if isinstance(initializer, int | float):
+        hint = f"flow.constant_initializer({initializer})"
+    elif callable(initializer) and (name.endswith("_initializer") or name == "truncated_normal"):
+        hint = f"flow.{name}(...), called"
+    else:
+        hint = "flow.truncated_normal(0.1), flow.xavier_uniform_initializer() or another flow.*_initializer(...)"
+    kind = type(initializer).__name__
+    fail(JobError, f"{what}: the initializer is no initializer but {kind}", hint, initializer=initializer)
+
+
+def check_regularizer(what: str, regularizer: Any) -> None:
+    """Refuse what is no regularizer: a function that was not called, or a number."""
+    if regularizer is None or hasattr(regularizer, "penalty_gradient") and not isinstance(regularizer, type):
+        return
+    hint = f"flow.regularizers.l2({regularizer if isinstance(regularizer, int | float) else 0.0005})"
+    kind = type(regularizer).__name__
+    fail(JobError, f"{what}: the regularizer is no regularizer but {kind}", hint, regularizer=regularizer)
+
+
+def check_name(name: Any) -> None:
+    """A name becomes a folder of a checkpoint."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.+\-]+(/[\w.+\-]+)*", name) or ".." in name:
+        what = "a variable has a name of letters, digits and - _ . /"
+        raise JobError(what, values={"name": repr(name)[:80]}, where=here(), hint='name="dense1"')
+
+
+def dtype_of(owner: str, value: Any) -> DType:
+    """value as a dtype, or DTypeError that names the owner."""
+    try:
+        return as_dtype(value)
+    except DTypeError as error:
+        hint = "dtype=flow.float, flow.double, flow.int32, flow.int64 or flow.int8"
+        what = f"{owner}: {error.what}"
+        raise DTypeError(what, values={"dtype": repr(value)[:60]}, where=here(), hint=hint) from None

@@ -16,6 +16,6 @@ from .transforms import (
 )
 
 __all__ = ["CenterCrop", "Compose", "Lambda", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip",
-           "Resize", "ToPILImage", "ToTensor", "functional"]  # fmt: skip
+           "Resize", "ToPILImage", "ToTensor", "functional"]
 
 __getattr__ = _tell("flow.vision.transforms", globals())

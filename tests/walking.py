@@ -1,0 +1,143 @@
+"""Which modules a call goes through, in order, on every thread: the five walks that test_walks.py asserts.
+
+A program of its own, so that no thread is older than the recording: `python -m tests.walking` prints them as JSON.
+"""
+
+import contextlib
+import io
+import json
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.job.stream import STREAM
+from tests.clocks import LONG
+
+HOMES = {Path(flow.__file__).parent: "", Path(__file__).parents[1] / "widgets/minflow_widgets": "widgets"}
+# A decorator belongs to what it wraps: these frames stand for the public function that they call.
+WRAPPERS = {"core/messages/near.py"}
+
+
+def module_of(file: str) -> str | None:
+    """core.door for .../minflow/core/door.py; None for a file that is not ours, or a wrapper's."""
+    for home, name in HOMES.items():
+        if file.startswith(f"{home}/"):
+            inner = Path(file).relative_to(home)
+            parts = [*([name] if name else []), *inner.with_suffix("").parts]
+            return None if not name and inner.as_posix() in WRAPPERS else ".".join(parts).removesuffix(".__init__")
+    return None
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+class Recorder:
+    """Modules by thread, in the order in which they are first entered, and every call that goes back into a room."""
+
+    def __init__(self):
+        self.modules, self.returns = {}, set()
+        self.on = self.waiting = False  # waiting: of the caller's own thread nothing more is recorded
+        threading.setprofile(self.event)  # of the threads that are started from now on
+        sys.setprofile(self.event)
+
+    def event(self, frame, kind, _):
+        if kind != "call" or not self.on:
+            return
+        thread = threading.current_thread()
+        if self.waiting and thread is threading.main_thread():
+            return
+        if (me := module_of(frame.f_code.co_filename)) is None:
+            return
+        entered = self.modules.setdefault(thread.name, [])
+        if me not in entered:
+            entered.append(me)
+        rooms = [room_of(me)]  # of the calls that have not returned, the innermost first
+        caller = frame.f_back
+        while caller is not None:
+            if (module := module_of(caller.f_code.co_filename)) and room_of(module) != rooms[-1]:
+                rooms.append(room_of(module))
+            caller = caller.f_back
+        if rooms[0] in rooms[1:]:
+            self.returns.add(f"{me}.{frame.f_code.co_name}: {' < '.join(rooms)}")
+
+    def walk(self, call, ready=lambda: None) -> dict:
+        """What `call()` goes through; ready: waits until the other threads are done with it."""
+        self.modules, self.returns = {}, set()
+        self.on, self.waiting = True, False
+        try:
+            call()
+            self.waiting = True
+            ready()
+        finally:
+            self.on = False
+        return {"modules": self.modules, "returns": sorted(self.returns)}
+
+
+class Predict(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Linear(2, 2)
+
+    def build(self, x):
+        return self.model(x)
+
+
+@flow.global_function()
+def job(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
+    return x + 1
+
+
+class Front:
+    """Stands where a notebook would be."""
+
+    def __init__(self):
+        self.updated = threading.Event()
+
+    def update(self, curve):
+        self.updated.set()
+
+    def finish(self, curve):
+        pass
+
+
+def main() -> None:
+    recorder, walks = Recorder(), {}
+    x, graph, array = flow.tensor([1.0, 2.0]), Predict(), np.ones(2, "f")
+    taped = flow.ones(2, requires_grad=True) * 2
+    with contextlib.redirect_stdout(io.StringIO()):
+        for name, call in {
+            "x + 1": lambda: x + 1,
+            "graph(x)": lambda: graph(x),
+            "job(x)": lambda: job(array),
+            "show(x)": lambda: flow.show(taped),
+        }.items():
+            call()  # the first builds, compiles and imports; the walk is that of every further one
+            call()
+            walks[name] = recorder.walk(call, STREAM.sync)
+    from minflow_widgets import frontends, watch
+
+    from minflow.core.base import events
+    from minflow.nn.graph.compiled import GraphRan
+
+    front = Front()
+    frontends.choose = lambda: front
+    heard = []
+    with events.subscribe(GraphRan, heard.append):
+        graph(x)
+    with watch(graph):
+        events.emit(heard[0])
+        front.updated.wait(LONG)
+        front.updated.clear()
+        walks["event"] = recorder.walk(lambda: events.emit(heard[0]), lambda: front.updated.wait(LONG))
+    sys.setprofile(None)
+    print(json.dumps(walks, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Where two implementations part: the first operation that gives other numbers, red; what was equal before it, green.
 
 The record of `graph.compare(reference)` with its text and its picture; pure functions. Read next:
-`../nn/graph/compare/divergence.py`.
+`../nn/graph/compare/compare.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Eager that is followed: what every operation read and gave, in order; then everything that it changed is put back.
 
-`eager_check.py` and `divergence.py` run build or a reference so, beside a graph. No listener hears
+`eager_check.py` and `compare.py` run build or a reference so, beside a graph. No listener hears
 of it. Read next: `eager_check.py`.
 """
 

@@ -27,7 +27,7 @@ from ....views.explorer.rows import StepNode, StepRecord, StepState, loss_of
 from ....views.records.structure import attrs_text, short
 from ..compare.eager_check import as_called, put_back, rows_of
 from ..compiled import CompiledPart
-from ..listing.pass_marks import differences, keys_of
+from ..listing.pass_changes import differences, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
 

@@ -14,7 +14,7 @@ from ....core.tensor import Tensor
 from ....core.where import fail
 from .. import messages as mistakes
 from ..compare.eager_check import Comparison, compare
-from ..compare.divergence import Parting, Tolerance, compare_with
+from ..compare.compare import Parting, Tolerance, compare_with
 
 
 class Gradients(Mapping):

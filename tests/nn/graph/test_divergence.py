@@ -9,7 +9,7 @@ from graph_models import Predict, TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphError
-from minflow.nn.graph.compare import divergence as parting
+from minflow.nn.graph.compare import compare as parting
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_run import Step as Ran
 from minflow.views.draw.fold import NEAR, near_the_end
@@ -70,7 +70,7 @@ def test_missing_operation_is_named(reference):
     assert ">>> model.fc3-matmul-2" in text and text.count("only in Net: relu") == 1
     html = found._repr_mimebundle_()["text/html"]
     # table, alt, text below
-    assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_parting") == 3
+    assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_divergence") == 3
 
 
 def test_added_operation_is_the_first(reference):
@@ -151,7 +151,7 @@ def test_numbers_of_both_are_told(reference):
         told = why(found)[name].replace(",", "").split()
         assert np.allclose([float(t) for t in told[:4]], numbers[:4], rtol=1e-3)
         assert told[4:6] == ["...", "mean"] and np.isclose(float(told[6]), numbers.mean(), rtol=1e-3)
-    assert why(found)["in Net"].partition("  ")[2].startswith("Net.fc3: matmul at test_parting.py:")
+    assert why(found)["in Net"].partition("  ")[2].startswith("Net.fc3: matmul at test_divergence.py:")
 
 
 def test_other_operations_with_equal_numbers_agree(reference):
@@ -418,7 +418,7 @@ def test_outputs_of_a_dict_go_by_their_names():
 def test_what_has_no_numbers_is_told(given, what):
     with pytest.raises(GraphError, match=f"reference gives {what}, which cannot be compared") as caught:
         Gives(lambda x: x.sum()).compare(lambda x: given, X)
-    assert "at test_parting.py" in str(caught.value) and "Try: return tensors" in str(caught.value)
+    assert "at test_divergence.py" in str(caught.value) and "Try: return tensors" in str(caught.value)
 
 
 @pytest.mark.parametrize("options", [{"rtol": "a"}, {"rtol": float("nan")}, {"atol": -1}])

@@ -358,7 +358,7 @@ def view_compared(name):
     graph = train_graph(name)
     other = type("Other", (nn.Sequential,), {})(nn.Linear(4, 4))
     compared = graph.compare(train_graph(name), flow.ones(2, 4)), predict(name).compare(other, flow.ones(2, 4))
-    return [*texts(graph.compare_eager(flow.ones(2, 4))), *of(*compared)]
+    return [*of(graph.compare_eager(flow.ones(2, 4)), *compared)]
 
 
 def predict(name: str):

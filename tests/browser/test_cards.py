@@ -10,7 +10,7 @@ from test_lab import drive, lab, shots_folder, tools  # noqa: F401
 
 from minflow.diagnosis.card import CardRecord, card_bundle
 from minflow.views.kinds.debug_tree import debug_bundle
-from minflow.views.kinds.divergence import Parting, PartingRow
+from minflow.views.kinds.divergence import Comparison, ComparedOperation
 from minflow.views.records.structure import GraphRecord, Input, NodeRecord
 
 pytestmark = pytest.mark.browser
@@ -179,8 +179,8 @@ def outputs():
     graph = GraphRecord(nodes, (), (), EVIL)
     parts = (((EVIL, EVIL),), ((EVIL, "float32[2]"),))
     yield card_bundle(CardRecord(f"ShapeError in {EVIL}", EVIL, *parts, EVIL, EVIL, EVIL, EVIL, graph, EVIL, (EVIL, EVIL)))
-    row = PartingRow(EVIL, "float32[2]", EVIL, "differs", EVIL, 1.0)
-    yield Parting(EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), (None, 1e-5), graph)._repr_mimebundle_()
+    row = ComparedOperation(EVIL, "float32[2]", EVIL, "differs", EVIL, 1.0)
+    yield Comparison(EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), (None, 1e-5), graph)._repr_mimebundle_()
     yield debug_bundle(EVIL, [(0, "start"), (1, f"(MODULE:{EVIL}:Net())"), (2, f"(OPERATOR: {EVIL}() -> (float32[2]))"), *[(1, "x")] * 60])
 
 

@@ -12,7 +12,7 @@ from minflow.views.kinds.debug_tree import MOST, debug_bundle, debug_html, plain
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from minflow.diagnosis.notebook import LiveDisplay
-from minflow.views.kinds.divergence import Parting, PartingRow, parting_html
+from minflow.views.kinds.divergence import Comparison, ComparedOperation, comparison_html
 from minflow.views.records.structure import GraphRecord, Input, NodeRecord, TapeRecord
 from minflow.views.text.listing import graph_text
 
@@ -91,8 +91,8 @@ def test_hostile_names_are_text(evil):
     node = NodeRecord("f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,))
     graph = GraphRecord((NodeRecord("n0", "input", evil, ("float32[2]",)), node), (), (), evil)
     card = card_html(CardRecord(evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph, evil, (evil, evil)))
-    row = PartingRow(evil, evil, evil, "differs", evil, float("nan"))
-    part = parting_html(Parting(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
+    row = ComparedOperation(evil, evil, evil, "differs", evil, float("nan"))
+    part = comparison_html(Comparison(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
     tree = debug_html(evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")])
     for html in (card, part, tree):
         tags = Tags(html)

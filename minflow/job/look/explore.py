@@ -5,12 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compiler.executor import LOCK, run
 from ...core.base.errors import JobError
-from ...core.base.interrupts import uninterrupted
-from ...core.random import default_generator
 from ...core.where import here
-from ...nn.graph.compare.eager_check import put_back
 from ...nn.graph.explore.subject import Subject
 from ..function import Job
 from ..stream import STREAM
@@ -22,34 +18,17 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
     STREAM.sync()
     if not args and not kwargs and not step:
         if job.compiled is None:
-            raise JobError(f"job {job.name} has not been called yet, so there is nothing to explore", where=here(),
-                           hint=f"call it once, or {job.name}.compile(), or give the inputs: explore({job.name}, ...)")  # fmt: skip
+            hint = f"call it once, or {job.name}.compile(), or give the inputs: explore({job.name}, ...)"
+            raise JobError(f"job {job.name} has not been called yet, so there is nothing to explore", where=here(), hint=hint)
         return subject_of(job, job.compiled)
-    given = [job.signature.copied(argument, value, job.devices) for argument, value in job.signature.bound(args, kwargs or {})]
-    columns = [list(column) for column in zip(*given)] if given else [[] for _ in range(job.devices)]
+    bound = job.signature.bound(args, kwargs or {})
+    inputs = [job.signature.copied(argument, value, job.devices) for argument, value in bound]
+    columns = [list(column) for column in zip(*inputs)] if inputs else [[] for _ in range(job.devices)]
     plan = job.plan_for(columns)
     arrays = [array for column in columns for part in column for array in (part if isinstance(part, list) else [part])]
     subject = subject_of(job, plan)
-    held = [(s.array, s.array.copy()) for s in plan.graph.states]
-    drawn = [(g, g.get_state()) for g in {*[g for g, _ in plan.draws], default_generator}]
-    subject.starts(arrays)
-
-    def timed() -> None:
-        try:
-            with LOCK, uninterrupted():
-                plan.drawn.update(plan.submitted())
-                run(plan.plan, arrays, True)
-        finally:
-            put_back(held, drawn)
-
-    cold = not plan.plan.runs
-    try:
-        with LOCK, uninterrupted():
-            plan.drawn.update(plan.submitted())
-            run(plan.plan, arrays, watch=subject.watcher(plan.part))
-    finally:
-        put_back(held, drawn)
-    subject.times_from(timed, cold)
+    generators = [generator for generator, _ in plan.draws]
+    subject.record_step(arrays, generators, before=lambda: plan.drawn.update(plan.submitted()))
     return subject
 
 

@@ -1,7 +1,7 @@
-"""Where two implementations part: the first operation that gives other numbers, red; what was equal before it, green.
+"""Two runs of one computation side by side: the first operation that gives other numbers, red; what was equal, green.
 
-The record of `graph.compare(reference)` with its text and its picture; pure functions. Read next:
-`../nn/graph/compare/compare.py`.
+The record of `graph.compare(reference)` and `graph.compare_eager(...)` with its text and its picture; pure functions.
+Read next: `../../nn/graph/compare/compare.py`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from ..draw.engines import render_svg
 from ..text.listing import clean
 
 LISTED = 12  # operations that are listed before the first that differs
+WORST = 10  # operations that are listed, those that differ most first
 
 
 @dataclass(frozen=True)
-class PartingRow:
+class ComparedOperation:
     """An operation of the graph. state: "equal", "differs", or "only" where the reference has none like it.
 
-    there: the operation of the reference it was compared with.  difference: the largest |a - b|, NaN where only one is
-    NaN.
+    there: the operation of the reference it was compared with.  difference: the largest |graph - reference|, NaN where
+    only one is NaN.  scope: its module.  phase: "forward", "backward", "recompute" or "optimizer".
     """
 
     name: str
@@ -34,22 +35,28 @@ class PartingRow:
     state: str
     there: str = ""
     difference: float = 0.0
+    scope: str = ""
+    phase: str = "forward"
+
+    @property
+    def same(self) -> bool:
+        """Did both give the same numbers, without any difference?"""
+        return self.state == "equal" and not self.difference
 
 
 @dataclass(frozen=True)
-class Parting:
-    """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first that
-    parts, or None.
+class Comparison:
+    """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first row
+    where they diverge, or None.
 
-    why: (name, sentence) of that operation.  output: the largest difference of what the two gave; None if the shapes
-    differ.
-    extra: operations that only the reference has.  tolerance: (rtol, atol), None for the default.
-    graph: the picture, up to the first that parts.  reference: its name.  shapes: those of the outputs, where they
-    differ.
+    why: (name, sentence) of that operation.  output: the largest difference of the outputs; None if the shapes differ.
+    only_here, extra: operations that only the graph or only the reference has.  tolerance: (rtol, atol), None for the
+    default.  graph: the picture, up to the first that differs.  reference: its name.  shapes: those of the outputs,
+    where they differ.  exact: every bit counts, and what was not compared is no row (`compare_eager`).
     """
 
     title: str
-    rows: tuple[PartingRow, ...]
+    rows: tuple[ComparedOperation, ...]
     equal: bool
     at: int | None
     why: tuple[tuple[str, str], ...]
@@ -59,61 +66,86 @@ class Parting:
     graph: GraphRecord
     reference: str = "the reference"
     shapes: str = ""
+    only_here: tuple[str, ...] = ()
+    exact: bool = False
 
     @property
-    def first(self) -> PartingRow | None:
-        """The first operation where the two part; None where they agree."""
+    def first(self) -> ComparedOperation | None:
+        """The first operation where the two diverge; None where they agree."""
         return None if self.at is None else self.rows[self.at]
 
+    @property
+    def largest(self) -> float:
+        """The largest difference of all operations."""
+        return max([row.difference for row in self.rows], default=0.0)
+
     def __repr__(self) -> str:
-        return parting_text(self)
+        return comparison_text(self)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         bundle = {"text/plain": repr(self)}
         try:
-            bundle["text/html"] = parting_html(self)
+            bundle["text/html"] = comparison_html(self)
         except Exception as error:  # showing a thing must not break a cell
             bundle["text/plain"] += f"\n(no picture: {type(error).__name__}: {error})"
         return bundle
 
 
-def number(x: float) -> str:
-    return f"{x:.3g}"
+def comparison_text(record: Comparison) -> str:
+    lines = exact_lines(record) if record.exact else lines_to_divergence(record)
+    return "\n".join([clean(record.title), *map(clean, lines)])
 
 
-def parting_text(record: Parting) -> str:
-    lines = [clean(record.title)]
+def exact_lines(record: Comparison) -> list[str]:
+    """What was not compared, and the operations that differ most."""
+    lines, only = [], (len(record.only_here), len(record.extra))
+    if any(only):
+        lines.append(f"  not compared: {only[0]} that only the graph has, {only[1]} that only eager has")
+    if record.first is not None:
+        lines.append(f"  the first that differs: {record.first.name} at {record.first.where}")
+    worst = [row for row in record.rows if row.state == "differs"]
+    worst.sort(key=lambda row: -row.difference if row.difference == row.difference else float("-inf"))
+    width = max([len(clean(row.name)) for row in worst[:WORST]], default=0)
+    for row in worst[:WORST]:
+        lines.append(f"  {clean(row.name):<{width}}  {row.difference:10.3e}  {row.spec}  {row.where}")
+    return lines
+
+
+def lines_to_divergence(record: Comparison) -> list[str]:
+    """The operations up to the first that differs, why it does, and the outputs."""
+    lines = []
     end = len(record.rows) if record.at is None else record.at + 1
     start = max(0, end - LISTED)
     if start:
-        same = sum(row.state == "equal" for row in record.rows[:start])
-        lines.append(f"  ... {start} before, {same} of them equal")
+        equal = sum(row.state == "equal" for row in record.rows[:start])
+        lines.append(f"  ... {start} before, {equal} of them equal")
     signs = {"equal": "  =", "only": "  ?", "differs": ">>>"}
     width = max([len(clean(row.name)) for row in record.rows[start:end]], default=0)
     for i, row in enumerate(record.rows[start:end], start):
         sign = ">>>" if i == record.at else signs[row.state]
-        note = "" if row.state == "only" else f"  differs by {number(row.difference)}" if row.state == "differs" else ""
+        note = f"  differs by {row.difference:.3g}" if row.state == "differs" else ""
         lines.append(f"{sign} {clean(row.name):<{width}}  {clean(row.spec)}{note}  {clean(row.where)}".rstrip())
-    lines += [clean(f"      {name}: {text}") for name, text in record.why]
-    return "\n".join([*lines, *(clean(f"{name}: {text}") for name, text in ending(record))])
+    lines += [f"      {name}: {text}" for name, text in record.why]
+    return lines + [f"{name}: {text}" for name, text in ending(record)]
 
 
-def ending(record: Parting) -> list[tuple[str, str]]:
-    """(name, sentence): what both gave, and what only one of them has, where `why` has not told it."""
+def ending(record: Comparison) -> list[tuple[str, str]]:
+    """(name, sentence): the outputs of both, and what only one of them has, where `why` does not say it."""
     if record.output is None:
-        told = [("outputs", "have different shapes" + (f": {record.shapes}" if record.shapes else ""))]
+        outputs = "have different shapes" + (f": {record.shapes}" if record.shapes else "")
     else:
-        told = [("outputs", f"differ by at most {number(record.output)}" if record.output else "are equal bit for bit")]
-    ours = [row.name for i, row in enumerate(record.rows) if row.state == "only" and i != record.at]
+        outputs = f"differ by at most {record.output:.3g}" if record.output else "are equal bit for bit"
+    ours = [name for name in record.only_here if record.first is None or name != record.first.name]
     theirs = [name for name in record.extra if name not in {text for _, text in record.why}]
-    return told + [(name, few(names)) for name, names in (("only here", ours), (f"only in {record.reference}", theirs)) if names]
+    only = ("only here", ours), (f"only in {record.reference}", theirs)
+    return [("outputs", outputs), *((name, few(names)) for name, names in only if names)]
 
 
 def few(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def parting_html(record: Parting) -> str:
+def comparison_html(record: Comparison) -> str:
     """A card like that of an error."""
     colour, sign = (GREEN, "\u2713") if record.equal else (RED, SIGN)
     rows = [*record.why, *ending(record)]
@@ -123,11 +155,13 @@ def parting_html(record: Parting) -> str:
         f'<td style="{CELL};color:{colours.get(name, INK)}">{escape(clean(text))}</td></tr>'
         for name, text in rows
     ]
-    head = f'<div style="color:{colour};font-size:14px;font-weight:600;margin-bottom:4px">{sign} {escape(clean(record.title))}</div>'
+    title = f"{sign} {escape(clean(record.title))}"
+    head = f'<div style="color:{colour};font-size:14px;font-weight:600;margin-bottom:4px">{title}</div>'
     table = f'<table style="border-collapse:collapse;margin:0;background:#ffffff">{"".join(cells)}</table>'
     picture = ""
     if record.graph.nodes:
         svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
-        picture = low(picture_card(svg, f"{record.title}; {why}", parting_text(record)))
-    return f'<div {NO_MATH} style="{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left">{head}{table}{picture}</div>'
+        picture = low(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
+    style = f"{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left"
+    return f'<div {NO_MATH} style="{style}">{head}{table}{picture}</div>'

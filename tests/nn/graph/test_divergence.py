@@ -9,7 +9,7 @@ from graph_models import Predict, TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphError
-from minflow.nn.graph.compare import compare as parting
+from minflow.nn.graph.compare import closeness
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_run import Step as Ran
 from minflow.views.draw.fold import NEAR, near_the_end
@@ -49,8 +49,8 @@ def student(reference, **options):
     return Predict(model)
 
 
-def why(parting):
-    return dict(parting.why)
+def why(comparison):
+    return dict(comparison.why)
 
 
 def test_the_same_program_agrees_bit_for_bit(reference):
@@ -466,8 +466,8 @@ def test_thousands_of_operations_that_differ_are_not_compared_with_each_other():
 
 
 def test_whole_arrays_are_compared_only_where_a_few_numbers_are_equal(monkeypatch):
-    looked, beyond = [], parting.beyond
-    monkeypatch.setattr(parting, "beyond", lambda *args: looked.append(1) or beyond(*args))
+    looked, beyond = [], closeness.beyond
+    monkeypatch.setattr(closeness, "beyond", lambda *args: looked.append(1) or beyond(*args))
     nets = [nn.Sequential(*[nn.Linear(8, 8) for _ in range(20)]) for _ in range(2)]
     told = Predict(nets[0]).compare(nets[1], X)
     assert told.at == 0 and len(told.rows) == 40 and len(looked) < 50  # 20 for each, if all of a shape are looked at
@@ -485,11 +485,11 @@ def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
             with np.errstate(all="ignore"):
                 arrays.append(array.astype(dtype))
         steps = [Ran("op", f"op-{i}", "", [], [array]) for i, array in enumerate(arrays)]
-        known = parting.Others(steps[:60], parting.Tolerance(**options))
+        known = closeness.ByNumbers([s.arrays for s in steps[:60]], closeness.Tolerance(**options))
         found = 0
         for step in steps[60:]:
-            equal = [j for j, other in enumerate(steps[:60]) if parting.alike(step.arrays, other.arrays, known.tolerance)[0]]
-            given = known.same_as(step)
+            equal = [j for j, other in enumerate(steps[:60]) if closeness.close(step.arrays, other.arrays, known.tolerance)[0]]
+            given = known.find(step.arrays)
             assert (given in equal) if equal else given is None
             found += bool(equal)
         assert 0 < found < 60

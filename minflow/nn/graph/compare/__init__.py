@@ -1,5 +1,4 @@
 """A graph held against eager, or against another implementation, operation by operation.
 
-Read next: `eager_run.py`, which follows eager; `eager_check.py` (`compare_eager`); `compare.py`
-(`compare(reference)`).
+Read next: `compare.py`, both methods of a graph; `eager_run.py`, which records eager; `result.py`, what they give.
 """

@@ -1,24 +1,23 @@
-"""Eager that is followed: what every operation read and gave, in order; then everything that it changed is put back.
+"""A run of eager that is recorded: what every operation read and gave, in order; then all that it wrote is put back.
 
-`eager_check.py` and `compare.py` run build or a reference so, beside a graph. No listener hears
-of it. Read next: `eager_check.py`.
+`compare.py` holds such a run against a graph. No listener hears of it. Read next: `compare.py`.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....core.eager import Eager
-from ....core.ir import Source, where_text
+from ....core.ir import Node, Source, where_text
 from ....core.mode import MODE, using
 from ....core.tensor import Tensor
 from ....core.where import caller
+from ..tree import leaves
 
 
 @dataclass(eq=False)
@@ -26,7 +25,8 @@ class Step:
     """One operation that ran. name: as a learner calls it.  inputs, arrays: what it read and gave; a number stands for
     itself.
 
-    reads: how its inputs are called, as far as is known.  scope: the module that it ran in, in eager.
+    reads: the names of its inputs, as far as they are known.  scope: the module that it ran in.
+    node: that of the graph's trace; None of eager.  A node that a pass took out of the plan has a Step without arrays.
     """
 
     op: str
@@ -36,30 +36,41 @@ class Step:
     arrays: list[np.ndarray]
     reads: tuple[str, ...] = ()
     scope: str = ""
+    node: Node | None = None
 
-    @property
-    def key(self) -> tuple:
-        return self.op, tuple([a.shape for a in self.arrays])
+    def key(self, scoped: bool) -> tuple:
+        """What it is paired by. scoped: its module too, but for the outermost, which has a name in a graph alone."""
+        shapes = [a.shape for a in self.arrays] if self.node is None else [s.shape for s in self.node.out_specs]
+        return self.op, tuple(shapes), self.scope.partition(".")[2] if scoped else ""
 
 
-class Made(NamedTuple):
-    """A tensor that steps made or wrote. by: (number of the step, number of its result).  array: a copy, good at this
-    version.
+@dataclass
+class Recording:
+    """A run. outputs: (path in lists and dicts, numbers).  written: name of a state -> its new numbers."""
 
-    own: it was not there before.
-    """
+    steps: list[Step]
+    outputs: list[tuple[tuple, np.ndarray]]
+    written: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+Place = tuple[int, int]  # (number of a step, number of its result)
+
+
+class Written(NamedTuple):
+    """A tensor that steps computed or wrote into. array: a copy, valid at this version.  new: it was not there
+    before."""
 
     tensor: Tensor
-    by: list[tuple[int, int]]
+    places: list[Place]
     array: np.ndarray | None
     version: int
-    own: bool
+    new: bool
 
 
-class Recording(Eager):
-    """The mode. steps: what ran, in order.
+class EagerRecorder(Eager):
+    """The mode. steps: what ran so far, in order.
 
-    held: (array, its numbers before) of each write.  grads, counts, schedules: what stood there before, by id.
+    held: (array, its numbers before) of each write.  grads, counts, schedules: as they were before, by id.
     """
 
     def __init__(self, seed: float):
@@ -68,71 +79,72 @@ class Recording(Eager):
         self.held: list[tuple[np.ndarray, np.ndarray]] = []
         self.bound: list[tuple[Tensor, Any, bool]] = []
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
-        self.counts: dict[int, tuple[Any, str, int]] = {}  # of steps: (who counts, its attribute, the count before)
+        self.counts: dict[int, tuple[Any, str, int]] = {}  # of steps: (the object, its attribute, the count before)
         self.schedules: dict[int, tuple[Any, dict, list]] = {}
-        self.made: dict[int, Made] = {}
-        # (step, result) -> the steps that read it; -1 where it was given away
-        self.readers: dict[tuple[int, int], list[int]] = {}
-        self.ends: set[tuple[int, int]] = set()  # results that went into a state or a gradient
+        self.tensors: dict[int, Written] = {}
+        self.readers: dict[Place, list[int]] = {}  # the steps that read a result; -1 where it is an output
+        self.absorbed: set[Place] = set()  # results that went into a state or a gradient
         self.last: list[Any] = [None]
 
-    # ---- what it is asked for ----------------------------------------------------------------------------------------
+    # ---- what runs ---------------------------------------------------------------------------------------------------
 
     def run(self, op, inputs, attrs):
         results = super().run(op, inputs, attrs)
         many = results if isinstance(results, list) else [results]
         if self.last[0] is not results:  # else a promoted op, which ran itself again on cast inputs
-            place = where_text(caller(3))
-            self.tell(op, inputs, many, place)
+            step = self.add_step(op, inputs, many, where_text(caller(3)))
             self.last[:] = [results]
-            step = len(self.steps) - 1
             for k, t in enumerate(many):
-                self.made[id(t)] = Made(t, [(step, k)], self.steps[step].arrays[k], version_of(t), not op.is_view)
+                array = self.steps[step].arrays[k]
+                self.tensors[id(t)] = Written(t, [(step, k)], array, version_of(t), not op.is_view)
             if self.origin is not None:  # of backward: what nobody reads is a gradient
-                self.ends |= {(step, k) for k in range(len(many))}
+                self.absorbed |= {(step, k) for k in range(len(many))}
         return results
 
     def update(self, op, targets, inputs, attrs):
         self.hold(targets)
         super().update(op, targets, inputs, attrs)
-        self.tell(op, inputs, targets, where_text(caller(3)))
+        step = self.add_step(op, inputs, targets, where_text(caller(3)))
         for k, t in enumerate(targets):
-            self.wrote(t, [(len(self.steps) - 1, k)])
+            self.wrote(t, [(step, k)])
 
     def write(self, target, root, path, new):
-        if id(root) not in self.made or not self.made[id(root)].own:
+        if id(root) not in self.tensors or not self.tensors[id(root)].new:
             self.hold([target])
         self.bound.append((root, root.value, root.needs))
         super().write(target, root, path, new)
-        self.wrote(root, self.makers(new))
+        self.wrote(root, self.places_of(new))
 
-    def tell(self, op, inputs, results, place: str) -> None:
+    def add_step(self, op, inputs, results, where: str) -> int:
+        """Append the Step; its number."""
         step = len(self.steps)
         for x in inputs:
             if isinstance(x, Tensor):
                 if x.value is not None and isinstance(x.value.node, Source):
                     self.start_gradient(x)
-                for made in self.makers(x):
-                    self.readers.setdefault(made, []).append(step)
-        self.steps.append(Step(op.name, f"{self.scope}: {op.name}" if self.scope else op.name, place, [self.copy_of(x) for x in inputs],
-                              [t.array.copy() for t in results], scope=self.scope))  # fmt: skip
+                for place in self.places_of(x):
+                    self.readers.setdefault(place, []).append(step)
+        name = f"{self.scope}: {op.name}" if self.scope else op.name
+        arrays = [t.array.copy() for t in results]
+        self.steps.append(Step(op.name, name, where, [self.copy_of(x) for x in inputs], arrays, scope=self.scope))
+        return step
 
-    def wrote(self, root: Tensor, makers: list[tuple[int, int]]) -> None:
-        known = self.made.get(id(root))
-        own = known is not None and known.own
-        if not own:
-            self.ends.update(makers)
-        self.made[id(root)] = Made(root, [*(known.by if known else ()), *makers], None, 0, own)
+    def wrote(self, root: Tensor, places: list[Place]) -> None:
+        known = self.tensors.get(id(root))
+        new = known is not None and known.new
+        if not new:
+            self.absorbed.update(places)
+        self.tensors[id(root)] = Written(root, [*(known.places if known else ()), *places], None, 0, new)
 
-    def makers(self, x: Any) -> list[tuple[int, int]]:
-        """The results that a tensor holds; a view also those that were written into what it looks at."""
-        found = [self.made[id(t)].by for t in (x, x.alias.base if x.alias else None) if id(t) in self.made]
-        return [made for by in found for made in by]
+    def places_of(self, x: Any) -> list[Place]:
+        """The results that a tensor holds; a view also those that were written into its base."""
+        known = [self.tensors[id(t)].places for t in (x, x.alias.base if x.alias else None) if id(t) in self.tensors]
+        return [place for places in known for place in places]
 
     def copy_of(self, x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x.copy() if isinstance(x, np.ndarray) else x
-        known = self.made.get(id(x))
+        known = self.tensors.get(id(x))
         same = known is not None and known.array is not None and known.version == version_of(x)
         return known.array if same else x.array.copy()
 
@@ -191,19 +203,21 @@ class Recording(Eager):
 
     # ---- afterwards --------------------------------------------------------------------------------------------------
 
-    def computing(self, given: Iterable[Any]) -> list[Step]:
-        """The Steps without those that only move states, such as running statistics, or make gradients.
+    def computing(self, outputs: Iterable[Any]) -> list[Step]:
+        """The Steps without those that only move states, such as running statistics, or compute gradients.
 
-        given: what came out. Results that nothing reads count: numpy may have read them.
+        Results that nothing reads count: numpy may have read them.
         """
-        for x in given:
-            for made in self.makers(x) if isinstance(x, Tensor) else ():
-                self.readers.setdefault(made, []).append(-1)
-        aside = [False] * (len(self.steps) + 1)  # the last, number -1: what was given away
+        for x in outputs:
+            for place in self.places_of(x) if isinstance(x, Tensor) else ():
+                self.readers.setdefault(place, []).append(-1)
+        aside = [False] * (len(self.steps) + 1)  # the last, number -1: the outputs
         for i in reversed(range(len(self.steps))):
-            results = [(i, k) for k in range(len(self.steps[i].arrays))]
-            aside[i] = all((made in self.ends or made in self.readers) and all(aside[j] for j in self.readers.get(made, ()))
-                           for made in results)  # fmt: skip
+            places = [(i, k) for k in range(len(self.steps[i].arrays))]
+            aside[i] = all(
+                (p in self.absorbed or p in self.readers) and all(aside[j] for j in self.readers.get(p, ()))
+                for p in places
+            )
         return [step for step, out in zip(self.steps, aside) if not out]
 
 
@@ -211,19 +225,19 @@ def version_of(x: Tensor) -> int:
     return 0 if x.cell is None else x.cell.version
 
 
-@contextmanager
-def followed(tensors: Iterable[Tensor] = (), parameters: Iterable[Tensor] = (), seed: float = 1) -> Iterator[Recording]:
-    """In the block eager is followed; at its end everything that it wrote is as before.
+def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed: float, whole: bool) -> Recording:
+    """Run a function in eager and record it; everything that operations wrote is then as before.
 
-    tensors: whose numbers are put back even if numpy writes them.  parameters: they start without gradients.
-    seed: see `Mode`.
+    parameters: they start without gradients.  seed: see `Mode`.  whole: also the steps that only move states or compute
+    gradients.
     """
-    mode = Recording(seed)
-    mode.hold(tensors)
+    recorder = EagerRecorder(seed)
     for p in parameters:
-        mode.start_gradient(p)
+        recorder.start_gradient(p)
     try:
-        with using(mode):
-            yield mode
+        with using(recorder):
+            outputs = [(path, x) for path, x in leaves(function()) if x is not None]
+            arrays = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in outputs]
     finally:
-        mode.put_back()
+        recorder.put_back()
+    return Recording(recorder.steps if whole else recorder.computing([x for _, x in outputs]), arrays)

@@ -9,7 +9,7 @@ everything that it wrote is put back. Read next: `details.py`, what is told of o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from ....core.random import default_generator
 from ....core.where import fail
 from ....views.explorer.rows import StepNode, StepRecord, StepState, loss_of
 from ....views.records.structure import attrs_text, short
-from ..compare.eager_check import as_called, put_back, rows_of
+from ..compare.restore import input_arrays, last_call_restored, restored
 from ..compiled import CompiledPart
 from ..listing.pass_changes import differences, keys_of
 from ..listing.reports import phases_of
@@ -182,25 +182,46 @@ class Subject:
         return {part.names[node]: s for part in self.parts if part.plan.seconds is not None
                 for node, s in zip(part.plan.nodes, part.plan.seconds)}  # fmt: skip
 
-    def times_from(self, step: Callable[[], None] | None, cold: bool) -> None:
-        """Give the recorded step times that are those of training: the first run of a plan is slow, and to look at
-        values between the calls slows them too. step: runs it with `timed`, and puts everything back; or None, where a
-        warm call was timed.
-        cold: was the recorded run the first of its plan?"""
-        self.times = {i.name: i.seconds for i in self.instructions}
-        spent, before = sum(self.times.values()), [part.plan.seconds for part in self.parts]
-        self.timed = "the first, cold step" if cold else "this recorded step"
-        if step is None:
-            self.times, self.timed = self.last_times(), "the last timed call"
-        elif spent < LONG:
-            runs: list[dict[str, float]] = []
-            end = time.perf_counter() + ENOUGH
-            while not runs or (time.perf_counter() < end and len(runs) < 2):
-                step()
-                runs.append(self.last_times())
-            self.times, self.timed = min(runs, key=lambda times: sum(times.values())), "this step, run again"
-            for part, seconds in zip(self.parts, before):
-                part.plan.seconds = seconds
+    def record_step(self, arrays: list[np.ndarray], generators: Iterable[Any], before: Callable[[], None] = lambda: None,
+                    after: Callable[[], None] = lambda: None, warm: bool = False) -> None:  # fmt: skip
+        """Run a step call by call, keep what each gave, and put everything back.
+
+        before: called before each run.  after: called after the recorded one.  warm: a call was timed after the first.
+        """
+        cold = not self.parts[0].plan.runs
+        states = [s.array for part in self.parts for s in part.graph.states]
+        with restored(states, [*generators, default_generator]) as restore:
+            self.starts(arrays)
+
+            def step(watched: bool) -> None:
+                before()
+                for k, part in enumerate(self.parts):
+                    watch = self.watcher(part) if watched else None
+                    run(part.plan, arrays if not k else [], not watched, watch)
+
+            with LOCK, uninterrupted():
+                step(True)
+                after()
+            self.times = {i.name: i.seconds for i in self.instructions}
+            self.timed = "the first, cold step" if cold else "this recorded step"
+            if warm:
+                self.times, self.timed = self.last_times(), "the last timed call"
+            elif sum(self.times.values()) < LONG:
+                self.time_again(step, restore)
+
+    def time_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
+        """Times as in training: the first run of a plan is slow, and to look at values between the calls slows them."""
+        earlier = [part.plan.seconds for part in self.parts]
+        runs: list[dict[str, float]] = []
+        end = time.perf_counter() + ENOUGH
+        while not runs or (time.perf_counter() < end and len(runs) < 2):
+            restore()
+            with LOCK, uninterrupted():
+                step(False)
+            runs.append(self.last_times())
+        self.times, self.timed = min(runs, key=lambda times: sum(times.values())), "this step, run again"
+        for part, seconds in zip(self.parts, earlier):
+            part.plan.seconds = seconds
 
     def watcher(self, part: CompiledPart) -> Callable:
         """Called after each call of a plan: keeps a summary of what it gave."""
@@ -277,39 +298,22 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
             fail(GraphError, f"{graph.name} has not been called yet, so there is nothing to explore",
                  "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)  # fmt: skip
         return subject_of(graph, graph._last)
-    with as_called(graph):
-        return recorded(graph, graph.compiled_for(args, kwargs or {}), args, kwargs or {})
+    with last_call_restored(graph):
+        compiled = graph.compiled_for(args, kwargs or {})
+        return recorded(graph, compiled, input_arrays(compiled, args, kwargs or {}))
 
 
-def recorded(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Subject:
+def recorded(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> Subject:
+    """The Subject with a step recorded on these inputs."""
     subject = subject_of(graph, compiled)
-    arrays = rows_of(compiled, args, kwargs)
-    states = {id(s.array): s.array for part in compiled.parts for s in part.graph.states}
-    held = [(array, array.copy()) for array in states.values()]
-    drawn = [(g, g.get_state()) for g in {*compiled.build.trace.draws, default_generator}]
-    subject.starts(arrays)
 
-    def timed() -> None:
-        try:
-            with LOCK, uninterrupted():
-                for k, part in enumerate(subject.parts):
-                    run(part.plan, arrays if not k else [], True)
-        finally:
-            put_back(held, drawn)
+    def keep_gradients() -> None:
+        found = {name: subject.gradient(name, True) for name in kinds_of(graph)}
+        subject.gradients |= {name: summary_of(array) for name, array in found.items() if array is not None}
 
-    cold = not subject.parts[0].plan.runs
-    try:
-        with LOCK, uninterrupted():
-            for k, part in enumerate(subject.parts):
-                run(part.plan, arrays if not k else [], watch=subject.watcher(part))
-            for name in kinds_of(graph):
-                array = subject.gradient(name, True)
-                if array is not None:
-                    subject.gradients[name] = summary_of(array)
-    finally:
-        put_back(held, drawn)
-    known = compiled.runs > 1 and compiled.steps == 1 and all([part.plan.seconds is not None for part in subject.parts])
-    subject.times_from(None if known else timed, cold)
+    timed = all([part.plan.seconds is not None for part in subject.parts])
+    warm = compiled.runs > 1 and compiled.steps == 1 and timed
+    subject.record_step(arrays, compiled.build.trace.draws, after=keep_gradients, warm=warm)
     return subject
 
 

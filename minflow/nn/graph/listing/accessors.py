@@ -13,8 +13,8 @@ from ....core.mode import touch
 from ....core.tensor import Tensor
 from ....core.where import fail
 from .. import messages as mistakes
-from ..compare.eager_check import Comparison, compare
-from ..compare.compare import Parting, Tolerance, compare_with
+from ....views.kinds.divergence import Comparison
+from ..compare.compare import compare_with, compared
 
 
 class Gradients(Mapping):
@@ -99,8 +99,8 @@ class Looking:
         return tuple([last.kept(key) for key in several])
 
     def compare(self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None,
-                **kwargs: Any) -> Parting:  # fmt: skip
-        """Where this graph parts from `reference` (another graph, a module or a function) on these inputs.
+                **kwargs: Any) -> Comparison:  # fmt: skip
+        """Where this graph diverges from `reference` (another graph, a module or a function) on these inputs.
 
         Operations are paired by name and shape in the order of the program, and by their numbers; numbers are equal
         where |graph - reference| <= atol + rtol * |reference|, and NaN equals NaN. By default rtol is 1.3e-6 for float32,
@@ -111,7 +111,7 @@ class Looking:
         The result shows itself: the first node that differs red, those before it green; `.first` is its row, `.equal`
         says that there is none. Nothing changes, as in `compare_eager`.
         """
-        return compare_with(self, reference, args, kwargs, Tolerance(rtol, atol))
+        return compare_with(self, reference, args, kwargs, rtol, atol)
 
     def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
         """Run the graph and eager on these inputs from the present state, and compare every operation's result.
@@ -120,4 +120,4 @@ class Looking:
         those of the last call, and no listener, such as a watch, hears of it. With gradient accumulation the first
         part of the batch is compared, up to its gradients.
         """
-        return compare(self, args, kwargs)
+        return compared(self, None, args, kwargs)

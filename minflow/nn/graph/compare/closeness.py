@@ -1,0 +1,128 @@
+"""Are two arrays equal, up to a tolerance or bit for bit; and which of many results equals a given one.
+
+Knows no graph. Read next: `result.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# dtype -> rtol, atol; of others 0
+DEFAULTS = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+ROUNDED = 8  # units in the last place of the largest number, that a sum in another order may leave
+PROBES = 16  # numbers of an array that are looked at before all of them
+NEAREST = 20  # results whose numbers are all looked at, of those of one shape
+
+
+class Tolerance(NamedTuple):
+    """What is equal: |a - b| <= atol + rtol * |b|, number by number. None: the larger default of the two dtypes.
+
+    exact: every bit counts, so that 0.0 and -0.0 differ, and all outputs of an op.
+    """
+
+    rtol: float | None = None
+    atol: float | None = None
+    exact: bool = False
+
+    def limits(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """How far each number of x may be from that of y."""
+        size = sizes(y)
+        return self.of((x.dtype, y.dtype), size, size.max(initial=0.0))
+
+    def of(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """The limits for numbers of this size. largest: the size of the largest of the tensor that they are from."""
+        defaults = [DEFAULTS.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
+        rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
+        atol = self.atol
+        if atol is None:
+            eps = max([float(np.finfo(dtype).eps) for dtype in dtypes if dtype.kind == "f"], default=0.0)
+            atol = np.maximum(max(d[1] for d in defaults), ROUNDED * eps * largest)
+        with np.errstate(all="ignore"):  # an infinite rtol
+            return atol + rtol * size
+
+
+EXACT = Tolerance(0.0, 0.0, exact=True)
+
+
+def close(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance) -> tuple[bool, float]:
+    """(equal up to the tolerance, the largest difference).
+
+    Of an op that gives numbers and places (max_pool2d) the numbers count: equal numbers may stand in several places.
+    """
+    if not tolerance.exact and any(x.dtype.kind == "f" for x in a) and len(a) == len(b):
+        a, b = zip(*[(x, y) for x, y in zip(a, b) if x.dtype.kind == "f"])
+    if [x.shape for x in a] != [x.shape for x in b]:
+        return False, float("nan")
+    largest, equal = 0.0, True
+    for x, y in zip(a, b):
+        if x.dtype == y.dtype and x.tobytes() == y.tobytes():
+            continue
+        gap = float(gaps(x, y).max(initial=0.0))
+        equal = equal and not tolerance.exact and beyond(x, y, tolerance) == 0
+        largest = gap if not gap <= largest else largest
+    return equal, largest
+
+
+def beyond(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> int:
+    """How many numbers are not equal."""
+    return int(np.sum(~(gaps(x, y) <= tolerance.limits(x, y))))
+
+
+def gaps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """|x - y| of each number, 0 where both are the same infinity or both NaN; NaN where one of them is."""
+    with np.errstate(all="ignore"):
+        gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
+        same = np.atleast_1d((x == y) | ((x != x) & (y != y)))
+    gap[same] = 0
+    gap[~same & (gap == 0)] = 1  # large integers that are the same float64
+    return gap
+
+
+def sizes(x: np.ndarray) -> np.ndarray:
+    """|x|, 0 of what is not finite."""
+    size = np.abs(np.atleast_1d(x).astype("float64"))
+    size[~np.isfinite(size)] = 0.0
+    return size
+
+
+class ByNumbers:
+    """Many results, to look one up by its numbers. A few numbers of each are looked at first: where one of them differs
+    nothing else is looked at, so that thousands that differ cost little."""
+
+    def __init__(self, results: Sequence[Any], tolerance: Tolerance):
+        self.results, self.tolerance = results, tolerance
+        self.kinds: dict[tuple, list[int]] = {}  # (shape, dtype) -> positions in `results`
+        for j, arrays in enumerate(results):
+            if arrays:
+                self.kinds.setdefault((arrays[0].shape, arrays[0].dtype), []).append(j)
+        # of each kind: the probes, and the largest size
+        self.probes: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
+
+    def find(self, arrays: Sequence[np.ndarray]) -> int | None:
+        """The position of the first with the same numbers."""
+        near: list[tuple[float, int]] = []
+        for (shape, dtype), positions in self.kinds.items() if arrays else ():
+            if shape != arrays[0].shape:
+                continue
+            if (shape, dtype) not in self.probes:
+                known = [self.results[j][0] for j in positions]
+                largest = np.array([[sizes(a).max(initial=0.0)] for a in known])
+                self.probes[shape, dtype] = np.array([probes(a) for a in known]), largest
+            known, largest = self.probes[shape, dtype]
+            gap = gaps(known, probes(arrays[0]))
+            limits = self.tolerance.of((arrays[0].dtype, dtype), sizes(known), largest)
+            fits = ((gap == 0) | (gap <= limits)).all(axis=1)
+            near += [(float(gap[k].max(initial=0.0)), positions[k]) for k in np.flatnonzero(fits).tolist()]
+        for j in sorted(j for _, j in sorted(near)[:NEAREST]):
+            if close(arrays[:1], self.results[j][:1], self.tolerance)[0]:
+                return j
+        return None
+
+
+def probes(x: np.ndarray) -> np.ndarray:
+    """A few numbers of an array, from all over it."""
+    flat = x.reshape(-1)
+    return flat[:: max(1, flat.size // PROBES) | 1][:PROBES].astype("float64")  # not all of one column

@@ -1,0 +1,63 @@
+"""What runs only to be looked at leaves everything as it was. Read next: `compare.py`, `../explore/subject.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ....core.random import Generator
+from ..compiled import part_of
+
+
+@contextmanager
+def restored(arrays: Iterable[np.ndarray], generators: Iterable[Generator]) -> Iterator[Callable[[], None]]:
+    """At the end of the block these arrays hold their numbers again, and the generators draw the same ones again.
+
+    Gives a function that does so at once, for the next run in the block.
+    """
+    held = [(array, array.copy()) for array in {id(a): a for a in arrays}.values() if array.flags.writeable]
+    states = [(generator, generator.get_state()) for generator in set(generators)]
+
+    def restore() -> None:
+        for array, before in held:
+            array[...] = before
+        for generator, state in states:
+            generator.set_state(state)
+
+    try:
+        yield restore
+    finally:
+        restore()
+
+
+@contextmanager
+def last_call_restored(*graphs: Any) -> Iterator[None]:
+    """At the end of the block `grads` and `values` are those of the last call again, whatever was compiled or run in
+    it."""
+    last = [(graph, graph._last) for graph in graphs if graph._last is not None]
+    plans = [part.plan for _, compiled in last if compiled.runs for part in compiled.parts]
+    slots = [list(plan.slots) for plan in plans]
+    kept = [plan.env[v] for plan in plans for v in plan.kept if v in plan.env]
+    with restored(kept, ()):
+        try:
+            yield
+        finally:
+            for graph, compiled in last:
+                graph.__dict__["_last"] = compiled
+            for plan, before in zip(plans, slots):
+                plan.slots[:] = before
+
+
+def states_of(compiled: Any) -> list[np.ndarray]:
+    """The arrays that a compiled graph reads and writes."""
+    return [s.array for part in compiled.parts for s in part.graph.states]
+
+
+def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
+    """The arrays that the first part of a step takes, each in one piece; `np.ascontiguousarray` would make a single
+    number an axis."""
+    tensors = compiled.build.inputs_of(args, kwargs)
+    return part_of([np.asarray(t.array, order="C") for t in tensors], 0, compiled.steps)

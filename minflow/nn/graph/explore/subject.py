@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....compiler.executor import LOCK, run
-from ....compiler.layout import Layout
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value, where_text
@@ -27,7 +26,7 @@ from ....views.explorer.rows import StepNode, StepRecord, StepState, loss_of
 from ....views.records.structure import attrs_text, short
 from ..compare.restore import input_arrays, last_call_restored, restored
 from ..compiled import CompiledPart
-from ..listing.pass_changes import differences, keys_of
+from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
 
@@ -105,7 +104,8 @@ class Subject:
             at = min(stage, len(part.stages) - 1)
             now = part.stages[at].graph
             before = part.stages[at - 1].graph if at and stage < len(part.stages) else None
-            marks, gone = differences(before, now) if before is not None else ({}, [])
+            change = changes_of(now if before is None else before, now)
+            marks, gone = change.marks, change.gone
             shown = used_states(now, part, gone)
             state_id = {s: len(states) + i for i, s in enumerate(shown)}
             owners = first_scopes(now.nodes) if self.by_reader else None
@@ -151,9 +151,7 @@ class Subject:
         if arena and stage not in self.arenas:
             total = self.counts(stage - 1).arena if self.unchanged(stage) else None
             if total is None:
-                graphs = [part.stages[min(stage, len(part.stages) - 1)].graph for part in self.parts]
-                plans = [p.plan if g is p.graph else Layout(g, len(p.plan.kept)) for p, g in zip(self.parts, graphs)]
-                total = sum([plan.arena_bytes for plan in plans])
+                total = sum([arena_after(part, stage) for part in self.parts])
             self.arenas[stage] = total
         name = next((p.stages[stage].name for p in self.parts if stage < len(p.stages)), "all passes")
         return StageCounts(name, len(marks) - number["gone"], number["new"], number["gone"], number["changed"], number["moved"],

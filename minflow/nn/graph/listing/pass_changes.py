@@ -1,39 +1,71 @@
 """What a pass did to a graph: which operations are new, changed, moved or gone.
 
-An operation stays itself by its number in the trace, or, where a pass made it, by what it is and where it stands. Knows
-nothing of pictures. Read next: `../explore/subject.py`, where the explorer's records are made of it.
+An operation stays itself by its number in the trace, or, where a pass added it, by its op and its place. Read next:
+`reports.py`, whose `stages()` and `changes()` these are; `../explore/subject.py`, which marks the explorer's records.
 """
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+from ....compiler.layout import Layout
 from ....core.ir import Graph as IR
 from ....core.ir import Node, Value
+from ..compiled import CompiledPart
 
 
-def differences(before: IR, now: IR) -> tuple[dict[Node, str], list[Node]]:
-    """What a pass did: node -> "new", "changed" or "moved", and the nodes that are gone, in order."""
+class PassChanges(NamedTuple):
+    """marks: node -> "new", "changed" or "moved".  gone: the nodes that are no more, in order.
+
+    in_order: old node -> new node, of those that kept their order.
+    """
+
+    before: list[Node]
+    now: list[Node]
+    marks: dict[Node, str]
+    gone: list[Node]
+    in_order: dict[Node, Node]
+
+    def lines(self, text: Callable[[Node], str]) -> Iterator[tuple[str, str]]:
+        """(" ", "-" or "+", text) of every node, before and after in one list."""
+        stays = {old: new for old, new in self.in_order.items() if text(old) == text(new)}
+        after = iter(self.now)
+        for old in self.before:
+            if old in stays:
+                new = itertools.takewhile(lambda node, end=stays[old]: node is not end, after)
+                yield from [("+", text(node)) for node in new]
+            yield " " if old in stays else "-", text(old)
+        yield from [("+", text(new)) for new in after]
+
+
+def changes_of(before: IR, now: IR) -> PassChanges:
+    """What a pass did, from the graphs before and after it."""
     old, new = keys_of(before.nodes), keys_of(now.nodes)
     old_at = {key: i for i, key in enumerate(old.values())}
-    known = set(new.values())
-    marks: dict[Node, str] = {}
-    common = []
     old_node = {key: node for node, key in old.items()}
-    for node, key in new.items():
-        if key not in old_at:
-            marks[node] = "new"
-        else:
-            common.append((node, old_at[key]))
-            if said(node, new) != said(old_node[key], old):
-                marks[node] = "changed"
-    for node in moved(common):
-        marks.setdefault(node, "moved")
-    return marks, [node for node, key in old.items() if key not in known]
+    common = [(node, old_at[key]) for node, key in new.items() if key in old_at]
+    marks = {node: "new" for node, key in new.items() if key not in old_at}
+    marks |= {node: "changed" for node, _ in common if content(node, new) != content(old_node[new[node]], old)}
+    kept = in_order(common)
+    for node, _ in common:
+        if node not in kept:
+            marks.setdefault(node, "moved")
+    known = set(new.values())
+    gone = [node for node, key in old.items() if key not in known]
+    return PassChanges(before.nodes, now.nodes, marks, gone, {old_node[new[node]]: node for node in kept})
+
+
+def arena_after(part: CompiledPart, at: int) -> int:
+    """Bytes of the arena that a plan of the graph after so many passes takes."""
+    graph = part.stages[min(at, len(part.stages) - 1)].graph
+    return (part.plan if graph is part.graph else Layout(graph, len(part.plan.kept))).arena_bytes
 
 
 def keys_of(nodes: list[Node]) -> dict[Node, tuple]:
-    """A name for each node that stays its own through passes."""
+    """A key of each node that stays the same through passes."""
     counts: dict[tuple, int] = {}
     found = {}
     for node in nodes:
@@ -46,23 +78,23 @@ def keys_of(nodes: list[Node]) -> dict[Node, tuple]:
     return found
 
 
-def said(node: Node, keys: dict[Node, tuple]) -> tuple:
+def content(node: Node, keys: dict[Node, tuple]) -> tuple:
     inputs = tuple([(keys.get(x.node, id(x.node)), x.index) if x.__class__ is Value else x for x in node.inputs])
     return str(node.op), inputs, node.out_specs, repr(node.attrs) if node.attrs else ""
 
 
-def moved(common: list[tuple[Node, int]]) -> list[Node]:
-    """The nodes that do not stand in the longest part that kept its order."""
+def in_order(common: list[tuple[Node, int]]) -> dict[Node, None]:
+    """The nodes of the longest part that kept its order. common: (node, where it stood before)."""
     tails: list[int] = []
     ends: list[int] = []  # position in `common` of each tail
     back: list[int] = []
     for i, (_, at) in enumerate(common):
         k = bisect_left(tails, at)
         back.append(ends[k - 1] if k else -1)
-        tails[k:k + 1] = [at]
-        ends[k:k + 1] = [i]
-    kept, i = set(), ends[-1] if ends else -1
+        tails[k : k + 1] = [at]
+        ends[k : k + 1] = [i]
+    kept, i = {}, ends[-1] if ends else -1
     while i >= 0:
-        kept.add(i)
+        kept[common[i][0]] = None
         i = back[i]
-    return [node for i, (node, _) in enumerate(common) if i not in kept]
+    return kept

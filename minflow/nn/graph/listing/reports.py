@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from difflib import SequenceMatcher
 from typing import Any
 
 from ....compiler.arena import least
-from ....compiler.layout import Layout
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
@@ -27,6 +25,7 @@ from ....views.records.structure import GraphRecord, PartsRecord, graph_record
 from ...module import Module
 from ..python_state import PLAIN
 from ..tree import leaves
+from .pass_changes import arena_after, changes_of
 
 DOES = {  # pass -> what it is for
     "trace": "the operations as they were written",
@@ -53,17 +52,14 @@ class Reports:
 
     def stages(self: Any) -> Report:
         """What each pass did: operations left, removed and added, and the bytes of the arena after it."""
-        rows = []
-        for part in called(self).parts:
-            before: IR | None = None
-            for stage in part.stages:
-                old, new = ([] if g is None else g.nodes for g in (before, stage.graph))
-                gone = len({n.number for n in old} - {n.number for n in new})
-                added = sum(1 for n in new if n.number is None) - sum(1 for n in old if n.number is None) if before else 0
-                name = stage.name if len(called(self).parts) == 1 else f"{part.name}: {stage.name}"
-                arena = Layout(stage.graph, len(part.plan.kept)).arena_bytes
-                rows.append(StageRow(name, len(new), gone, max(added, 0), arena, stage.seconds, DOES.get(stage.name, "")))
-                before = stage.graph
+        rows, parts = [], called(self).parts
+        for part in parts:
+            for i, stage in enumerate(part.stages):
+                change = changes_of(part.stages[max(i - 1, 0)].graph, stage.graph)
+                name = stage.name if len(parts) == 1 else f"{part.name}: {stage.name}"
+                added = sum(mark == "new" for mark in change.marks.values())
+                rows.append(StageRow(name, len(change.now), len(change.gone), added, arena_after(part, i), stage.seconds,
+                                     DOES.get(stage.name, "")))  # fmt: skip
         return Report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
@@ -78,14 +74,9 @@ class Reports:
         if not at:
             known = ", ".join(stage.name for stage in stages[1:])
             fail(GraphError, f"{self.name}: no pass {name!r} was run", f"one of {known}", passes=known)
-        before, after = ([operation_text(n, compiled) for n in stages[i].graph.nodes] for i in (at - 1, at))
-        lines: list[tuple[str, str]] = []
-        for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            lines += [(" ", line) for line in before[a:b]] if kind == "equal" else []
-            lines += [("-", line) for line in before[a:b]] if kind != "equal" else []
-            lines += [("+", line) for line in after[c:d]] if kind != "equal" else []
-        title = f"{self.name}: {stages[at].name}, {len(before)} operations before, {len(after)} after"
-        return Report(Change(title, tuple(lines)))
+        change = changes_of(stages[at - 1].graph, stages[at].graph)
+        title = f"{self.name}: {stages[at].name}, {len(change.before)} operations before, {len(change.now)} after"
+        return Report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
 
     def profile(self: Any, calls: int = 1) -> None:
         """Time every operation of the next calls, for `lanes()`. The first two calls of a plan are timed by

@@ -84,7 +84,7 @@ SECOND = """
 import threading
 import minflow.typing as tp
 from minflow.core import events
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 def in_graph():
     train, x, y = graph(8)
     return lambda: train(x, y), (train,), lambda: None

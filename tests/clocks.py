@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 
-from minflow.job.step import Gate
-from minflow.job.stream import STREAM
+from minflow.job.queue.step import Gate
+from minflow.job.queue.stream import STREAM
 
 LONG = 60  # seconds after which a test gives up
 

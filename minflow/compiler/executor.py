@@ -5,7 +5,7 @@ Read next: `passes/`, `plan.py`.
 LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's
 step at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it
 again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for every
-step: `job/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
+step: `job/queue/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Job functions: OneFlow's way of before eager code, over the same trace, passes and plans as nn.Graph.
 
-This file says which public name stands where; nothing is imported before its first use. Read next: `function.py` (what
-a job is), `build.py` (how it is traced), `stream.py` (how it runs), `legacy/meanings.py` (names that two generations
-share).
+This file says which public name stands where; nothing is imported before its first use. Read next: `function.py`
+(what a job is), `build.py` (how it is traced), `queue/stream.py` (how it runs), `legacy/meanings.py` (names that two
+generations share).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     def train_job(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy:
         ...
 
-The function runs once for each kind of input, to record what it computes. Read next: `stream.py`.
+The function runs once for each kind of input, to record what it computes. Read next: `queue/stream.py`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from .config import FunctionConfig
 from .current import building
 from .session import SESSION, Session
 from .signature import Signature, described, place
-from .step import Step
-from .stream import STREAM
+from .queue.step import Step
+from .queue.stream import STREAM
 from .typing import ListListNumpy, ListNumpy, text
 
 PLANS = 16  # of one job; lists of arrays may come in many shapes

@@ -3,7 +3,7 @@
     run = flow.start(train_job, loader, epochs=3, callback=show)
     run.pause(); run.resume(); run.stop(); run.result()
 
-All of these act between steps. Read next: `stream.py`.
+All of these act between steps. Read next: `queue/stream.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..core.tensor import Tensor
 from ..core.where import here
 from .function import Job
 from .signature import described
-from .records import clock
-from .step import Gate, Step, Stopped, check_arity, seconds
-from .stream import STREAM
+from .queue.records import clock
+from .queue.step import Gate, Step, Stopped, check_arity, seconds
+from .queue.stream import STREAM
 
 # its loader's workers inherit it
 LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)

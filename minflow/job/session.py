@@ -19,7 +19,7 @@ from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
 from ..core.where import here
 from .checks import Regularizer, check_name
-from .stream import STREAM
+from .queue.stream import STREAM
 
 
 class Variable:

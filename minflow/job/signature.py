@@ -16,7 +16,7 @@ from ..core.base.errors import JobError
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..nn.graph.messages import a
-from .handle import Handle
+from .queue.handle import Handle
 from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
 
 ALLOWED = "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] around that"

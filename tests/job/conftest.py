@@ -4,7 +4,7 @@ import pytest
 from stream_jobs import LONG, Held
 
 import minflow as flow
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 
 
 @pytest.fixture

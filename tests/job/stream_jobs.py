@@ -6,7 +6,7 @@ import numpy as np
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 from tests.clocks import LONG
 
 

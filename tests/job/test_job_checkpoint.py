@@ -20,7 +20,7 @@ from minflow.job.legacy.initializers import random_normal_initializer
 from minflow.job.train.optimizer import SGD, Adam
 from minflow.job.train.schedule import PiecewiseConstantScheduler
 from minflow.job.session import default_session
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 
 X = np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
 NORMAL = random_normal_initializer()

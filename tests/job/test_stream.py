@@ -16,7 +16,7 @@ from stream_jobs import LONG, ONES, counting, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.job.session import SESSION
-from minflow.job.stream import STREAM, SWITCH, Record, Step, Stream
+from minflow.job.queue.stream import STREAM, SWITCH, Record, Step, Stream
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -21,8 +21,8 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.session import SESSION
-from minflow.job import stream
-from minflow.job.stream import STREAM
+from minflow.job.queue import stream
+from minflow.job.queue.stream import STREAM
 
 SIZE = 4
 
@@ -133,8 +133,8 @@ print(came)
 """
 
 BUILDS = """
-from minflow.core.op import DEFAULT, MODE
-from minflow.job.build import current
+from minflow.core.mode import DEFAULT, MODE
+from minflow.job.current import current
 rng = random.Random(7)
 came, built = 0, 0
 

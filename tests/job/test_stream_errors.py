@@ -10,7 +10,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.session import SESSION
-from minflow.job.stream import STREAM, Stream
+from minflow.job.queue.stream import STREAM, Stream
 
 pytestmark = pytest.mark.usefixtures("clean")
 

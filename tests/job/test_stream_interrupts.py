@@ -17,7 +17,7 @@ from minflow import job as room
 from minflow.compiler.executor import INSIDE, LOCK, held
 from minflow.core.mode import DEFAULT, MODE
 from minflow.job.session import SESSION
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 
 pytestmark = pytest.mark.usefixtures("clean")
 FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}

@@ -10,7 +10,7 @@ from stream_jobs import LONG, ONES, counting, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.stream import Stream
+from minflow.job.queue.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -10,7 +10,7 @@ from stream_jobs import LONG, ONES, counting, failing, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 from tests.clocks import until
 
 pytestmark = pytest.mark.usefixtures("clean")

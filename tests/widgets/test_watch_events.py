@@ -11,7 +11,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import JobError
-from minflow.job.events import JobStepped
+from minflow.job.queue.events import JobStepped
 from minflow.nn.graph.compiled import GraphRan
 
 

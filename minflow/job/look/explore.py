@@ -9,7 +9,7 @@ from ...core.base.errors import JobError
 from ...core.where import here
 from ...nn.graph.explore.subject import Subject
 from ..function import Job
-from ..stream import STREAM
+from ..queue.stream import STREAM
 
 
 def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:

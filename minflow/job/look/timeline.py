@@ -3,7 +3,7 @@
     sync = flow.timeline(steps=20)          # after a loop with a job that waits
     sync.compare(flow.timeline(steps=20))   # after the same loop with a job that does not
 
-Read next: `../views/timeline/record.py`, what it says and draws; `../records.py`, what is remembered of a step.
+Read next: `../views/timeline/record.py`, what it says and draws; `../queue/records.py`, what is remembered of a step.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ...views.timeline.record import StepTimes, TimelinePair, TimelineRecord, pa
 from ...views.timeline.svg import pair_svg, timeline_svg
 from ...views.timeline.text import pair_text, timeline_text
 from ..function import Job
-from ..records import WAITS, Record
+from ..queue.records import WAITS, Record
 from ..run import Run
 from ..signature import described
-from ..stream import STREAM, clock
+from ..queue.stream import STREAM, clock
 
 
 class Shown:

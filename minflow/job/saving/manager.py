@@ -27,7 +27,7 @@ from ...core.where import warn
 from . import folder
 from .folder import DONE, NUMBERS, FileVariable, checked, refuse
 from ..session import Session, Variable, default_session
-from ..stream import STREAM
+from ..queue.stream import STREAM
 
 STEP = "System-Train-TrainStep-"  # and the name of a job: int64[1], its finished steps
 RANDOM = "System-Random-State"  # int64[2]: where the default generator stands

@@ -1,6 +1,6 @@
-"""What optimizers and schedules of job functions ask of a number that they are given, and how they print.
+"""What optimizers and schedules of job functions ask of a number that they take, and how they print.
 
-Read next: `train/schedule.py`, `train/optimizer.py`.
+Read next: `schedule.py`, `optimizer_base.py`.
 """
 
 from __future__ import annotations

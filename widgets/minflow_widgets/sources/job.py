@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 
-from minflow.job.events import JobStepped
+from minflow.job.queue.events import JobStepped
 from minflow.job.function import Job
 from minflow.job.run import Run
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 
 from .source import Source
 from .step_values import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of

@@ -24,7 +24,7 @@ from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
 from minflow.job.function import Job
 from minflow.job.run import Run
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 from minflow.job.look.timeline import Comparison, Timeline, known, loops, record_of
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean

@@ -15,7 +15,7 @@ caller, while it waits for room, too; who holds it and submits (a `__del__`, a s
 held while the worker is started, and by none who waits for it. A thread of the user's own that is started and joined
 inside a build cannot be seen here.
 
-Read next: `function.py`, which submits; `run.py`, whose loops submit from a thread of their own.
+Read next: `../function.py`, which submits; `../run.py`, whose loops submit from a thread of their own.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-from ..compiler.executor import INSIDE, LOCK, held
-from ..core.base import events
-from ..core.base.errors import JobError
-from ..core.base.interrupts import uninterrupted
-from ..core.where import here
-from ..diagnosis.ipython import show_card
-from ..diagnosis.notebook import follow_cells, show_traceback
+from ...compiler.executor import INSIDE, LOCK, held
+from ...core.base import events
+from ...core.base.errors import JobError
+from ...core.base.interrupts import uninterrupted
+from ...core.where import here
+from ...diagnosis.ipython import show_card
+from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock
 from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, told

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ..core.base.errors import JobError, MinflowError, clean
-from ..core.base.interrupts import uninterrupted
-from ..core.where import here
-from ..diagnosis.frames import message_of, raised_at
+from ...core.base.errors import JobError, MinflowError, clean
+from ...core.base.interrupts import uninterrupted
+from ...core.where import here
+from ...diagnosis.frames import message_of, raised_at
 from .handle import Handle
 from .records import Record, clock
 

@@ -131,7 +131,7 @@ def cards(rounds: int) -> dict[str, dict[str, float]]:
     import minflow.typing as tp
     import numpy as np
     from minflow import nn
-    from minflow.diagnosis.failure import card_of
+    from minflow.diagnosis.card_record import card_of
     from minflow.diagnosis.card import card_bundle
     from minflow.views.show import picture
     from minflow_widgets import watch_timeline

@@ -17,7 +17,7 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.diagnosis.failure import card_of
+from minflow.diagnosis.card_record import card_of
 from minflow.diagnosis.card import card_bundle
 from minflow.views.kinds.debug_tree import debug_bundle
 from minflow.views.show import picture

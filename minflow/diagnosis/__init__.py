@@ -2,5 +2,5 @@
 it.
 
 Stands above the engine and views and knows no module: what it needs of one it asks by protocol.
-Read next: `failure.py` (a traceback read), `card.py` (how it is shown), `notebook.py` (are we in one?).
+Read next: `failure.py` (a traceback read), `card.py` (how it is shown), `notebook.py` (where the program runs).
 """

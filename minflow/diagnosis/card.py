@@ -1,6 +1,6 @@
 """An error as a card: what, got, expected, where, try, and the graph up to the node that failed, that node red.
 
-Pure functions of a record, which `diagnosis/failure.py` reads from a traceback. The same on dark and light themes, and
+Pure functions of a record, which `card_record.py` makes of a traceback. The same on dark and light themes, and
 in an untrusted notebook: inline styles, `<img>` and `<details>` only. Read next: `notebook.py`, when a card is shown.
 """
 
@@ -27,10 +27,10 @@ MANY = 20  # lines of a part, at most
 
 @dataclass(frozen=True)
 class CardRecord:
-    """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error tells.  got: (name,
+    """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error gives.  got: (name,
     spec) that went into what failed.  expected: what would have gone in, empty where nobody knows.  where, hint: the
-    other parts.  told: how the error reached the user, if not by itself.  graph: what was recorded up to there.
-    code: the line of code where it was called.  made: the place that made the layer, and the line of code there.
+    other parts.  raised_as: the error that carried it to the user, if another did.  graph: what was recorded up to
+    there.  code: the line of code where it was called.  created: the place that created the layer, and its line.
     """
 
     title: str
@@ -40,26 +40,26 @@ class CardRecord:
     expected: str = ""
     where: str = ""
     hint: str = ""
-    told: str = ""
+    raised_as: str = ""
     graph: GraphRecord | TapeRecord | None = None
     code: str = ""
-    made: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
 
 
 def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
-    """(what a row is called, its lines): got, expected, where, made at, try; and what else the error tells by name."""
+    """(name of a row, its lines): got, expected, where, made at, try; and the other values that the error names."""
     got = {name for name, _ in record.got}
     others = [pair for pair in record.values if pair[0] not in got]
-    found = [
+    parts = [
         ("got", [f"{name}  {spec}".strip() for name, spec in record.got]),
         ("with" if record.got else "values", [f"{name}  {value}".strip() for name, value in others]),
         ("expected", [record.expected]),
         ("where", [record.where, *([f"    {record.code}"] if record.code else [])]),
-        ("made at", [record.made[0], *(f"    {line}" for line in record.made[1:])] if record.made else []),
+        ("made at", [*record.created[:1], *(f"    {line}" for line in record.created[1:])]),
         ("try", record.hint.split("\n")),
-        ("told by", [record.told]),
+        ("came as", [record.raised_as]),
     ]
-    return [(name, few([clean(cut(line, LONG)) for line in lines])) for name, lines in found if any(lines)]
+    return [(name, few([clean(cut(line, LONG)) for line in lines])) for name, lines in parts if any(lines)]
 
 
 def few(lines: list[str]) -> list[str]:
@@ -68,10 +68,12 @@ def few(lines: list[str]) -> list[str]:
 
 def card_text(record: CardRecord) -> str:
     """The card for a terminal, a screen reader, and a notebook without pictures."""
-    lines = [clean(cut(record.title, TITLE)), *[f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]]
+    lines = [clean(cut(record.title, TITLE))]
+    lines += [f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]
     for name, values in rows(record):
         for i, value in enumerate(values):
-            lines += wrap(value, WIDE, initial_indent=f"  {name if not i else '':<9} ", subsequent_indent=" " * 12, break_on_hyphens=False)
+            first, rest = f"  {'' if i else name:<9} ", " " * 12
+            lines += wrap(value, WIDE, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     if record.graph is not None and record.graph.nodes:
         lines += ["", graph_lines(record.graph)]
     return "\n".join(lines)
@@ -87,18 +89,21 @@ COLOURS = {"got": RED, "expected": GREEN}
 
 def card_html(record: CardRecord) -> str:
     """The card on a light ground of its own."""
+    title = escape(clean(cut(record.title, TITLE)))
     parts = [
-        f'<div style="color:{RED};font-size:14px;font-weight:600">{SIGN} {escape(clean(cut(record.title, TITLE)))}</div>',
+        f'<div style="color:{RED};font-size:14px;font-weight:600">{SIGN} {title}</div>',
         f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>',
         '<table style="border-collapse:collapse;margin:0;background:#ffffff">',
     ]
     for name, lines in rows(record):
         look = f"{CELL};color:{COLOURS.get(name, INK)}"
         value = "<br>".join(map(escape, lines))
-        parts.append(f'<tr style="background:#ffffff"><td style="{NAME}">{name}</td><td style="{look}">{value}</td></tr>')
+        cells = f'<td style="{NAME}">{name}</td><td style="{look}">{value}</td>'
+        parts.append(f'<tr style="background:#ffffff">{cells}</tr>')
     parts.append("</table>")
     parts.append(graph_html(record))
-    return f'<div {NO_MATH} style="{CARD};border-left:4px solid {RED};padding:8px 12px;text-align:left">{"".join(parts)}</div>'
+    look = f"{CARD};border-left:4px solid {RED};padding:8px 12px;text-align:left"
+    return f'<div {NO_MATH} style="{look}">{"".join(parts)}</div>'
 
 
 def text_html(text: str) -> str:
@@ -118,7 +123,8 @@ def alt(record: CardRecord) -> str:
     """The picture in words."""
     inside = f"{record.graph.title}; " if record.graph is not None else ""
     got = ", ".join(f"{name} {spec}" for name, spec in record.got)
-    parts = [f"{inside}red: {record.title}", f"got {got}" if got else "", f"expected {record.expected}" if record.expected else ""]
+    expected = f"expected {record.expected}" if record.expected else ""
+    parts = [f"{inside}red: {record.title}", f"got {got}" if got else "", expected]
     return ", ".join(" ".join(part.split()) for part in parts if part)
 
 

@@ -1,11 +1,13 @@
-"""The line that made a module, for the card of an error. Knows no module. Read next: `failure.py`, which reads it."""
+"""The line that created a module, for the card of an error. Read next: `failure.py`, which reads it."""
 
 from __future__ import annotations
 
+ATTRIBUTE = "_created_at"  # of a module that remembers it
 
-class Made(tuple):
-    """(code, instruction), or empty where no line of the learner's made it. Says nothing in another process: None in a
-    pickle."""
+
+class CreationSite(tuple):
+    """(code, instruction), or empty where no line of the learner's created it. Says nothing in another process: None in
+    a pickle."""
 
     __slots__ = ()
 

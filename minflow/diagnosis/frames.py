@@ -29,8 +29,11 @@ def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 def innermost(traceback: TracebackType | None) -> TracebackType | None:
     """The innermost line of the learner's."""
-    lines = [at for at in entries(traceback) if not OURS[(file := at.tb_frame.f_code.co_filename)] and not library(file)]
-    return lines[-1] if lines else None
+    found = None
+    for at in entries(traceback):
+        file = at.tb_frame.f_code.co_filename
+        found = found if OURS[file] or library(file) else at
+    return found
 
 
 def raised_at(error: BaseException) -> str:
@@ -64,15 +67,16 @@ def learners(traceback: TracebackType | None) -> tuple[TracebackType | None, int
     return chain, left_out
 
 
-def known_of(error: BaseException) -> BaseException | None:
-    """What an error came of, as Python shows it."""
+def cause_of(error: BaseException) -> BaseException | None:
+    """The cause of an error, as Python shows it."""
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def repeated(cause: BaseException, error: BaseException) -> bool:
-    """Does the error tell all that its cause would? An error of ours that no line of the learner's raised, told
+    """Does the error say all that its cause would? An error of ours that no line of the learner's raised, said
     again."""
-    return isinstance(cause, MinflowError) and isinstance(error, MinflowError) and bool(cause.what) and cause.what in error.what
+    ours = isinstance(cause, MinflowError) and isinstance(error, MinflowError)
+    return ours and bool(cause.what) and cause.what in error.what
 
 
 def render(error: BaseException) -> list[str]:
@@ -82,7 +86,7 @@ def render(error: BaseException) -> list[str]:
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1)
     chain, left_out = learners(error.__traceback__)
     before: list[tuple[BaseException, Any, Any, bool]] = []
-    link, cause = error, known_of(error)
+    link, cause = error, cause_of(error)
     try:
         while cause is not None and len(before) < 40:
             before.append((cause, cause.__traceback__, cause.__cause__, cause.__suppress_context__))
@@ -90,19 +94,21 @@ def render(error: BaseException) -> list[str]:
             left_out += more
             if cause.__traceback__ is None and repeated(cause, link):
                 before.append((link, link.__traceback__, link.__cause__, link.__suppress_context__))
-                link.__cause__ = cause = known_of(cause)  # sets __suppress_context__ too
+                link.__cause__ = cause = cause_of(cause)  # sets __suppress_context__ too
                 continue
-            link, cause = cause, known_of(cause)
+            link, cause = cause, cause_of(cause)
         lines = list(shell.InteractiveTB.structured_traceback(type(error), error, chain, tb_offset=0))
     finally:
-        for known, traceback, came_of, suppress in reversed(before):
-            known.__traceback__, known.__cause__, known.__suppress_context__ = traceback, came_of, suppress
+        for known, traceback, its_cause, suppress in reversed(before):
+            known.__traceback__, known.__cause__, known.__suppress_context__ = traceback, its_cause, suppress
     if left_out:
         lines.append(f"({left_out} frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them)")
     return lines
 
 
-def caught(shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None) -> None:
+def caught(
+    shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None
+) -> None:
     """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped. And an
     attribute that a tensor does not have: what may be meant, which plain Python says by itself."""
     if isinstance(error, AttributeError):

@@ -9,7 +9,7 @@ import os
 
 from . import frames, notebook
 from .card import card_bundle
-from .failure import card_of
+from .card_record import card_of
 
 
 def show_card(error: BaseException) -> bool:

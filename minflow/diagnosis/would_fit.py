@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ..core.base.errors import MinflowError
 from ..core.infer import consult
@@ -51,7 +51,9 @@ def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     yield from [spec.but(dtype=dtype) for dtype in (float32, int64) if dtype is not spec.dtype]
 
 
-def expected(specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]) -> tuple[int, Spec] | None:
+def expected(
+    specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]
+) -> tuple[int, Spec] | None:
     """(position, spec) of the one change after which it fits; None where several would do, for then none is certain.
 
     free: positions that may change. The same numbers otherwise arranged are asked for first, another dtype last.
@@ -59,21 +61,21 @@ def expected(specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fi
     sizes = [*list(dict.fromkeys(sizes))[:SIZES], *ANY]
     tries = 0
     for changes in (rearranged, resized, retyped):
-        found = []
+        fitting = []
         for i in free:
             for other in dict.fromkeys(changes(specs[i], sizes)):
                 tries += 1
                 if fits([other if k == i else s for k, s in enumerate(specs)]):
-                    found.append((i, other))
-                if tries > TRIES or len(found) > 1:
+                    fitting.append((i, other))
+                if tries > TRIES or len(fitting) > 1:
                     return None
-        if found:
-            return found[0]
+        if fitting:
+            return fitting[0]
     return None
 
 
 def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
-    """Asks the shape rule of an op; literals are given by their type."""
+    """Asks the shape rule of an op; literals stand as their types."""
 
     def fits(specs: list) -> bool:
         specs = [x.__class__ if x.__class__ in NUMBERS else x for x in specs]
@@ -86,6 +88,17 @@ def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
             return False
 
     return fits
+
+
+@runtime_checkable
+class Layer(Protocol):
+    """What is asked of a module."""
+
+    def _input_sizes(self) -> list[int] | None:
+        """Sizes that may stand on an axis of its inputs; None where it must not be called again, as one that might
+        print."""
+
+    def forward(self, *args: Any) -> Any: ...
 
 
 def layer_fits(module: Any) -> Callable[[list], bool]:
@@ -116,18 +129,13 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
 
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
-    """(argument number, spec) that one of minflow's own layers would have taken; None for a user's module, which might
-    print."""
-    own = type(module).__module__.startswith("minflow.nn.") and not module._modules and module._hooks is None
-    if not own or not inputs or not all(isinstance(x, Tensor) for x in inputs):
+    """(argument number, spec) that a layer would have taken. The module is asked whether it may be traced, and for the
+    sizes that its inputs may have: `module._input_sizes()`, see `Layer`."""
+    sizes = module._input_sizes() if isinstance(module, Layer) else None
+    if sizes is None or not inputs or not all(isinstance(x, Tensor) for x in inputs):
         return None
     specs = [x.spec for x in inputs]
     fits = layer_fits(module)
     if fits(specs):
         return None
-    tensors = [t for t in (*module._parameters.values(), *module._buffers.values()) if t is not None]
-    sizes = [n for t in tensors for n in t.spec.shape] + [n for s in reversed(specs) for n in s.shape]
-    groups = module.__dict__.get("groups", 1)
-    if isinstance(groups, int) and groups > 1:
-        sizes = [n * groups for n in sizes] + sizes
-    return expected(specs, range(len(specs)), sizes, fits)
+    return expected(specs, range(len(specs)), [*sizes, *[n for s in reversed(specs) for n in s.shape]], fits)

@@ -24,7 +24,7 @@ from ..views.text.listing import clean
 from . import messages as mistakes
 from .hooks import Handle, Hooks
 from .loading import Writes, write
-from ..diagnosis.creation_site import Made
+from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
 from .nesting import LEVELS, call_deeper, levels_below
 from .parameter import Parameter
 from .state import Incompatible, checked, state_of
@@ -47,7 +47,7 @@ class Module(Display):
         if args and isinstance(args[0], Tensor):
             mistakes.check_made_before_called(cls, args)
         module = super().__new__(cls)
-        module.__dict__["_made"] = Made(caller() or ())  # half a microsecond; for the card of an error
+        module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # half a microsecond; for the card of an error
         return module
 
     def __init__(self) -> None:
@@ -81,6 +81,15 @@ class Module(Display):
             raise
         finally:
             MODE.reset(token)
+
+    def _input_sizes(self) -> list[int] | None:
+        """For the card of an error, see `diagnosis/would_fit.py`: only a layer of ours is asked what would fit."""
+        own = self.__dict__
+        if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_hooks"] is not None:
+            return None
+        tensors = [t for t in (*own["_parameters"].values(), *own["_buffers"].values()) if t is not None]
+        sizes, groups = [n for t in tensors for n in t.spec.shape], own.get("groups", 1)
+        return [n * groups for n in sizes] + sizes if isinstance(groups, int) and groups > 1 else sizes
 
     def compute(self, args: tuple, kwargs: dict) -> Any:
         """forward with everything that hangs around it: what a call is, without entering a scope."""

@@ -56,7 +56,7 @@ def test_four_parts_and_more_are_told():
     rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in text[2:8]]
     assert rows == [
         ["got", "input  float32[4, 3136]"], ["with", "fc.weight  float32[10, 512]"], ["expected", "input  float32[4, 512]"],
-        ["where", "in model.fc, called at In[1]:3"], ["try", "nn.Linear(3136, 10)"], ["told by", "JobError: the work of step 3"],
+        ["where", "in model.fc, called at In[1]:3"], ["try", "nn.Linear(3136, 10)"], ["came as", "JobError: the work of step 3"],
     ]  # fmt: skip
     html = card_html(record)
     assert 'alt="graph; red: ShapeError in model.fc, got input float32[4, 3136], expected input float32[4, 512]"' in html

@@ -15,7 +15,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base.errors import ShapeError
 from minflow.diagnosis import ipython as cards
-from minflow.diagnosis.failure import card_of
+from minflow.diagnosis.card_record import card_of
 from minflow.diagnosis import notebook
 from minflow.diagnosis.card import card_bundle, card_text
 
@@ -98,16 +98,16 @@ def test_code_of_the_call_and_of_the_making_is_shown():
     for work in (lambda: CNN()(IMAGES), lambda: copy.deepcopy(CNN())(IMAGES), lambda: Predict(CNN())(IMAGES)):
         found = card(work)
         assert found.code == "return self.fc(x.flatten(1))"
-        assert found.made[1:] == ("self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)",)
-        assert "test_failure.py:" in found.where and found.made[0].startswith("test_failure.py:") and found.made[0] not in found.where
+        assert found.created[1:] == ("self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)",)
+        assert "test_failure.py:" in found.where and found.created[0].startswith("test_failure.py:") and found.created[0] not in found.where
         text = card_bundle(found)["text/plain"].splitlines()
         at = next(i for i, line in enumerate(text) if line.split()[:2] == ["made", "at"])
-        assert text[at].split()[2] == found.made[0] and text[at + 1].strip() == found.made[1] and text[at - 1].strip() == found.code
+        assert text[at].split()[2] == found.created[0] and text[at + 1].strip() == found.created[1] and text[at - 1].strip() == found.code
 
 
 def test_model_from_a_pickle_does_not_say_where_it_was_made():
     found = card(lambda: pickle.loads(pickle.dumps(CNN()))(IMAGES))
-    assert found.made == () and "made at" not in card_bundle(found)["text/plain"] and found.code
+    assert found.created == () and "made at" not in card_bundle(found)["text/plain"] and found.code
 
 
 def test_without_a_tape_what_went_in_is_shown():
@@ -186,7 +186,7 @@ def test_error_of_pythons_own_is_the_module():
         found = card(work, AttributeError)
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
-        assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.made == ()
+        assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.created == ()
         assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last result that the line could see"
 
 
@@ -234,7 +234,7 @@ def test_error_told_by_a_job_is_the_one_behind_it(session):
         return flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(x, 3, name="out"))
 
     found = card(lambda: job(np.ones((4, 3), "float32"), np.array([0, 1, 2, 9], "int32")))
-    assert found.title.startswith("OutOfRangeError") and found.told == "JobError: the work of step 1 of job"
+    assert found.title.startswith("OutOfRangeError") and found.raised_as == "JobError: the work of step 1 of job"
     assert failing(found)[0].label == "checked_labels"
 
 

@@ -16,7 +16,7 @@ from minflow import nn
 from minflow.core.base.errors import MinflowError
 from minflow.core.tensor import Tensor
 from minflow.core.where import WARNED
-from minflow.diagnosis.failure import card_of
+from minflow.diagnosis.card_record import card_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 12)
 SPACE = {"flow": flow, "nn": nn, "F": F}

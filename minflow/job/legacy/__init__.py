@@ -4,3 +4,7 @@ kin.
 They hold for Blobs, most of them for eager tensors as well. `meanings.py` is the table of names that a modern function
 has too. Read next: `meanings.py`, `arrays.py`.
 """
+
+from ...diagnosis.failure import public_functions
+
+public_functions(__path__[0])

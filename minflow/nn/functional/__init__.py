@@ -5,6 +5,7 @@ Each file is one family. What they are made of stands in `core/ops`. Read next: 
 
 from ...core.messages.near import tell as _tell
 from ...core.functions import one_hot as one_hot
+from ...diagnosis.failure import public_functions as _public_functions
 from . import arguments as arguments
 from .activation import gelu as gelu
 from .activation import leaky_relu as leaky_relu
@@ -36,3 +37,4 @@ from .shape import normalize as normalize
 from .shape import pad as pad
 
 __getattr__ = _tell("flow.nn.functional", globals())
+_public_functions(__path__[0])

@@ -10,9 +10,10 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from ...core.tensor import Tensor
+from ...diagnosis.creation_site import ATTRIBUTE
 from .python_state import Variables, changes_inside, content, shown
 
-HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", "_made")
+HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
 
 
 class Fingerprint:

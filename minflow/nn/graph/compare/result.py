@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.ir import Graph as IR
 from ....core.op import OPS
-from ....diagnosis.failure import calls_apart
+from ....diagnosis.failed_graph import calls_apart
 from ....views.draw.fold import common_scope
 from ....views.kinds.divergence import ComparedOperation, Comparison
 from ....views.records.structure import GraphRecord, Input, NodeRecord, graph_record

@@ -1,0 +1,127 @@
+"""The card of an error: which of the errors behind it is read, and what its card says.
+
+Read next: `failure.py`, what the frames say; `failed_graph.py`, the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..core.base.errors import MinflowError
+from ..core.ir import INPUT
+from ..core.messages.near import of_object
+from .card import CardRecord
+from .failed_graph import calls_apart, named_once, picture
+from .failure import SHOWN, Failure, name_of, read
+from .frames import cause_of, message_of
+from .would_fit import expected_of_layer
+
+CHAIN = 20  # errors behind an error that are looked at
+Pairs = tuple[tuple[str, str], ...]
+
+
+def card_of(error: BaseException) -> CardRecord | None:
+    """The card of an error that comes from a model, a graph, a job or a tensor; None for any other."""
+    chosen = None
+    for link in chain_of(error):
+        failure = read(link)
+        if failure.known or isinstance(link, MinflowError):
+            chosen = chosen or failure
+            if failure.known and (failure.label or failure.node):
+                chosen = failure
+                break
+        if not carried(link):
+            break
+    return None if chosen is None else record(chosen, error)
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was raised from."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen and len(seen) < CHAIN:
+        seen.add(id(link))
+        yield link
+        link = cause_of(link)
+
+
+def carried(error: BaseException) -> bool:
+    """Is it only the messenger of the error behind it?"""
+    return error.__cause__ is not None
+
+
+def record(failure: Failure, raised: BaseException) -> CardRecord:
+    error = failure.error
+    ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may have left our __init__ out
+    scope = failure.scope or (failure.recorded.title.split(" ")[0] if failure.recorded is not None else "")
+    data = [(name, x) for name, x in failure.got if not x.label]
+    got = tuple((name, str(x.spec)) for name, x in (data or failure.got)[:SHOWN])
+    if not failure.expected and ours and failure.module is not None and failure.node is None:
+        failure.expected = expected_in_module(failure)
+    if ours and " if " in error.hint:  # it depends on what was meant
+        failure.expected = ""
+    got, values = own_parts(error, failure, got) if ours else (got, ())
+    where = error.where if ours and error.where else ""
+    if failure.place and failure.plan is None and failure.place not in where:
+        where = where or (f"in {failure.scope}" if failure.scope else "")
+        where = ", ".join(filter(None, [where, f"at {failure.place}"]))
+    raised_as = ""
+    if raised is not error:
+        raised_as = f"{type(raised).__name__}: {message_of(raised).partition(f' raised {type(error).__name__}')[0]}"
+    card = CardRecord(
+        title=f"{type(error).__name__} in {scope}" if scope else type(error).__name__,
+        what=error.what if ours else message_of(error),
+        values=values,
+        got=got,
+        expected=failure.expected,
+        where=where,
+        code=failure.code,
+        created=failure.created,
+        hint=error.hint if ours else of_object(error),
+        raised_as=raised_as.partition("\n")[0][:200],
+    )
+    try:
+        named = {name for name, _ in values}  # of the parameters that went in, those that the error names
+        if data or ours and got and got[0] in error.values.items():
+            failure.got = [(name, x) for name, x in failure.got if not x.label or name_of(failure, x, name) in named]
+        graph = picture(failure, card)
+        return replace(card, graph=graph and replace(graph, nodes=named_once(calls_apart(graph.nodes))))
+    except Exception:  # the words are worth more than the picture
+        return card
+
+
+def own_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
+    """(got, the other values): an error that names what it got or expected itself knows better than the frames."""
+    values = dict(error.values)
+    failure.expected = values.pop("expected", failure.expected)
+    said_got = [name for name in values if name == "got" or name.startswith("got ")]
+    if said_got:
+        got = tuple((name[4:], values.pop(name)) for name in said_got)
+    elif "expected" in error.values:  # of what went in, only that; the rest is right
+        spoken, _, rest = failure.expected.partition(" ")
+        failure.expected = f"{spoken}  {rest}"
+        got = tuple(pair for pair in (*got, *values.items()) if pair[0] == spoken)[:1] or got
+        failure.got = [(name, x) for name, x in failure.got if x.label or name == spoken] or failure.got
+        if failure.plan is not None and (name := input_of(failure.node)):
+            got = tuple((f"{spoken}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
+    elif failure.got and all(x.label for _, x in failure.got):  # parameters only: what came with them was no tensor
+        parameters = {name_of(failure, x, name) for name, x in failure.got}
+        got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:SHOWN] or got
+    return got, tuple(values.items())
+
+
+def input_of(node: Any) -> str:
+    """The name of the input that a node looks at, itself or through views; "" if it looks at what was computed."""
+    while node.inputs and node.op.is_view:
+        node = node.inputs[0].node
+    return node.name if node.op is INPUT else ""
+
+
+def expected_in_module(failure: Failure) -> str:
+    """For a check of ours before any op: what the layer would have taken."""
+    frame_names = [name for name, x in failure.got if not x.label]
+    inputs = [x for _, x in failure.got if not x.label]
+    place = expected_of_layer(failure.module, inputs)
+    return "" if place is None else f"{frame_names[place[0]]}  {place[1]}"

@@ -1,0 +1,154 @@
+"""The graph or the tape up to the node that failed, with that node in it, as a record.
+
+Read next: `card.py`, which draws it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from ..core.ir import Graph, Source, Value
+from ..core.tensor import Tensor
+from ..views.records.structure import (
+    GraphRecord, Input, NodeRecord, TapeRecord, first_users, graph_record, leaf_record, op_record, walk,
+)
+from .card import CardRecord
+from .failure import SHOWN, Failure, Recorded, name_of
+
+
+def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | None:
+    """The graph or the tape up to the failing node, with that node in it."""
+    notes = tuple(
+        [f"got {name} {spec}" for name, spec in card.got]
+        + ([f"expected {' '.join(card.expected.split())}"] if card.expected else [])
+        + ([f"try: {card.hint.splitlines()[0]}"] if card.hint else [])
+    )
+    if failure.plan is not None and failure.node is not None:
+        return up_to(failure, notes)
+    if not (failure.label or failure.got):
+        return None
+    look = {"attrs": failure.attrs, "scope": failure.scope, "mark": "failed", "notes": notes}
+    failing = NodeRecord("failed", "op", failure.label, (), **look)
+    if failure.recorded is not None:
+        return of_trace(failure, failure.recorded, failing)
+    return of_tape(failure, failing)
+
+
+def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+    """A layer that is called again later is drawn again: "pool (2)"; in one frame its calls would turn the flow
+    around."""
+    scopes = {n.scope for n in nodes if n.kind == "op"}
+    inner = {s for s in scopes if s and not any(other.startswith((f"{s}.", f"{s}/")) for other in scopes)}
+    calls: dict[str, int] = {}
+    before, result = "", []
+    for n in nodes:
+        if n.kind == "op" and not n.phase and n.scope in inner:
+            calls[n.scope] = calls.get(n.scope, 0) + (n.scope != before)
+            number = calls[n.scope]
+            result.append(replace(n, scope=f"{n.scope} ({number})") if number > 1 else n)
+        else:
+            result.append(n)
+        before = n.scope if n.kind == "op" else before
+    return tuple(result)
+
+
+def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+    """The failing node's inputs without the names that stand on the boxes they come from."""
+    labels = {n.id: n.label for n in nodes}
+
+    def unnamed(n: NodeRecord) -> NodeRecord:
+        return replace(n, inputs=tuple([replace(x, name="") if x.name == labels.get(x.ref) else x for x in n.inputs]))
+
+    return tuple([unnamed(n) if n.mark == "failed" else n for n in nodes])
+
+
+def up_to(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
+    """A plan that ran: its graph up to the node that failed."""
+    graph: Graph = failure.plan.graph
+    whole = graph_record(graph)
+    at = next(i for i, node in enumerate(graph.nodes) if node is failure.node) + len(graph.inputs) + len(graph.states)
+    kept = list(whole.nodes[: at + 1])
+    got = tuple(f"got {x.name} {x.text}" for x in kept[-1].inputs if x.ref)[:SHOWN]
+    kept[-1] = replace(kept[-1], outs=(), mark="failed", notes=(*got, *notes))
+    number = at + 1 - len(graph.inputs) - len(graph.states)
+    title = f"the step as it ran, up to the operation that failed: number {number} of {len(graph.nodes)}"
+    return GraphRecord(read_only(kept), (), (), title)
+
+
+def read_only(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
+    """Without inputs and states that nothing reads."""
+    used = {x.ref for n in nodes for x in n.inputs}
+    return tuple(n for n in nodes if n.kind == "op" or n.id in used)
+
+
+def of_trace(failure: Failure, recorded: Recorded, failing: NodeRecord) -> GraphRecord:
+    graph = recorded.graph
+    whole = graph_record(graph)
+    sources = (*graph.inputs, *graph.states)
+    ids = {node: f"n{i}" for i, node in enumerate((*sources, *graph.nodes))}
+    nodes = list(whole.nodes)
+    for i, source in enumerate(sources):
+        with contextlib.suppress(Exception):
+            nodes[i] = replace(nodes[i], label=recorded.name(source) or nodes[i].label)
+    states = {id(s.array): s for s in graph.states}
+    if failure.node is not None:  # in backward, while the graph was built
+        inputs: list[Input] = [Input("", ids[failure.node], 0)] if failure.node in ids else []
+        return GraphRecord((*read_only([*nodes, replace(failing, inputs=tuple(inputs))]),), (), (), recorded.title)
+    inputs, extra = [], []
+    for k, (name, x) in enumerate(inputs_of(failure)):
+        source = x.value.node if x.array is None and x.value is not None else states.get(id(x.array))
+        if source in ids:
+            inputs.append(Input(name, ids[source], x.value.index if x.array is None else 0, str(x.spec)))
+        else:
+            kind, scope = ("state", failure.scope) if x.label else ("input", "")
+            extra.append(NodeRecord(f"x{k}", kind, name_of(failure, x, name), (str(x.spec),), scope=scope))
+            inputs.append(Input(name, f"x{k}"))
+    failing = replace(failing, inputs=tuple(inputs))
+    done = f"{len(graph.nodes)} operation{'s' * (len(graph.nodes) != 1)} recorded"
+    title = f"{recorded.title}: {done} before the one that failed"
+    return GraphRecord(read_only([*nodes, *extra, failing]), (), (), title)
+
+
+def of_tape(failure: Failure, failing: NodeRecord) -> TapeRecord:
+    """Eager: what the tensors that went in were computed from."""
+    seen = inputs_of(failure)
+    roots = [x.value.node for _, x in seen if x.value is not None]
+    roots += [failure.node] if failure.node is not None else []
+    order = walk(dict.fromkeys(roots))
+    ids = {node: f"n{i}" for i, node in enumerate(order)}
+    users = first_users(order)
+    names = {id(x): name_of(failure, x, name) for name, x in seen}
+    nodes = []
+    for node in order:
+        if isinstance(node, Source):
+            nodes.append(leaf_record(node, ids[node], users.get(node), names, False))
+            if node not in users:  # the failing node is the one that reads it
+                nodes[-1] = replace(nodes[-1], label=names.get(id(node.tensor()), nodes[-1].label), scope=failure.scope)
+        else:
+            nodes.append(op_record(node, ids))
+    inputs = []
+    for k, (name, x) in enumerate(seen):
+        if x.value is not None and x.value.node in ids:
+            inputs.append(Input(name, ids[x.value.node], x.value.index, str(x.spec)))
+        else:
+            nodes.append(NodeRecord(f"x{k}", "input", name_of(failure, x, name), (str(x.spec),)))
+            inputs.append(Input(name, f"x{k}"))
+    if failure.node is not None:
+        inputs.append(Input("", ids[failure.node], 0))
+    title = "the tape up to there" if any(not isinstance(node, Source) for node in order) else "what went in"
+    return TapeRecord((*nodes, replace(failing, inputs=tuple(inputs))), failing.id, 0, title)
+
+
+def inputs_of(failure: Failure) -> list[tuple[str, Tensor]]:
+    """What the failing node is drawn to read: its inputs; for a line of the learner's what that line could see and
+    nothing else had read."""
+    if failure.label and not failure.label.endswith(".forward"):
+        return failure.got
+    known = {id(x) for _, x in failure.got}
+    near = [("", x) for x in failure.near if id(x) not in known]
+    pairs = [*failure.got, *near]
+    nodes = walk(dict.fromkeys(x.value.node for _, x in pairs if x.value is not None))
+    read_by = {v.node for node in nodes for v in node.inputs if v.__class__ is Value}
+    ends = [(name, x) for name, x in pairs if x.value is None or x.value.node not in read_by]
+    return ends or pairs

@@ -26,8 +26,7 @@ def python(*words, cwd, path=(), **settings):
 def generated_tests(folder, op, oracle):
     """Run the tests that are generated for hypot; its code is put into elementwise.py and oracles.py in memory."""
     (folder / "contributed.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(TOP / 'tests/core')!r})\n"
-        "import minflow.core.ops.elementwise as file, oracles\n"
+        "import minflow.core.ops.elementwise as file, tests.core.oracles as oracles\n"
         f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n")
     # Without the plugins that it does not need, which take longer than its tests.
     done = python("-m", "pytest", "-q", "-rA", "-p", "contributed", "-p", "no:cacheprovider", "-o", "addopts=",

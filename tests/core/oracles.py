@@ -1,10 +1,10 @@
 """For each op the same result by other means: numpy and scipy, not the engine. None: see the op's own tests."""
 
 import numpy as np
-import oracles_nn
 from scipy import special
 
 from minflow.core.spec import promote, spec_of
+from tests.core import oracles_nn
 
 
 def met(*arrays, floating: bool = False):

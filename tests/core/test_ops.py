@@ -24,8 +24,8 @@ from minflow.core.spec import float64, spec_of
 from minflow.core.tensor import Tensor
 from minflow.core.trace import trace
 
-from oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 from programs import planned
+from tests.core.oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 
 CASES = [pytest.param(op, i, id=f"{op.name}-{i}") for op in OPS.values() for i in range(len(op.examples))]
 # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py

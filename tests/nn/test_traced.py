@@ -9,48 +9,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
 from tests.reference import execute
-
-IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
-LAYERS = [
-    (nn.Linear(6, 3), ROWS),
-    (nn.Linear(8, 3), IMAGES),
-    (nn.Conv2d(6, 4, 3), IMAGES),
-    (nn.Conv2d(6, 6, 3, 2, 1, groups=6), IMAGES),
-    (nn.Conv2d(6, 4, (2, 3), padding="same"), IMAGES),
-    (nn.MaxPool2d(2), IMAGES),
-    (nn.AvgPool2d(3, 2, 1), IMAGES),
-    (nn.AdaptiveAvgPool2d(3), IMAGES),
-    (nn.BatchNorm2d(6), IMAGES),
-    (nn.BatchNorm1d(6), ROWS),
-    (nn.BatchNorm2d(6, momentum=None), IMAGES),
-    (nn.BatchNorm2d(6, affine=False), IMAGES),
-    (nn.BatchNorm2d(6).eval(), IMAGES),
-    (nn.LayerNorm(8), IMAGES),
-    (nn.Dropout(0.4), IMAGES),
-    (nn.Dropout(0.4).eval(), IMAGES),
-    (nn.Flatten(), IMAGES),
-    (nn.ReLU(), ROWS),
-    (nn.ReLU6(inplace=True), ROWS),
-    (nn.LeakyReLU(inplace=True), ROWS),
-    (nn.GELU(), ROWS),
-    (nn.GELU("tanh"), ROWS),
-    (nn.SiLU(), ROWS),
-    (nn.Softmax(1), ROWS),
-    (nn.LogSoftmax(-1), IMAGES),
-    (nn.Sigmoid(), ROWS),
-    (
-        nn.Sequential(
-            nn.Conv2d(6, 4, 3),
-            nn.BatchNorm2d(4),
-            nn.ReLU(inplace=True),
-            nn.Dropout(0.1),
-            nn.Flatten(),
-            nn.Linear(144, 2),
-        ),
-        IMAGES,
-    ),
-]
-LABELS = np.array([0, 2, 1, 1])
+from tests.registered import LABELS, TARGETS, layer_cases, loss_cases
 
 
 def bits(tensors):
@@ -59,21 +18,23 @@ def bits(tensors):
 
 def step(model, x):
     """Forward, backward, and everything that came of it."""
-    x = x * 1.0
+    x = x * 1.0 if x.spec.floating else x
     out = model(x)
     (out * out).sum().backward()
     grads = [p.grad for p in model.parameters()]
     return [out, *grads]
 
 
-@pytest.mark.parametrize(("model", "shape"), LAYERS, ids=lambda p: type(p).__name__ if isinstance(p, nn.Module) else "")
-def test_traced_is_eager(model, shape):
+@pytest.mark.parametrize(("name", "make", "x"), layer_cases(), ids=lambda p: p if isinstance(p, str) else "")
+def test_traced_is_eager(name, make, x):
+    if isinstance(x, tuple):
+        x = np.random.default_rng(0).standard_normal(x).astype("float32")
+    model, x = make(), flow.tensor(x)
     eager, traced = copy.deepcopy(model), copy.deepcopy(model)
-    x = flow.tensor(np.random.default_rng(0).standard_normal(shape).astype("float32"), requires_grad=False)
     if not list(model.parameters()):
         eager, traced = nn.Sequential(nn.Identity(), eager), nn.Sequential(nn.Identity(), traced)
         for net in (eager, traced):
-            net.scale = nn.Parameter(flow.ones(shape[-1]))
+            net.scale = nn.Parameter(flow.ones(x.shape[-1]))
             net.register_forward_pre_hook(lambda m, args: (args[0] * m.scale,))
     flow.manual_seed(3)
     want = bits(step(eager, x))
@@ -85,19 +46,11 @@ def test_traced_is_eager(model, shape):
     assert all(p.grad is None for p in traced.parameters())
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        nn.CrossEntropyLoss(),
-        nn.CrossEntropyLoss(flow.tensor([1.0, 2.0, 0.5]), ignore_index=1, label_smoothing=0.1),
-        nn.NLLLoss(),
-        nn.CrossEntropyLoss(reduction="none"),
-    ],
-    ids=repr,
-)
-def test_losses(loss):
-    array = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
-    inputs = [flow.tensor(array), flow.tensor(LABELS)]
+@pytest.mark.parametrize(("name", "options"), loss_cases())
+def test_losses(name, options):
+    """Of numbers between 0 and 1, which are probabilities, logits and log-probabilities enough."""
+    numbers = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
+    loss, inputs = getattr(nn, name)(**options), [flow.tensor(numbers[0]), flow.tensor(TARGETS.get(name, numbers[1]))]
     weight = nn.Parameter(flow.ones(3))
 
     def program(x, y):
@@ -110,28 +63,15 @@ def test_losses(loss):
     assert got == bits(program(*inputs))
 
 
-def test_numbers_losses_and_embedding():
-    x, y = flow.rand(4, 3), flow.rand(4, 3)
-    table = nn.Embedding(5, 3, padding_idx=0)
-    index = flow.tensor([[0, 4], [2, 2]])
+def test_functions_without_a_layer():
+    x, index = flow.rand(4, 3), flow.tensor([[0, 4], [2, 2]])
 
-    def program(x, y, index):
-        losses = [kind()(x, y) for kind in (nn.MSELoss, nn.L1Loss, nn.BCELoss, nn.BCEWithLogitsLoss)]
-        rows = table(index)
-        (rows * rows).sum().backward()
-        found = [
-            *losses,
-            rows,
-            table.weight.grad,
-            nn.functional.one_hot(index, 5),
-            nn.functional.pad(x, (1, 0), value=2.0),
-        ]
-        return found
+    def program(x, index):
+        return [nn.functional.one_hot(index, 5), nn.functional.pad(x, (1, 0), value=2.0)]
 
-    inputs = [x, y, index]
-    graph, _ = trace(program, inputs)
-    got = [a.tobytes() for a in execute(graph, [t.numpy() for t in inputs])]
-    assert got == bits(program(*inputs))
+    graph, _ = trace(program, [x, index])
+    got = [a.tobytes() for a in execute(graph, [x.numpy(), index.numpy()])]
+    assert got == bits(program(x, index))
 
 
 def test_setting_a_buffer_is_an_update():

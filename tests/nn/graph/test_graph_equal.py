@@ -8,6 +8,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.mode import DEFAULT
 from minflow.vision import models
+from tests.registered import SCHEDULES
 
 STEPS = 50
 
@@ -336,16 +337,7 @@ class NoClass:
 
 
 s = flow.optim.lr_scheduler
-SCHEDULERS = {
-    "step": lambda o: s.StepLR(o, 2, 0.5),
-    "multistep": lambda o: s.MultiStepLR(o, [1, 3], 0.1),
-    "linear": lambda o: s.LinearLR(o, 0.1, total_iters=4),
-    "cosine": lambda o: s.CosineAnnealingLR(o, 5),
-    "lambda": lambda o: s.LambdaLR(o, [lambda k: 0.9**k, lambda k: 1.0]),
-    "sequential": lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=2), s.StepLR(o, 1, 0.7)], [2]),
-    "own": Sawtooth,
-    "no class": NoClass,
-}
+SCHEDULERS = {**SCHEDULES, "own": Sawtooth, "no class": NoClass}
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)

@@ -1,0 +1,120 @@
+"""What is registered, and how each of it is tested: eager against a graph, for every layer, loss, optimizer, schedule.
+
+The lists are read from the package: what is exported is tested. A row here says how to make what has arguments without
+defaults, or which options to try besides; `test_registration.py` names what has no row and needs one.
+"""
+
+import inspect
+
+import numpy as np
+
+import minflow as flow
+from minflow import nn
+from minflow.nn.modules.loss import Loss
+
+IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
+IDS = np.array([[0, 4], [2, 2], [1, 3], [4, 0]])
+LABELS = np.array([0, 2, 1, 1])
+
+
+def exported(holder, base: type) -> dict[str, type]:
+    """Name -> class, of the public subclasses of `base` in a namespace."""
+    return {name: cls for name, cls in vars(holder).items()
+            if inspect.isclass(cls) and issubclass(cls, base) and cls is not base and name == cls.__name__}
+
+
+LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
+    "AdaptiveAvgPool2d": [(lambda: nn.AdaptiveAvgPool2d(3), IMAGES)],
+    "AvgPool2d": [(lambda: nn.AvgPool2d(3, 2, 1), IMAGES)],
+    "BatchNorm1d": [(lambda: nn.BatchNorm1d(6), ROWS)],
+    "BatchNorm2d": [
+        (lambda: nn.BatchNorm2d(6), IMAGES),
+        (lambda: nn.BatchNorm2d(6, momentum=None), IMAGES),
+        (lambda: nn.BatchNorm2d(6, affine=False), IMAGES),
+        (lambda: nn.BatchNorm2d(6).eval(), IMAGES),
+    ],
+    "Conv2d": [
+        (lambda: nn.Conv2d(6, 4, 3), IMAGES),
+        (lambda: nn.Conv2d(6, 6, 3, 2, 1, groups=6), IMAGES),
+        (lambda: nn.Conv2d(6, 4, (2, 3), padding="same"), IMAGES),
+    ],
+    "Dropout": [(lambda: nn.Dropout(0.4), IMAGES), (lambda: nn.Dropout(0.4).eval(), IMAGES)],
+    "Embedding": [(lambda: nn.Embedding(5, 3, padding_idx=0), IDS)],
+    "Flatten": [(nn.Flatten, IMAGES)],
+    "GELU": [(nn.GELU, ROWS), (lambda: nn.GELU("tanh"), ROWS)],
+    "LayerNorm": [(lambda: nn.LayerNorm(8), IMAGES)],
+    "LeakyReLU": [(lambda: nn.LeakyReLU(inplace=True), ROWS)],
+    "Linear": [(lambda: nn.Linear(6, 3), ROWS), (lambda: nn.Linear(8, 3), IMAGES)],
+    "LogSoftmax": [(lambda: nn.LogSoftmax(-1), IMAGES)],
+    "MaxPool2d": [(lambda: nn.MaxPool2d(2), IMAGES)],
+    "ReLU6": [(lambda: nn.ReLU6(inplace=True), ROWS)],
+    "Sequential": [
+        (lambda: nn.Sequential(nn.Conv2d(6, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Dropout(0.1),
+                               nn.Flatten(), nn.Linear(144, 2)), IMAGES),
+    ],
+    "Softmax": [(lambda: nn.Softmax(1), ROWS)],
+    "Unflatten": [(lambda: nn.Unflatten(1, (2, 3)), ROWS)],
+}
+TARGETS = {"NLLLoss": LABELS, "CrossEntropyLoss": LABELS}  # of a loss that takes other targets than numbers
+LOSSES = {  # name -> options to try besides each reduction
+    "CrossEntropyLoss": [{"weight": flow.tensor([1.0, 2.0, 0.5]), "ignore_index": 1, "label_smoothing": 0.1}],
+    "BCEWithLogitsLoss": [{"pos_weight": flow.tensor([1.0, 2.0, 0.5])}],
+}
+OPTIMIZERS = {  # name -> options to try besides none
+    "SGD": [
+        {"weight_decay": 0.1, "maximize": True},
+        {"momentum": 0.9, "nesterov": True},
+        {"momentum": 0.9, "dampening": 0.5},
+    ],
+    "Adam": [{"weight_decay": 0.1}],
+    "AdamW": [{"amsgrad": True}],
+}
+s = flow.optim.lr_scheduler
+SCHEDULES = {  # name -> what makes one for an optimizer of two groups
+    "StepLR": lambda o: s.StepLR(o, 2, 0.5),
+    "MultiStepLR": lambda o: s.MultiStepLR(o, [1, 3], 0.1),
+    "LinearLR": lambda o: s.LinearLR(o, 0.1, total_iters=4),
+    "CosineAnnealingLR": lambda o: s.CosineAnnealingLR(o, 5),
+    "LambdaLR": lambda o: s.LambdaLR(o, [lambda k: 0.9**k, lambda k: 1.0]),
+    "SequentialLR": lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=2), s.StepLR(o, 1, 0.7)], [2]),
+}
+
+
+def called() -> dict[str, type]:
+    """The layers that are called: all modules but the losses, and the containers that only hold others."""
+    return {name: cls for name, cls in exported(nn, nn.Module).items()
+            if not issubclass(cls, Loss) and cls.forward is not nn.Module.forward}
+
+
+def losses() -> dict[str, type]:
+    return exported(nn, Loss)
+
+
+def optimizers() -> dict[str, type]:
+    return exported(flow.optim, flow.optim.Optimizer)
+
+
+def schedules() -> dict[str, type]:
+    return exported(s, s.LRScheduler)
+
+
+def needs_arguments(cls: type) -> bool:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return any(p.default is p.empty and p.kind not in kinds for p in inspect.signature(cls).parameters.values())
+
+
+def layer_cases() -> list[tuple]:
+    """(name, what makes the layer, the shape of its input or the input)."""
+    return [(name, *row) for name, cls in called().items()
+            for row in LAYERS.get(name, [] if needs_arguments(cls) else [(cls, ROWS)])]
+
+
+def loss_cases() -> list[tuple]:
+    """(name, options of the loss)."""
+    reductions = [{"reduction": reduction} for reduction in ("mean", "sum", "none")]
+    return [(name, options) for name in losses() for options in [*reductions, *LOSSES.get(name, [])]]
+
+
+def optimizer_cases() -> list[tuple]:
+    """(name, options of the optimizer)."""
+    return [(name, options) for name in optimizers() for options in [{}, *OPTIMIZERS.get(name, [])]]

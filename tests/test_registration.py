@@ -1,0 +1,157 @@
+"""What is added is complete: an op, a function, a layer, a loss, an optimizer, a schedule has its faces and its tests.
+
+Each test names what is missing and where its line belongs. What is missing on purpose stands in a table, with a reason.
+"""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core import functions
+from minflow.core.op import OPS, Op
+from minflow.core.tensor import Tensor
+from tests import registered
+from tests.core import oracles
+
+# Ops that nobody calls by name -> what calls them.
+INTERNAL = {
+    **dict.fromkeys(("clone", "detach", "getitem", "index_put", "ravel_index"), "methods and indexing of Tensor"),
+    **dict.fromkeys(("view_write", "unrecorded", "strided_look", "accumulate", "sum_to"), "rebinding and backward"),
+    "cast": "Tensor.to",
+    "recompute": "the pass of that name",
+    "trunc_divide": "div(rounding_mode='trunc')",
+    "uniform": "rand and dropout",
+    **dict.fromkeys(("atan2", "sinh", "cosh", "asinh", "acosh", "atanh"), "flow.math, the names of job functions"),
+    **dict.fromkeys(("checked_labels", "nll", "softmax_cross_entropy", "binary_entropy", "logit_entropy"), "losses"),
+    "max_pool2d_pick": "the second gradient of max_pool2d",
+    **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
+    **dict.fromkeys(("sgd", "sgd_momentum", "sgd_dampened", "adam", "adam_amsgrad"), "optimizers"),
+}
+# Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
+NO_METHOD = {"addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "einsum", "hstack", "meshgrid",
+             "one_hot", "randint_like", "repeat_interleave", "result_type", "stack", "std_mean", "tensordot", "var_mean",
+             "vstack"}
+# Those that PyTorch has as methods too and Tensor has not yet.
+METHODS_TO_COME = {"acos", "addmv", "asin", "atan", "count_nonzero", "diag", "inner", "kron", "moveaxis", "take", "trace"}
+# Functions that are methods of Tensor alone, or that methods and other functions call.
+NO_FUNCTION = {"advanced_getitem", "advanced_target", "assign_indexed", "axis_of", "bernoulli_like", "dropout",
+               "expand_as", "exponential_like", "ger", "index_copy", "index_fill", "matrix_norm", "need_axes",
+               "normal_like", "normal_of", "numpy_names", "randint_of", "randperm_of", "repeat", "rsub", "scaled",
+               "several", "shape_of", "uniform", "uniform_like", "vector_norm", "view"}
+NO_IN_PLACE = {"maximum", "minimum"}  # as in PyTorch
+BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "Pool2d", "LRScheduler", "Optimizer"}  # what others inherit
+FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods.py", "minflow/__init__.py"
+
+
+def public(holder) -> set[str]:
+    return {name for name, value in vars(holder).items() if not name.startswith("_") and inspect.isroutine(value)}
+
+
+def ops() -> list[str]:
+    """Ops that nobody can call by name, and those without examples or an oracle."""
+    names = {name for holder in (flow, nn.functional, flow.linalg) for name in public(holder)}
+    hidden = [f"{name}: a line in {FUNCTIONS} and in {FACE}, or INTERNAL with what calls it" for name in OPS
+              if name not in names and name not in INTERNAL and not name.endswith("_grad")]
+    untested = [f"{name}: a row in tests/core/oracles.py" for name in OPS if name not in oracles.ORACLES
+                and name not in ("unrecorded", "strided_look", "recompute")]
+    return hidden + untested + [f"{name}: no longer hidden, strike it off INTERNAL" for name in INTERNAL
+                                if name in names]
+
+
+def faces() -> list[str]:
+    """Functions that are not in `flow`."""
+    return [f"{name}: a name in {FACE}, or in NO_FUNCTION" for name in public(functions)
+            if name not in vars(flow) and name not in NO_FUNCTION]
+
+
+def methods() -> list[str]:
+    """Functions on a tensor that are not methods."""
+    return [f"{name}: a method in {METHODS}, or a name in NO_METHOD" for name in public(functions) & public(flow)
+            if not hasattr(Tensor, name) and name not in NO_METHOD | METHODS_TO_COME]
+
+
+def in_place() -> list[str]:
+    """Elementwise methods without a form that writes into its tensor."""
+    return [f"{name}_: a method in {METHODS}, or a name in NO_IN_PLACE" for name, op in OPS.items()
+            if op.elementwise in ("float", "same") and hasattr(Tensor, name) and name in vars(flow)
+            and not hasattr(Tensor, f"{name}_") and name not in NO_IN_PLACE]
+
+
+def classes(package: str, base: type) -> list[type]:
+    """The classes that the files of a package define."""
+    room = importlib.import_module(package)
+    files = [importlib.import_module(f"{package}.{info.name}") for info in pkgutil.iter_modules(room.__path__)]
+    return [value for file in files for value in vars(file).values()
+            if inspect.isclass(value) and issubclass(value, base) and value.__module__ == file.__name__]
+
+
+def exports() -> list[str]:
+    """Layers, losses and optimizers that are not in their namespace."""
+    return [f"{cls.__name__}: a line in {package.replace('.', '/')}/__init__.py, or a name in BASES"
+            for folder, package, holder, base in (("minflow.nn.modules", "minflow.nn", nn, nn.Module),
+                                                  ("minflow.optim", "minflow.optim", flow.optim, flow.optim.Optimizer))
+            for cls in classes(folder, base) if cls.__name__ not in vars(holder) and cls.__name__ not in BASES]
+
+
+def graph_tests() -> list[str]:
+    """Layers, losses, optimizers and schedules that no test runs eagerly and as a graph."""
+    layers = {name for name, *_ in registered.layer_cases()}
+    missing = [f"{name}: a row in LAYERS" for name in registered.called() if name not in layers]
+    missing += [f"{name}: a row in LOSSES" for name, cls in registered.losses().items()
+                if registered.needs_arguments(cls)]
+    missing += [f"{name}: a row in OPTIMIZERS" for name in registered.optimizers()
+                if name not in {name for name, _ in registered.optimizer_cases()}]
+    missing += [f"{name}: a row in SCHEDULES" for name in registered.schedules() if name not in registered.SCHEDULES]
+    gone = {*registered.LAYERS, *registered.LOSSES, *registered.TARGETS, *registered.OPTIMIZERS, *registered.SCHEDULES}
+    there = {*vars(nn), *vars(flow.optim), *vars(flow.optim.lr_scheduler)}
+    return [f"{line} of tests/registered.py" for line in missing] + [f"{name}: strike off its row" for name in gone - there]
+
+
+@pytest.mark.parametrize("check", [ops, faces, methods, in_place, exports, graph_tests], ids=lambda c: c.__name__)
+def test_nothing_is_missing(check):
+    assert not check(), "\n".join(check())
+
+
+@pytest.mark.parametrize(("check", "holder", "name"), [
+    (ops, oracles.ORACLES, "exp"),
+    (ops, flow, "exp"),
+    (faces, flow, "exp"),
+    (methods, Tensor.__mro__[1], "cumsum"),
+    (in_place, Tensor.__mro__[1], "exp_"),
+    (exports, nn, "LayerNorm"),
+    (exports, nn, "MSELoss"),
+    (exports, flow.optim, "AdamW"),
+    (graph_tests, registered.LAYERS, "Linear"),
+    (graph_tests, registered.SCHEDULES, "StepLR"),
+], ids=lambda x: getattr(x, "__name__", None))
+def test_what_is_missing_is_named(monkeypatch, check, holder, name):
+    """One line less, and the test that looks for it says which."""
+    delete = monkeypatch.delitem if isinstance(holder, dict) else monkeypatch.delattr
+    delete(holder, name)
+    assert [line.split(":")[0] for line in check()] == [name]
+
+
+def test_a_new_class_is_run_or_asked_for(monkeypatch):
+    class Halved(nn.Module):
+        def forward(self, x):
+            return x * 0.5
+
+    class Scaled(Halved):
+        def __init__(self, factor):
+            super().__init__()
+
+    monkeypatch.setattr(nn, "Halved", Halved, raising=False)
+    monkeypatch.setattr(nn, "Scaled", Scaled, raising=False)
+    assert ("Halved", Halved, registered.ROWS) in registered.layer_cases()
+    assert graph_tests() == ["Scaled: a row in LAYERS of tests/registered.py"]
+    monkeypatch.setattr(flow.optim, "Own", type("Own", (flow.optim.SGD,), {}), raising=False)
+    assert ("Own", {}) in registered.optimizer_cases()
+
+
+def test_a_new_op_is_asked_for(monkeypatch):
+    monkeypatch.setitem(OPS, "hypot", Op.__new__(Op))
+    assert [line.split(":")[0] for line in ops()] == ["hypot", "hypot"]

@@ -24,20 +24,16 @@ from ...core.mode import EPOCH, MODE, touch
 from ...core.spec import Spec, default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...core.where import warn
-from ...views.records.structure import recorder
 from ...diagnosis.failure import Recorded, builds
 from ..module import Module
-from .listing import build_log as debugging
-from .listing import text as listing
 from . import messages as mistakes, notices, state
 from .build import Build
 from .compiled import Compiled
 from .config import GraphConfig
-from .listing.accessors import Looking
+from .listing.mixin import GraphListing
 from .key import Fingerprint, differences
 from .python_state import moved, reads_of
-from .listing.reports import Reports, picture_record
-from .tree import flatten, leaves
+from .tree import flatten, keys_of, leaves, marked
 
 PLANS = 16  # of one graph; the one that was not used for the longest time makes room
 COUNTS: dict[str, Iterator[int]] = {}  # class name -> the numbers of its graphs, as OneFlow counts them
@@ -64,7 +60,7 @@ for verb in ("append", "extend", "insert", "remove", "pop", "clear", "reverse", 
     setattr(Passes, verb, moving(verb))
 
 
-class Graph(Looking, Reports, Display):
+class Graph(GraphListing, Display):
     """Base class of static graphs.
 
     A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run once
@@ -85,8 +81,6 @@ class Graph(Looking, Reports, Display):
     Inputs and outputs: tensors and None in lists, tuples and dicts. Outputs are new tensors without a tape.
     passes: the list of functions that the traced graph goes through; it may be edited.
     """
-
-    repr_style = "seed"  # or "v1": the newer names, and a line for each operation
 
     def __init__(self) -> None:
         name = type(self).__name__
@@ -111,8 +105,7 @@ class Graph(Looking, Reports, Display):
         if name in RESERVED:
             mistakes.reserved(self, name, value)
         if name == "repr_style":
-            if value not in listing.STYLES:
-                mistakes.unknown_style(self, value, listing.STYLES)
+            self._check_style(value)
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Module):
@@ -286,7 +279,7 @@ class Graph(Looking, Reports, Display):
             compiled = Compiled(self, build, parts, len(own["_history"]))
         except BaseException as error:
             own["_failure"] = build
-            debugging.failed(self, build, error)
+            build.debug.failed(error)
             mistakes.clean(build)
             raise
         own["_volatile"] |= build.volatile
@@ -320,12 +313,12 @@ class Graph(Looking, Reports, Display):
 
     def input_names(self, tree: Any) -> list[str]:
         """The name of each input tensor, as build calls it: "x", "batch[0]", "options['mask']"."""
-        args, kwargs = listing.marked(tree)
+        args, kwargs = marked(tree)
         return [self.argument_name(path) for path, leaf in leaves((args, kwargs)) if leaf is not None]
 
     def argument_name(self, path: Any) -> str:
         """What build calls the input at a path such as (0, 1, "key") or "[0][1]": its parameter's name and the rest."""
-        keys = listing.keys_of(path)
+        keys = keys_of(path)
         if keys[0] == 1:
             name, rest = str(keys[1]), keys[2:]
         else:
@@ -403,19 +396,6 @@ class Graph(Looking, Reports, Display):
         """The operations that a call runs, after all passes; empty before the first call."""
         return [] if self._last is None else [node for part in self._last.parts for node in part.graph.nodes]
 
-    # ---- text --------------------------------------------------------------------------------------------------------
-
-    def debug(self, v_level: int = 0, *, ranks: Any = None, max_py_stack_depth: int = 2, **other: Any) -> None:
-        """Say while the graph is built what happens: 0 phases and times, 1 modules, 2 operations, 3 also the lines of
-        the program that they come from; -1 turns it off. See `listing/build_log.py`."""
-        debugging.switch(self, v_level, ranks, max_py_stack_depth, other)
-
-    def debugger(self, build: Build) -> Any:
-        return debugging.Debugger(self, build)
-
-    def __repr__(self) -> str:
-        return listing.text(self, self.repr_style)
-
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> OrderedDict[str, Any]:
@@ -447,9 +427,6 @@ def mode_differences(old: tuple, new: tuple) -> list[tuple[str, str, str]]:
 
 def described(reason: list[tuple[str, str, str]]) -> str:
     return "; ".join(f"{what}: {old} -> {new}" for what, old, new in reason)
-
-
-recorder(Graph)(picture_record)  # show(graph)
 
 
 @builds(Graph.compile_now.__code__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -60,3 +61,35 @@ def leaves(x: Any, path: tuple = ()) -> list[tuple[tuple, Any]]:
     if isinstance(x, list | tuple):
         return [leaf for i, value in enumerate(x) for leaf in leaves(value, (*path, i))]
     return [(path, x)]
+
+
+# ---- names of inputs --------------------------------------------------------------------------------------------------
+
+
+class Mark:
+    """Stands for a tensor where only the structure counts."""
+
+
+def marked(tree: Any) -> Any:
+    """(args, kwargs) with marks for tensors; `tree` may be a number of positional tensors."""
+    if isinstance(tree, int):
+        return (Mark(),) * tree, {}
+    count = str(tree).count("'tensor'")
+    return unflatten(tree, [Mark() for _ in range(count)])
+
+
+def keys_of(path: Any) -> tuple:
+    """A path of keys and positions; `flatten` gives it as text, "0[1]['key']". A key without a literal stays text."""
+    if isinstance(path, tuple):
+        return path
+    keys: list[Any] = []
+    try:
+        place = ast.parse(path, mode="eval").body
+        while isinstance(place, ast.Subscript):
+            keys.insert(0, ast.literal_eval(place.slice))
+            place = place.value
+        return ast.literal_eval(place), *keys
+    except (SyntaxError, ValueError):
+        head, _, rest = path.partition("[")
+        first, _, rest = rest.partition("]")
+        return int(head), int(first) if first.isdigit() else first.strip("'\""), *([rest.strip("[]")] if rest else [])

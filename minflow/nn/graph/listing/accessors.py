@@ -12,7 +12,7 @@ from ....core.base.errors import GraphError, clean
 from ....core.mode import touch
 from ....core.tensor import Tensor
 from ....core.where import fail
-from .. import messages as mistakes
+from .. import messages
 from ....views.kinds.divergence import Comparison
 from ..compare.compare import compare_with, compared
 
@@ -56,8 +56,8 @@ class Gradients(Mapping):
         return "\n".join([clean(f"gradients of {self.graph.name}: {len(rows)}"), *rows])
 
 
-class Looking:
-    """The part of nn.Graph that looks at what it did."""
+class GraphAccessors:
+    """The part of nn.Graph that gives values of its last call, and compares it."""
 
     @property
     def grads(self: Any) -> Gradients:
@@ -87,7 +87,7 @@ class Looking:
         if name not in self.kept:
             self.keep(name)
             if last is not None:
-                mistakes.not_kept(self, name)
+                messages.not_kept(self, name)
         if last is None or not last.runs:
             fail(GraphError, f"{self.name} has not been called yet, so there are no values", "call the graph once", name=name)
         found = last.kept(f"value {name}")
@@ -95,7 +95,7 @@ class Looking:
             return found
         several = [k for part in last.parts for k in part.kept if k.startswith(f"value {name} ")]
         if not several:
-            mistakes.not_kept(self, name)
+            messages.not_kept(self, name)
         return tuple([last.kept(key) for key in several])
 
     def compare(self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None,

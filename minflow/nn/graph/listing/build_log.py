@@ -3,7 +3,7 @@
 Levels: 0 phases with their times; 1 also each module as it is called, with its inputs, tensors and outputs; 2 also each
 operation as it is recorded; 3 also the lines of the program that it comes from. Lines go out at once, so they are there
 when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in
-telling ends the telling, never the build. Knows nothing of passes.
+printing ends the printing, never the build. Knows nothing of passes.
 Read next: `text.py`, whose lines these are; `partial.py`, the tree so far where a build fails;
 `views/kinds/debug_tree.py`.
 """
@@ -25,9 +25,7 @@ from ....views.kinds.debug_tree import debug_bundle
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from . import text as listing
 from ....diagnosis.lines import line_of, source_of
-from .partial import failed
-
-__all__ = ["Debugger", "failed", "switch"]
+from .partial import failed as print_failure
 
 LEVELS = range(-1, 4)
 # how a line of a layer becomes a node
@@ -36,11 +34,11 @@ OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # what OneFlow'
 
 
 def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
-    """Check and keep what `graph.debug` was given; the next build hears of it.
+    """Check and keep the arguments of `graph.debug`, for the next build.
 
-    ranks: who prints, None for rank 0; here there is rank 0 alone.  other: OneFlow's further options: mode=False turns
-    it off, only_user_py_stack=False tells the lines of minflow's layers too, op_repr_with_py_stack=True puts a line of
-    the program into each OPERATOR of the v1 listing.
+    ranks: those that print, None for rank 0; here there is rank 0 alone.  other: OneFlow's further options: mode=False
+    turns it off, only_user_py_stack=False prints the lines of minflow's layers too, op_repr_with_py_stack=True puts a
+    line of the program into each OPERATOR of the v1 listing.
     """
     if not whole(v_level) or v_level not in LEVELS:
         fail(GraphError, f"{graph.name}.debug: there is no level {v_level!r}",
@@ -49,7 +47,7 @@ def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other:
     if not all(whole(r) and r >= -1 for r in listed):
         fail(GraphError, f"{graph.name}.debug: ranks is {ranks!r}", "an int or a list of ints; -1 for all", ranks=ranks)
     if not whole(max_py_stack_depth) or max_py_stack_depth < 0:
-        fail(GraphError, f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}", "how many lines to tell: 0 or more",
+        fail(GraphError, f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}", "how many lines to print: 0 or more",
              max_py_stack_depth=max_py_stack_depth)  # fmt: skip
     unknown = [name for name in other if name not in OPTIONS]
     if unknown:
@@ -64,11 +62,11 @@ def whole(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def telling(method: Callable) -> Callable:
-    """A method that only tells: where it fails, it says so once, and the build goes on."""
+def only_prints(method: Callable) -> Callable:
+    """A method that only prints: where it fails, it says so once, and the build goes on."""
 
     @functools.wraps(method)
-    def guarded(self: Debugger, *args: Any) -> None:
+    def guarded(self: BuildLog, *args: Any) -> None:
         if self.level < 0:
             return
         try:
@@ -76,16 +74,16 @@ def telling(method: Callable) -> Callable:
         except Exception as error:
             self.level = -1
             try:
-                self.ended("is built, and no longer told of")
+                self.ended("is built, and no longer logged")
                 print(f"{self.head} debug stopped: {type(error).__name__}: {error}", flush=True)
-            except Exception:  # there is nobody to tell
+            except Exception:  # nowhere to print
                 return
 
     return guarded
 
 
-class Debugger:
-    """Told of everything that happens while one build runs; prints what the graph's level asks for."""
+class BuildLog:
+    """Called at everything that happens while one build runs; prints what the graph's level asks for."""
 
     def __init__(self, graph: Any, build: Any):
         self.graph, self.build, self.level = graph, build, graph._level
@@ -98,11 +96,11 @@ class Debugger:
         self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, for its gradients
         self.phase = ""
         self.traced_whole = False
-        self.said: list[tuple[int, str]] = []  # for the tree in a notebook
+        self.rows: list[tuple[int, str]] = []  # for the tree in a notebook
         self.state = "is being built"
         self.tree = None
         if self.level >= 1 and prints_into_cell():
-            self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.said))
+            self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.rows))
 
     def say(self, level: int, text: str, indent: int = 0) -> None:
         if self.level < level:
@@ -110,28 +108,33 @@ class Debugger:
         if self.tree is None:
             write(indent, text)
             return
-        self.said.append((indent, text))
+        self.rows.append((indent, text))
         self.show(last=False)
 
     def show(self, last: bool) -> None:
-        """What was said goes into the notebook; as plain lines if it cannot be shown as a tree."""
+        """The rows go into the notebook; as plain lines if it cannot be shown as a tree."""
         try:
             self.tree.changed(last)
         except Exception:
             self.tree = None
-            for indent, text in self.said:
+            for indent, text in self.rows:
                 write(indent, text)
 
+    def failed(self, error: BaseException) -> None:
+        """The build raised this."""
+        self.ended("could not be built")
+        print_failure(self.graph, self.build, error)
+
     def ended(self, state: str) -> None:
-        """Nothing more is said. state: how the build ended."""
-        if self.tree is not None and self.said:
+        """Nothing more is printed. state: how the build ended."""
+        if self.tree is not None and self.rows:
             self.state = state
             self.show(last=True)
         self.tree = None
 
     # ---- phases ------------------------------------------------------------------------------------------------------
 
-    @telling
+    @only_prints
     def started(self) -> None:
         self.start = time.perf_counter()
         number = len(self.graph._history)
@@ -140,7 +143,7 @@ class Debugger:
             self.say(0, f"{self.head} makes plan number {number}, for {inputs or 'no inputs'}.")
         self.say(0, f"{self.head} start building graph.")
 
-    @telling
+    @only_prints
     def inputs(self, build: Any) -> None:
         self.say(1, f"{self.head} start building graph inputs.")
         if self.level >= 1:
@@ -148,11 +151,11 @@ class Debugger:
                 self.say(1, line, 1)
         self.say(1, f"{self.head} end building graph inputs.")
 
-    @telling
+    @only_prints
     def modules(self, build: Any) -> None:
         self.say(1, f"{self.head} start building graph modules.")
 
-    @telling
+    @only_prints
     def outputs(self, build: Any) -> None:
         self.say(1, f"{self.head} end building graph modules.")
         self.say(1, f"{self.head} start building graph outputs.")
@@ -164,16 +167,16 @@ class Debugger:
     def traced(self) -> None:
         self.traced_whole = True
         self.middle = time.perf_counter()
-        self.tell_traced()
+        self.print_traced()
 
-    @telling
-    def tell_traced(self) -> None:
+    @only_prints
+    def print_traced(self) -> None:
         if self.phase:
             self.say(2, f"{self.head} end building graph {self.phase}.")
         self.say(0, f"{self.head} building graph Done! Cost time: {seconds(self.middle - self.start)}.\n")
         self.say(0, f"{self.head} start building plan.")
 
-    @telling
+    @only_prints
     def compiled(self, compiled: Any) -> None:
         now = time.perf_counter()
         for part in compiled.parts:
@@ -186,7 +189,7 @@ class Debugger:
 
     # ---- modules and operations --------------------------------------------------------------------------------------
 
-    @telling
+    @only_prints
     def entered(self, call: Any) -> None:
         if self.level < 1:
             return
@@ -195,14 +198,14 @@ class Debugger:
         for line in (*listing.module_inputs(call, self.style), *listing.tensor_lines(call.path, call.module)):
             self.say(1, line, indent + 1)
 
-    @telling
+    @only_prints
     def left(self, call: Any) -> None:
         if self.level < 1:
             return
         for line in listing.module_outputs(call, self.style):
             self.say(1, line, len(self.build.stack) + 1)
 
-    @telling
+    @only_prints
     def added(self, node: Node) -> None:
         if self.level < 2:
             return
@@ -212,10 +215,10 @@ class Debugger:
             self.phase = "optimizer"
             self.say(2, f"{self.head} start building graph {self.phase}.")
         ins = [f"{self.name_of(x)}: {x.spec}" if x.__class__ is Value else repr(x) for x in node.inputs]
-        given = ", ".join(ins + short(node.attrs))
+        arguments = ", ".join(ins + short(node.attrs))
         outs = ", ".join([str(v.spec) for v in outputs_of(node)])
         phase = "" if node.phase == "forward" else f"{node.phase}, "
-        line = f"(OPERATOR: {self.names.of(node)}({given}) -> ({outs}), {phase}device={node.out_specs[0].device}, sbp=(B))"
+        line = f"(OPERATOR: {self.names.of(node)}({arguments}) -> ({outs}), {phase}device={node.out_specs[0].device}, sbp=(B))"
         self.say(2, line, len(self.build.stack))
         if self.level >= 3:
             for place in self.places(node)[: self.depth]:
@@ -227,7 +230,7 @@ class Debugger:
         return self.names.of(x.node) + (f"/{x.node.op.outputs[x.index]}" if x.index else "")
 
     def source_name(self, source: Source) -> str:
-        """How a source is called while its graph is being built; `Build.name_states` names them all at the end."""
+        """The name of a source while its graph is being built; `Build.name_states` names them all at the end."""
         if source.op is INPUT:
             return source.name
         if source.read is not None:
@@ -235,7 +238,7 @@ class Debugger:
                 return "generator"
             return "micro-step number" if self.build.accumulators and source in self.build.trace.graph.states else "lr"
         if self.tensor_names is None or id(source.array) not in self.tensor_names:  # perhaps of a module that is new
-            found, build = self.build.paths_of_found(), self.build
+            build, found = self.build, self.build.paths_of_found()
             parameters = self.graph.parameter_names(found)
             self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(found)}
             self.tensor_names |= {id(t.array): f"{parameters.get(k, 'parameter')}-gradient" for k, t in build.accumulators.items()}
@@ -247,19 +250,19 @@ class Debugger:
         The optimizer's part has none: the graph adds it by itself.
         """
         if node.phase == "backward":
-            found = self.lines.get(node.origin)
-            return found if found is not None else [line_of(node.where)] if node.where else []
-        found, frame = [], sys._getframe(2)
-        while frame is not None and len(found) < self.depth:
+            lines = self.lines.get(node.origin)
+            return lines if lines is not None else [line_of(node.where)] if node.where else []
+        lines, frame = [], sys._getframe(2)
+        while frame is not None and len(lines) < self.depth:
             code = frame.f_code
             if code is type(self.build).run.__code__:
                 break  # what stands above called the graph, and did not build it
             if not OURS[code.co_filename] or (self.ours and not code.co_filename.startswith(ENGINE)):
                 line = f"{file_name(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
-                found.append(f"{line} {source_of(code.co_filename, frame.f_lineno)}".rstrip())
+                lines.append(f"{line} {source_of(code.co_filename, frame.f_lineno)}".rstrip())
             frame = frame.f_back
-        self.lines[node] = found
-        return found
+        self.lines[node] = lines
+        return lines
 
 
 def write(indent: int, text: str) -> None:

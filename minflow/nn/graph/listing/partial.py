@@ -32,7 +32,6 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
 
     Nothing for an interrupt, which is no mistake in the program, nor for an error that was told of before.
     """
-    build.debug.ended("could not be built")
     if not isinstance(error, Exception) or any(str(note).startswith(NOTE) for note in getattr(error, "__notes__", ())):
         return
     where = ""

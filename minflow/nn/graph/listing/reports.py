@@ -37,7 +37,7 @@ DOES = {  # pass -> what it is for
 PHASES = ("forward", "backward", "recompute", "optimizer")
 
 
-class Reports:
+class GraphReports:
     """The part of nn.Graph that gives records of itself."""
 
     def tree(self: Any, depth: int | None = None) -> Report:

@@ -8,7 +8,6 @@ Knows nothing of how a build goes on. Read next: `build_log.py`, which prints th
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,39 +15,9 @@ from ....core.base.errors import clean
 from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
-from ..tree import unflatten
 
 STYLES = ("seed", "v1")
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
-
-
-class Mark:
-    """Stands for a tensor in a structure that is only looked at."""
-
-
-def marked(tree: Any) -> Any:
-    """(args, kwargs) with marks for tensors; `tree` may be a number of positional tensors."""
-    if isinstance(tree, int):
-        return (Mark(),) * tree, {}
-    count = str(tree).count("'tensor'")
-    return unflatten(tree, [Mark() for _ in range(count)])
-
-
-def keys_of(path: Any) -> tuple:
-    """A path of keys and positions; `flatten` gives it as text, "0[1]['key']". A key without a literal stays text."""
-    if isinstance(path, tuple):
-        return path
-    keys: list[Any] = []
-    try:
-        place = ast.parse(path, mode="eval").body
-        while isinstance(place, ast.Subscript):
-            keys.insert(0, ast.literal_eval(place.slice))
-            place = place.value
-        return ast.literal_eval(place), *keys
-    except (SyntaxError, ValueError):
-        head, _, rest = path.partition("[")
-        first, _, rest = rest.partition("]")
-        return int(head), int(first) if first.isdigit() else first.strip("'\""), *([rest.strip("[]")] if rest else [])
 
 
 # ---- one tensor ------------------------------------------------------------------------------------------------------

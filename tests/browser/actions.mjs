@@ -1,5 +1,5 @@
 // Open a notebook in JupyterLab in a headless Chromium and do what is asked, one action after the other; report as JSON.
-// node actions.mjs '{"url", "notebook", "chromium", "playwright", "shots", "seconds", "actions": [[verb, ...], ...]}'
+// node actions.mjs '{"url", "notebook", "browser", "playwright", "shots", "seconds", "actions": [[verb, ...], ...]}'
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
 // x y, double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel),
@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const asked = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { chromium } = await import(asked.playwright);
 const report = { values: [], outside: [], console: [], errors: [], dialogs: [] };
-const browser = await chromium.launch({ executablePath: asked.chromium, args: ['--no-sandbox'] });
+const browser = await chromium.connect(asked.browser);
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
 page.setDefaultTimeout(20_000);
 page.on('request', (request) => {

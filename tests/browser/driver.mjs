@@ -1,5 +1,5 @@
 // Run all cells of a notebook in JupyterLab as a user does, in a headless Chromium, and report what was seen as JSON.
-// node driver.mjs '{"url", "notebook", "chromium", "playwright", "shots", "seconds"}'
+// node driver.mjs '{"url", "notebook", "browser", "playwright", "shots", "seconds"}'
 // The server must run with --LabApp.expose_app_in_browser=true: cells outside the window are then counted too.
 import { writeFileSync } from 'node:fs';
 
@@ -8,7 +8,7 @@ const { chromium } = await import(asked.playwright);
 const deadline = Date.now() + asked.seconds * 1000;
 const report = { cells: [], errors: [], outside: [], console: [], live: 0, liveFrames: 0, shots: [] };
 
-const browser = await chromium.launch({ executablePath: asked.chromium, args: ['--no-sandbox'] });
+const browser = await chromium.connect(asked.browser);
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
 page.on('request', (request) => {
   const host = new URL(request.url()).hostname;

@@ -5,8 +5,7 @@ import json
 
 import nbformat
 import pytest
-from test_curves import act
-from test_lab import drive, lab, shots_folder, tools  # noqa: F401
+from pages import act, drive, shots_folder
 
 from minflow.diagnosis.card import CardRecord, card_bundle
 from minflow.views.kinds.debug_tree import debug_bundle
@@ -74,7 +73,7 @@ def dark(tmp_path):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_cards_below_tracebacks(lab, tmp_path, theme):  # noqa: F811
+def test_cards_below_tracebacks(lab, tmp_path, theme):
     if theme == "dark":
         dark(tmp_path)
     write(lab[1], FAILING)
@@ -140,7 +139,7 @@ for level in (1, 2, 3):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_comparisons_and_debug_trees(lab, tmp_path, theme):  # noqa: F811
+def test_comparisons_and_debug_trees(lab, tmp_path, theme):
     if theme == "dark":
         dark(tmp_path)
     write(lab[1], [MODEL, GOOD, COMPARE, AGREE, DEBUG], raising=False)
@@ -184,7 +183,7 @@ def outputs():
     yield debug_bundle(EVIL, [(0, "start"), (1, f"(MODULE:{EVIL}:Net())"), (2, f"(OPERATOR: {EVIL}() -> (float32[2]))"), *[(1, "x")] * 60])
 
 
-def test_untrusted_notebook_with_hostile_names(lab, tmp_path):  # noqa: F811
+def test_untrusted_notebook_with_hostile_names(lab, tmp_path):
     """Made elsewhere and handed in: the pictures are there, the tree opens by keyboard, and no name is markup."""
     shown = [nbformat.v4.new_output("display_data", bundle) for bundle in outputs()]
     cells = [nbformat.v4.new_code_cell(str(i), outputs=[output]) for i, output in enumerate(shown)]

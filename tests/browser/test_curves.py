@@ -3,29 +3,11 @@
 Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
 """
 
-import json
-import subprocess
-from pathlib import Path
 
 import pytest
-from test_lab import CHROMIUM, NODE, PLACE, PLAYWRIGHT, lab, shots_folder, tools, write  # noqa: F401 - fixtures
+from pages import act, shots_folder, write
 
 pytestmark = pytest.mark.browser
-
-
-def act(lab, shots, actions, seconds=45):  # noqa: F811
-    """Open small.ipynb and do the actions (see actions.mjs); the report."""
-    shots.mkdir(parents=True, exist_ok=True)
-    asked = {"url": lab[0], "place": PLACE, "notebook": "small.ipynb", "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
-             "shots": str(shots), "seconds": seconds, "actions": actions}
-    (shots / "asked.json").write_text(json.dumps(asked))
-    done = subprocess.run([NODE, str(Path(__file__).with_name("actions.mjs")), str(shots / "asked.json")],
-                          capture_output=True, text=True, timeout=seconds + 200)
-    assert done.returncode == 0, done.stderr
-    report = json.loads((shots / "actions.json").read_text())
-    assert "failed" not in report, f"{report['failed']} at {report['at']}\nsee {shots}\n{report}"
-    assert report["outside"] == []
-    return report
 
 
 GRAPH = """
@@ -80,7 +62,7 @@ LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-
              lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook').innerText) }; })()"""
 
 
-def test_a_graph_is_watched(lab, tmp_path):  # noqa: F811
+def test_a_graph_is_watched(lab, tmp_path):
     write(lab[1], GRAPH, LOOP)
     shots = shots_folder(tmp_path, "curve-graph")
     report = act(lab, shots, [
@@ -104,7 +86,7 @@ def test_a_graph_is_watched(lab, tmp_path):  # noqa: F811
     assert again == left and not again["lost"]
 
 
-def test_long_numbers_have_room(lab, tmp_path):  # noqa: F811
+def test_long_numbers_have_room(lab, tmp_path):
     """Nothing is drawn at the left edge; a rate that never changes stands in the status and has no strip."""
     cell = """
 import math, time
@@ -124,7 +106,7 @@ with LossCurve(panels=("loss",)) as curve:
     assert "lr 0.001" in status and box[1] == 230 and "lr 0.001" in left["alts"][0]
 
 
-def test_a_run_by_its_cell(lab, tmp_path):  # noqa: F811
+def test_a_run_by_its_cell(lab, tmp_path):
     """The same cell twice: the first run stays faint behind. Dark theme, and values read by keys."""
     cell = """
 import math, time
@@ -173,7 +155,7 @@ X = [np.random.default_rng(i).standard_normal((16, 8)).astype("f") for i in rang
 """
 
 
-def test_buttons_of_a_run(lab, tmp_path):  # noqa: F811
+def test_buttons_of_a_run(lab, tmp_path):
     write(lab[1], JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
           "print(run)\ncurve.explore()")
     shots = shots_folder(tmp_path, "curve-run")
@@ -194,7 +176,7 @@ def test_buttons_of_a_run(lab, tmp_path):  # noqa: F811
     assert left["canvases"] == 1, "explore() shows it once more, as a canvas"
 
 
-def test_sync_beside_async_and_an_interrupt(lab, tmp_path):  # noqa: F811
+def test_sync_beside_async_and_an_interrupt(lab, tmp_path):
     loop = """
 now = job(tp.Numpy, "train_now")
 with watch(now, later, names=["sync", "async"]) as curve:
@@ -218,7 +200,7 @@ with watch(now, later, names=["sync", "async"]) as curve:
     assert [error.split(":")[0] for error in report["errors"]] == ["KeyboardInterrupt"]
 
 
-def test_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
+def test_a_page_that_is_loaded_again(lab, tmp_path):
     """While a run goes on in the background: the curve is there again at once, whole, and moves on to its end."""
     write(lab[1], JOBS, "run = flow.start(later, X, epochs=20, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)")
     shots = shots_folder(tmp_path, "curve-reload")
@@ -232,7 +214,7 @@ def test_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
     assert all(hidden for name, _, hidden, _ in buttons if name in ("pause", "stop")), "nothing is left to be stopped"
 
 
-def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
+def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
     """Twice, among many other widgets: the page then takes long enough to load that messages of it cross (see
     `answering`)."""
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
@@ -251,7 +233,7 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):  # noqa: F811
     assert "stopped" in str(run)
 
 
-def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):  # noqa: F811
+def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):
     """The kernel tells the page of the curve when the cell has ended; its picture is to be had by its name."""
     write(lab[1], GRAPH, LOOP, "curve")
     report = act(lab, shots_folder(tmp_path, "curve-reload-cell"), [
@@ -262,7 +244,7 @@ def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):  # noqa
     assert after == {"images": 0, "alts": [], "canvases": 1, "lost": False} and asked["images"] == 1 and "val_loss" in asked["alts"][0]
 
 
-def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):  # noqa: F811
+def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
     """The browser asks; then the place of the curve is lost, but not the curve, nor the run that it follows."""
     run = "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
     write(lab[1], JOBS, run, "curve.explore()")
@@ -277,7 +259,7 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):  
     assert left["images"] == 1 and left["canvases"] == 0 and "stopped" in left["alts"][0]
 
 
-def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):  # noqa: F811
+def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):
     """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small
     numbers too."""
     cell = """
@@ -305,7 +287,7 @@ with LossCurve(x="time") as curve:
     assert left["images"] == 1 and "e-0" in left["alts"][0]
 
 
-def test_a_scale_that_is_chosen_by_itself(lab, tmp_path):  # noqa: F811
+def test_a_scale_that_is_chosen_by_itself(lab, tmp_path):
     """A first loss that is huge: log, as the button shows, which still toggles; one value before NaN is a dot."""
     cell = """
 import math, time

@@ -5,8 +5,7 @@ Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
 """
 
 import pytest
-from test_curves import act
-from test_lab import PLACE, lab, shots_folder, tools, write  # noqa: F401 - fixtures
+from pages import PLACE, act, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -79,7 +78,7 @@ def sign(name):
     return f'.mfx .row[aria-label^="{name}"] .sign'
 
 
-def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
+def test_open_look_search_and_step(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer"), [
         *SHOWN, ["eval", ROWS], ["shot", "1-open"],
@@ -110,7 +109,7 @@ def test_open_look_search_and_step(lab, tmp_path):  # noqa: F811
     assert pictures == 1 and not lost
 
 
-def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
+def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
     """In a laptop's window: the selected box, and below or beside it what is told of it; only the triangle and a double
     click shut."""
     view = """(() => {
@@ -136,7 +135,7 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):  # noqa: F811
     assert PLACE.startswith("notebooks") or below[:2] == [True, True]
 
 
-def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):  # noqa: F811
+def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
     """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves
     its box."""
     seen = """(() => {
@@ -173,7 +172,7 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):  # noqa: F811
     assert view == [0, 0, 2, []] and told > right, "two columns, and the details beside them"
 
 
-def test_keys_alone_do_it_all(lab, tmp_path):  # noqa: F811
+def test_keys_alone_do_it_all(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-keys"), [
         *SHOWN, ["focus", '.mfx .row[tabindex="0"]'],
@@ -192,7 +191,7 @@ def test_keys_alone_do_it_all(lab, tmp_path):  # noqa: F811
     assert cells == 1, "a key went to the notebook"
 
 
-def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):  # noqa: F811
+def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
     """Hits stay while one goes from one to the next; Escape, stepping and a click on a box end the search."""
     typed = [*SEARCH, ["press", "f"], ["press", "c"], ["until", f"{FOUND} > 1"]]
     hit = '.mfx .found li:nth-child({}) button'
@@ -210,7 +209,7 @@ def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):  # noqa: F
     assert focus.startswith("fc1") and hits[0] == "fc" and hits[1] > 1 and over == [["", 0]] * 4 and report["errors"] == []
 
 
-def test_thousand_layers_stay_fluid(lab, tmp_path):  # noqa: F811
+def test_thousand_layers_stay_fluid(lab, tmp_path):
     write(lab[1], MODEL + DEEP)
     first = '.mfx .row[data-open="0"] g[data-column="0"]'
     report = act(lab, shots_folder(tmp_path, "explorer-deep"), [
@@ -224,7 +223,7 @@ def test_thousand_layers_stay_fluid(lab, tmp_path):  # noqa: F811
     assert rows <= 25 and more > 25 and sorted(times)[len(times) // 2] < 500
 
 
-def test_hostile_names_are_text(lab, tmp_path):  # noqa: F811
+def test_hostile_names_are_text(lab, tmp_path):
     write(lab[1], MODEL + HOSTILE)
     report = act(lab, shots_folder(tmp_path, "explorer-hostile"), [
         *SHOWN, ["click", ".mfx .row[data-open='0'] g[data-column='0']"], ["wait", 500],
@@ -235,7 +234,7 @@ def test_hostile_names_are_text(lab, tmp_path):  # noqa: F811
     assert report["values"] == [0, "no", True] and report["errors"] == []
 
 
-def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
+def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-saved"), [
         *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"], ["see", ".mfx"],
@@ -247,7 +246,7 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):  # noqa: F811
     assert report["values"] == ["rgb(30, 34, 39)", "rgb(230, 230, 230)", 1, False]
 
 
-def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):  # noqa: F811
+def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
     """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still
     pictures."""
     write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\nexplore(graph, x, y)")
@@ -264,7 +263,7 @@ def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):  # noqa: 
     assert report["values"] == [2, "true,false", "true,false", 0, 0, False, 0] and report["errors"] == []
 
 
-def test_graph_without_backward_has_no_key_of_it(lab, tmp_path):  # noqa: F811
+def test_graph_without_backward_has_no_key_of_it(lab, tmp_path):
     only = "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = nn.Linear(4, 4)\n" \
            "    def build(self, x):\n        return self.model(x).relu()\nexplore(Only(), flow.randn(2, 4))"  # fmt: skip
     key = "document.querySelector('.mfx').innerText.includes('values kept for backward')"

@@ -10,8 +10,7 @@ import nbformat
 import pytest
 from hostile_views import LIVE, NAMES, VIEWS, bundles, class_name, harmless, word
 from nbformat.sign import NotebookNotary
-from test_curves import act
-from test_lab import TOP, lab, shots_folder, tools  # noqa: F401 - fixtures
+from pages import TOP, act, shots_folder
 
 from minflow.views.draw import engines as engines
 from minflow.views.text.listing import clean
@@ -75,7 +74,7 @@ def unhurt(report, expected=UNHURT) -> dict:
 
 @pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
 @pytest.mark.parametrize("part", range(len(PARTS)))
-def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):  # noqa: F811
+def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):
     monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.layout_svg))
     show_all_outputs(tmp_path)
     cells = []
@@ -109,7 +108,7 @@ def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):  # noqa: F811
 
 
 @pytest.mark.parametrize("what", LIVE)
-def test_live_widgets(lab, tmp_path, what):  # noqa: F811
+def test_live_widgets(lab, tmp_path, what):
     show_all_outputs(tmp_path)
     lines = ["import sys", f"sys.path.insert(0, {str(TOP / 'tests')!r})", "from hostile_views import LIVE, NAMES, harmless", "kept = []",
              "from minflow_widgets.explorer import explorer", "explorer.MOST = 2 * len(NAMES)  # live at once",

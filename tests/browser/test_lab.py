@@ -1,105 +1,11 @@
-"""The notebooks in a real JupyterLab in a real Chromium: all cells run, the curve moves, the pictures are there.
+"""The notebooks in a real JupyterLab in a real Chromium: all cells run, the curve moves, the pictures are there."""
 
-Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS. Without Chromium, node or playwright-core (in
-.tools/browser, put there by .ci/run) these tests are skipped, unless MINFLOW_BROWSER=required.
-"""
-
-import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
 
-import nbformat
 import pytest
+from pages import TOP, drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
-TOP = Path(__file__).parent.parent.parent
-PLAYWRIGHT = TOP / ".tools/browser/node_modules/playwright-core/index.mjs"
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-NODE = shutil.which("node")
-NOTEBOOK = os.environ.get("MINFLOW_FRONT") == "notebook"  # Notebook 7 instead of JupyterLab; see matrix.py
-PLACE = "notebooks" if NOTEBOOK else "lab/tree"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def tools():
-    missing = [name for name, there in [("chromium", CHROMIUM), ("node", NODE), (PLAYWRIGHT, PLAYWRIGHT.exists())]
-               if not there]
-    if missing and os.environ.get("MINFLOW_BROWSER") == "required":
-        pytest.fail(f"missing: {missing}")
-    elif missing:
-        pytest.skip(f"missing: {missing}; .ci/run fetches them")
-
-
-@pytest.fixture
-def lab(tmp_path):
-    """A JupyterLab over a fresh folder and a fresh home; gives (url, folder)."""
-    folder, home = tmp_path / "course", tmp_path / "home"
-    folder.mkdir(), home.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_LIVE"}
-    environment |= {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_CONFIG_DIR": str(home / "config"),
-                    "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-                    "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])}
-    log = (tmp_path / "lab.log").open("w")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "notebook" if NOTEBOOK else "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
-         "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}",
-         "--ServerApp.port_retries=0", f"--{'JupyterNotebookApp' if NOTEBOOK else 'LabApp'}.expose_app_in_browser=true"],
-        env=environment, stdout=log, stderr=subprocess.STDOUT)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            if server.poll() is not None:
-                break
-            try:
-                urllib.request.urlopen(f"{url}/api/status", timeout=2).close()
-                break
-            except OSError:
-                time.sleep(0.2)
-        assert server.poll() is None, (tmp_path / "lab.log").read_text()
-        yield url, folder
-    finally:
-        server.terminate()
-        try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-        log.close()
-
-
-def drive(lab, notebook, shots, seconds=240):
-    """Run all cells of `notebook` in the browser; returns the driver's report."""
-    shots.mkdir(parents=True, exist_ok=True)
-    asked = {"url": lab[0], "place": PLACE, "notebook": notebook, "chromium": CHROMIUM, "playwright": str(PLAYWRIGHT),
-             "shots": str(shots), "seconds": seconds}
-    done = subprocess.run([NODE, str(Path(__file__).with_name("driver.mjs")), json.dumps(asked)],
-                          capture_output=True, text=True, timeout=seconds + 300)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
-    assert "failed" not in report, f"{report['failed']}\nsee {shots}\n{json.dumps(report, indent=1)[:3000]}"
-    return report
-
-
-def shots_folder(tmp_path, name):
-    return Path(os.environ["MINFLOW_SHOTS"]) / name if os.environ.get("MINFLOW_SHOTS") else tmp_path / name
-
-
-def write(folder, *sources):
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    for i, cell in enumerate(cells):
-        cell["id"] = f"cell-{i}"
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "small.ipynb")
-
 
 CURVE = """
 import math, time

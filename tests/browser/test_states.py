@@ -11,9 +11,8 @@ import pytest
 from hostile_views import VIEWS
 from nbclient import NotebookClient
 from nbformat.sign import NotebookNotary
-from test_curves import act
 from test_hostile import HURT, KERNEL, LOADED, LOOK, UNHURT, show_all_outputs, unhurt
-from test_lab import TOP, lab, shots_folder, tools  # noqa: F401 - fixtures
+from pages import TOP, act, shots_folder
 
 pytestmark = pytest.mark.browser
 
@@ -89,14 +88,14 @@ def executed():
     return notebook
 
 
-def put(executed, lab, tmp_path, trusted):  # noqa: F811
+def put(executed, lab, tmp_path, trusted):
     show_all_outputs(tmp_path)
     nbformat.write(executed, lab[1] / "small.ipynb")
     if trusted:
         NotebookNotary(data_dir=str(tmp_path / "home/data")).sign(executed)
 
 
-def test_a_notebook_from_elsewhere_says_the_same(executed, lab, tmp_path):  # noqa: F811
+def test_a_notebook_from_elsewhere_says_the_same(executed, lab, tmp_path):
     """What is not trusted shows every picture and every text that it shows to whom made it."""
     put(executed, lab, tmp_path, False)
     look = [["wait", 2500], ["until", LOADED], ["eval", HURT], ["eval", LOOK], ["eval", TRUST], ["shot", "1"]]
@@ -118,7 +117,7 @@ def test_a_notebook_from_elsewhere_says_the_same(executed, lab, tmp_path):  # no
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
-def test_contrast(executed, lab, tmp_path, theme):  # noqa: F811
+def test_contrast(executed, lab, tmp_path, theme):
     put(executed, lab, tmp_path, True)
     report = act(lab, shots_folder(tmp_path, f"states-{theme.split(' ', 1)[1].replace(' ', '-')}"), [
         ["theme", theme], ["wait", 1500], ["until", LOADED], ["eval", POOR], ["shot", "1"],
@@ -128,7 +127,7 @@ def test_contrast(executed, lab, tmp_path, theme):  # noqa: F811
     assert poor == []
 
 
-def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):  # noqa: F811
+def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):
     """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has
     ended."""
     source = SETUP + """

@@ -5,8 +5,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from test_cards import dark
-from test_curves import act
-from test_lab import drive, lab, shots_folder, tools, write  # noqa: F401
+from pages import act, drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -49,7 +48,7 @@ activations(model, flow.randn(4, 1, 8, 8));
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_tensors_are_drawn_and_kept(lab, tmp_path, theme):  # noqa: F811
+def test_tensors_are_drawn_and_kept(lab, tmp_path, theme):
     if theme == "dark":
         dark(tmp_path)
     write(lab[1], SETUP, NUMBERS, TINY, SLICES, IMAGES, TAPE, FIGURES)
@@ -71,7 +70,7 @@ SEEN = """({ trusted: window.jupyterapp.shell.currentWidget.content.widgets.some
              loose: document.querySelectorAll('.jp-OutputArea-output :is(svg, script)').length })"""
 
 
-def test_a_notebook_from_elsewhere_shows_them_untrusted(lab, tmp_path):  # noqa: F811
+def test_a_notebook_from_elsewhere_shows_them_untrusted(lab, tmp_path):
     """Executed outside JupyterLab, so that it is not trusted; opened, and no cell is run."""
     write(lab[1], SETUP, NUMBERS, SLICES, IMAGES, TAPE)
     file = lab[1] / "small.ipynb"

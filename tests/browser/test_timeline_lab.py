@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_lab import drive, lab, shots_folder, tools, write  # noqa: F401
+from pages import drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +63,7 @@ WAIT = "run.result(); live.stop(); flow.timeline(run, steps=30)"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_lanes_move_and_stay(lab, tmp_path, theme):  # noqa: F811
+def test_lanes_move_and_stay(lab, tmp_path, theme):
     if theme == "dark":
         place = tmp_path / "home/settings/@jupyterlab/apputils-extension"
         place.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,101 @@
+"""One JupyterLab and one Chromium for all browser tests; each test has a folder, its settings and its pages to itself.
+
+Without Chromium, node or playwright-core (in .tools/browser, put there by .ci/run) these tests are skipped, unless
+MINFLOW_BROWSER=required.
+"""
+
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from pages import CHROMIUM, NODE, NOTEBOOK, PLAYWRIGHT, TOP
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tools():
+    missing = [name for name, there in [("chromium", CHROMIUM), ("node", NODE), (PLAYWRIGHT, PLAYWRIGHT.exists())]
+               if not there]
+    if missing and os.environ.get("MINFLOW_BROWSER") == "required":
+        pytest.fail(f"missing: {missing}")
+    elif missing:
+        pytest.skip(f"missing: {missing}; .ci/run fetches them")
+
+
+@pytest.fixture(scope="session")
+def browser(tools):
+    """The address of a Chromium. Who connects has pages, a cache and a storage of its own."""
+    words = [NODE, str(Path(__file__).with_name("chromium.mjs")), str(PLAYWRIGHT), CHROMIUM]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process.stdout.readline().strip()
+        process.stdin.close()
+
+
+def answer(url, method="GET"):
+    with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60) as reply:
+        return reply.read()
+
+
+@pytest.fixture(scope="session")
+def server(tools, tmp_path_factory):
+    """A JupyterLab over a fresh folder and a fresh home; gives (url, folder, home)."""
+    top = tmp_path_factory.mktemp("lab")
+    folder, home = top / "courses", top / "home"
+    folder.mkdir(), home.mkdir()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_LIVE"}
+    environment |= {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_CONFIG_DIR": str(home / "config"),
+                    "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+                    "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])}
+    url, log = f"http://127.0.0.1:{port}", top / "lab.log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "notebook" if NOTEBOOK else "jupyterlab", "--no-browser", "--allow-root", f"--port={port}",
+             "--ip=127.0.0.1", "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}",
+             "--ServerApp.port_retries=0", "--ServerApp.disable_check_xsrf=True",  # `answer` has no cookies
+             f"--{'JupyterNotebookApp' if NOTEBOOK else 'LabApp'}.expose_app_in_browser=true"],
+            env=environment, stdout=file, stderr=subprocess.STDOUT)
+        try:
+            for _ in range(300):
+                if process.poll() is not None:
+                    break
+                try:
+                    answer(f"{url}/api/status")
+                    break
+                except OSError:
+                    time.sleep(0.2)
+            assert process.poll() is None, log.read_text()
+            yield url, folder, home
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def lab(server, browser, tmp_path):
+    """(url, a fresh folder, the browser). `tmp_path / "home"` is where the server looks for settings; no notebook is trusted,
+    no setting is changed, and no kernel runs."""
+    url, courses, home = server
+    folder = courses / f"course-{len(list(courses.iterdir()))}"
+    folder.mkdir()
+    (tmp_path / "home").symlink_to(home)
+    shutil.rmtree(home / "settings", ignore_errors=True)
+    if (home / "data/nbsignatures.db").exists():
+        with sqlite3.connect(home / "data/nbsignatures.db") as signatures:
+            signatures.execute("DELETE FROM nbsignatures")
+    yield url, folder, browser
+    for session in json.loads(answer(f"{url}/api/sessions")):
+        answer(f"{url}/api/sessions/{session['id']}", "DELETE")

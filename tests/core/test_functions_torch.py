@@ -5,8 +5,9 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import MinflowError
+from tests.pytorch import needs_torch, torch
 
-torch = pytest.importorskip("torch")
+pytestmark = needs_torch
 
 rng = np.random.default_rng(0)
 X, Y = [rng.standard_normal((3, 4)).astype("float32") for _ in range(2)]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from tests.pytorch import needs_torch, torch
 
-torch = pytest.importorskip("torch")
+pytestmark = needs_torch
 
 NAMES = ["bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64"]
 

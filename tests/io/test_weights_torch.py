@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-safetensors_torch = pytest.importorskip("safetensors.torch")
+import minflow as flow
+from minflow.core.base.errors import CheckpointError
+from tests.pytorch import Late, needs_torch, torch
 
-import minflow as flow  # noqa: E402
-from minflow.core.base.errors import CheckpointError  # noqa: E402
+pytestmark = needs_torch
+safetensors_torch = Late("safetensors.torch")
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "loading-weights.md").read_text(encoding="utf-8")
 

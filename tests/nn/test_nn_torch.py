@@ -7,9 +7,9 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from tests.pytorch import T, needs_torch, torch
 
-torch = pytest.importorskip("torch")
-T = torch.nn
+pytestmark = needs_torch
 
 X2, X3, X4 = (4, 6), (3, 6, 5), (2, 6, 9, 8)
 LAYERS = [

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+import minflow as flow
+from tests.pytorch import needs_torch, torch
 
-import minflow as flow  # noqa: E402
+pytestmark = needs_torch
 
 CASES = [
     ("SGD", {}),

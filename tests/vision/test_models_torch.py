@@ -3,12 +3,12 @@
 import inspect
 
 import numpy as np
-import pytest
 
 import minflow as flow
 from minflow.vision import models
+from tests.pytorch import needs_torch, torch
 
-torch = pytest.importorskip("torch")
+pytestmark = needs_torch
 
 
 def twin(module):

@@ -1,0 +1,21 @@
+"""PyTorch, imported by the first test that uses it: those who collect tests, and never run these, do not wait for it."""
+
+import importlib
+import importlib.util
+
+import pytest
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch")
+
+
+class Late:
+    """A module that is imported when it is first asked for something."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, part):
+        return getattr(importlib.import_module(self.name), part)
+
+
+torch, T = Late("torch"), Late("torch.nn")

@@ -21,7 +21,7 @@ collected_for = None
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Before a file's first test: what the files before it leave is collected, and what lives on is not looked at again.
+    """Before a file's first test: what the files before it leave is collected; what lives on is not looked at again.
 
     A `gc.collect()` in a test then takes milliseconds, however many tests there are.
     """
@@ -34,7 +34,7 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """All tests run in a process per core, those that are named in this one: it starts sooner, and debuggers work in it."""
+    """All tests run in a process per core, those that are named in this one: it starts sooner, and debuggers work."""
     if config.args_source is not config.ArgsSource.TESTPATHS:
         return 0
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -113,6 +113,17 @@ def clock(monkeypatch):
     return set_clock(monkeypatch)
 
 
+@pytest.fixture(scope="session")
+def real_kernel():
+    """A real Jupyter kernel, started once: `real_kernel.fresh(code)` begins anew in it."""
+    pytest.importorskip("jupyter_client")
+    from tests.kernels import Kernel
+
+    one = Kernel()
+    yield one
+    one.stop()
+
+
 @pytest.fixture
 def no_notices():
     """For tests that put NaN and infinity in on purpose."""

@@ -1,4 +1,4 @@
-"""PyTorch, imported by the first test that uses it: those who collect tests, and never run these, do not wait for it."""
+"""PyTorch, imported by the first test that uses it: who collects these tests and runs others does not wait for it."""
 
 import importlib
 import importlib.util

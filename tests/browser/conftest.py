@@ -59,8 +59,9 @@ def server(tools, tmp_path_factory):
     url, log = f"http://127.0.0.1:{port}", top / "lab.log"
     with log.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "notebook" if NOTEBOOK else "jupyterlab", "--no-browser", "--allow-root", f"--port={port}",
-             "--ip=127.0.0.1", "--IdentityProvider.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}",
+            [sys.executable, "-m", "notebook" if NOTEBOOK else "jupyterlab", "--no-browser", "--allow-root",
+             f"--port={port}", "--ip=127.0.0.1", "--IdentityProvider.token=", "--ServerApp.password=",
+             f"--ServerApp.root_dir={folder}",
              "--ServerApp.port_retries=0", "--ServerApp.disable_check_xsrf=True",  # `answer` has no cookies
              f"--{'JupyterNotebookApp' if NOTEBOOK else 'LabApp'}.expose_app_in_browser=true"],
             env=environment, stdout=file, stderr=subprocess.STDOUT)
@@ -86,8 +87,8 @@ def server(tools, tmp_path_factory):
 
 @pytest.fixture
 def lab(server, browser, tmp_path):
-    """(url, a fresh folder, the browser). `tmp_path / "home"` is where the server looks for settings; no notebook is trusted,
-    no setting is changed, and no kernel runs."""
+    """(url, a fresh folder, the browser). `tmp_path / "home"` is where the server looks for settings; no notebook is
+    trusted, no setting is changed, and no kernel runs."""
     url, courses, home = server
     folder = courses / f"course-{len(list(courses.iterdir()))}"
     folder.mkdir()

@@ -28,7 +28,8 @@ def asked_of(lab, notebook, shots, seconds, **more):
 
 def drive(lab, notebook, shots, seconds=240):
     """Run all cells of `notebook` in the browser; returns the driver's report."""
-    done = subprocess.run([NODE, str(Path(__file__).with_name("driver.mjs")), json.dumps(asked_of(lab, notebook, shots, seconds))],
+    asked = asked_of(lab, notebook, shots, seconds)
+    done = subprocess.run([NODE, str(Path(__file__).with_name("driver.mjs")), json.dumps(asked)],
                           capture_output=True, text=True, timeout=seconds + 300)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])

@@ -432,13 +432,13 @@ def test_script_prints_its_traceback_and_nothing_else():
     assert "expected" not in done.stderr and "Try: " in done.stderr
 
 
-@pytest.mark.notebook
-def test_kernel_shows_the_card_below_the_traceback():
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    sources = ["import minflow as flow", "flow.nn.Linear(4, 5)(flow.ones(2, 3))", "1 / 0",
-               "from minflow.diagnosis.ipython import error_cards\nerror_cards(False)\nflow.ones(2, 3) @ flow.ones(4, 5)"]  # fmt: skip
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    nbclient.NotebookClient(book, timeout=120, allow_errors=True).execute()
-    kinds = [[output.output_type for output in cell.outputs] for cell in book.cells]
-    assert kinds == [[], ["error", "display_data"], ["error"], ["error"]]
-    assert book.cells[1].outputs[0].traceback and "expected" in book.cells[1].outputs[1].data["text/plain"]
+def test_kernel_shows_the_card_below_the_traceback(real_kernel):
+    real_kernel.fresh("import minflow as flow")
+    status, shown = real_kernel.run("flow.nn.Linear(4, 5)(flow.ones(2, 3))")
+    (kind, error), (below, card) = shown
+    assert status == "error" and (kind, below) == ("error", "display_data")
+    assert error["traceback"] and "expected" in card["data"]["text/plain"]
+    switched_off = "from minflow.diagnosis.ipython import error_cards\nerror_cards(False)\n"
+    for code in ("1 / 0", switched_off + "flow.ones(2, 3) @ flow.ones(4, 5)"):
+        assert [kind for kind, _ in real_kernel.run(code)[1]] == ["error"]
+    real_kernel.run("error_cards(True)")

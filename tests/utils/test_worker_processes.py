@@ -183,41 +183,24 @@ def test_without_fork_in_a_notebook(monkeypatch):
 
 
 @pytest.mark.slow
-def test_in_a_notebook():
+def test_in_a_notebook(real_kernel):
     """A class of a cell, workers of both kinds, an interrupt, and no process afterwards: in a real kernel."""
-    client = pytest.importorskip("jupyter_client")
-    manager = client.manager.KernelManager()
-    manager.start_kernel(env=os.environ | {"PYTHONPATH": str(TOP)})
-    kernel = manager.client()
-    try:
-        kernel.start_channels()
-        kernel.wait_for_ready(timeout=60)
 
-        def run(code, interrupt=False):
-            texts = []
+    def interrupt(kind, content):
+        if "started" in content.get("text", ""):
+            time.sleep(0.3)
+            real_kernel.manager.interrupt_kernel()
 
-            def hook(message):
-                content = message["content"]
-                texts.append(content.get("text") or "\n".join(content.get("traceback", ())))
-                if interrupt and "started" in texts[-1]:
-                    time.sleep(0.3)
-                    manager.interrupt_kernel()
+    def run(code, hook=None):
+        status, shown = real_kernel.run(code, hook)
+        return status, "".join([content.get("text") or "\n".join(content.get("traceback", ())) for _, content in shown])
 
-            reply = kernel.execute_interactive(code, output_hook=hook, timeout=60)
-            return reply["content"]["status"], "".join(texts)
-
-        assert run(PRELUDE.format(body="time.sleep(0.001)"))[0] == "ok"
-        for kind in ("thread", "process"):
-            status, text = run(
-                f'print(sum(len(i) for _, i in DataLoader(Mine(), 50, num_workers=2, workers="{kind}")))'
-            )
-            assert (status, text.strip()) == ("ok", "1000"), text
-        loop = 'for _, i in DataLoader(Mine(), 2, num_workers=2, workers="process"):\n    time.sleep(.1)\n    '
-        loop += 'print("started", flush=True) if i[0] == 4 else 0'
-        status, text = run(loop, interrupt=True)
-        assert status == "error" and "KeyboardInterrupt" in text
-        status, text = run("import multiprocessing; print(multiprocessing.active_children())")
-        assert text.strip() == "[]"
-    finally:
-        kernel.stop_channels()
-        manager.shutdown_kernel(now=True)
+    real_kernel.fresh(PRELUDE.format(body="time.sleep(0.001)"))
+    for kind in ("thread", "process"):
+        status, text = run(f'print(sum(len(i) for _, i in DataLoader(Mine(), 50, num_workers=2, workers="{kind}")))')
+        assert (status, text.strip()) == ("ok", "1000"), text
+    loop = 'for _, i in DataLoader(Mine(), 2, num_workers=2, workers="process"):\n    time.sleep(.1)\n    '
+    loop += 'print("started", flush=True) if i[0] == 4 else 0'
+    status, text = run(loop, interrupt)
+    assert status == "error" and "KeyboardInterrupt" in text
+    assert run("import multiprocessing; print(multiprocessing.active_children())")[1].strip() == "[]"

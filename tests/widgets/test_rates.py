@@ -1,16 +1,12 @@
 """What a real kernel sends while live widgets run: at most ten messages a second, and none into a later cell."""
 
-import os
 import queue
 import time
-from pathlib import Path
 
 import pytest
 
-manager = pytest.importorskip("jupyter_client.manager")
 pytest.importorskip("anywidget")
 
-TOP = Path(__file__).parent.parent.parent
 SENT = "comm_open", "comm_msg", "display_data", "update_display_data", "execute_result", "stream", "error", "clear_output"
 SETUP = """
 import time
@@ -59,15 +55,9 @@ LOOPS = {
 
 
 @pytest.fixture(scope="module")
-def kernel():
-    environment = {**os.environ, "MINFLOW_LIVE": "1", "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
-    km, kc = manager.start_new_kernel(kernel_name="python3", env=environment)
-    try:
-        assert told(kc, SETUP) == []
-        yield kc
-    finally:
-        kc.stop_channels()
-        km.shutdown_kernel(now=True)
+def client(real_kernel):
+    real_kernel.fresh(SETUP)
+    return real_kernel.client
 
 
 def messages(kc, code, after=0.0):
@@ -98,10 +88,10 @@ def most_in_a_second(times):
 
 
 @pytest.mark.parametrize("what", LOOPS)
-def test_a_thousand_steps_a_second_few_messages(kernel, what):
+def test_a_thousand_steps_a_second_few_messages(client, what):
     least = 1 if what == "debug" else 4
     for _ in range(4):  # where updates are expensive, on a busy machine, there are fewer: it is asked again
-        found = told(kernel, LOOPS[what], after=0.5)
+        found = told(client, LOOPS[what], after=0.5)
         times = [t for t, kind, content, _ in found if kind in ("comm_msg", "update_display_data")]
         if len(times) >= least:
             break
@@ -124,11 +114,11 @@ def train():
             time.sleep(0.001)
 thread = threading.Thread(target=train); thread.start()""", "thread.join()"),
 ], ids=["run", "lanes", "thread"])  # fmt: skip
-def test_no_output_in_a_later_cell(kernel, begin, end):
-    shown = told(kernel, begin, after=0.3)
+def test_no_output_in_a_later_cell(client, begin, end):
+    shown = told(client, begin, after=0.3)
     assert [kind for _, kind, _, _ in shown if kind == "display_data"] != [] or "thread" in begin
-    while_it_runs = told(kernel, "time.sleep(1)", after=0.2)
-    last = told(kernel, end, after=1.5)
+    while_it_runs = told(client, "time.sleep(1)", after=0.2)
+    last = told(client, end, after=1.5)
     for _, kind, content, _ in while_it_runs + last:
         assert kind in ("comm_msg", "comm_close", "update_display_data"), (kind, content)
         if kind == "update_display_data":

@@ -5,15 +5,11 @@ clicks.
 """
 
 import ast
-import os
 import time
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("anywidget")
-jupyter_client = pytest.importorskip("jupyter_client")
-TOP = Path(__file__).parent.parent.parent
 
 SETUP = """
 import threading, time
@@ -40,11 +36,14 @@ explorer.shown[0][0].observe(lambda change: asked.append(change["new"]), "ask")
 asked = []
 control = Control()
 curve = LossCurve(control=control)
-def work():
-    for step in range(3000):
+over = threading.Event()
+def work(over, curve):
+    step = 0
+    while not over.wait(0.02):
         curve.add(step, loss=1 / (step + 1))
-        time.sleep(0.02)
-threading.Thread(target=work, daemon=True).start()
+        step += 1
+worker = threading.Thread(target=work, args=(over, curve), daemon=True)
+worker.start()
 while curve._front is None: time.sleep(0.01)
 ids = [curve._front.widget.comm.comm_id, explorer.shown[0][0].comm.comm_id]
 """
@@ -54,7 +53,7 @@ class Page:
     """A client that does what JupyterLab does."""
 
     def __init__(self, client):
-        self.client = client
+        self.client, self.threads = client, []
 
     def send(self, kind, content, thread=None):
         message = self.client.session.msg(kind, content)
@@ -65,9 +64,11 @@ class Page:
 
     def open_thread(self):
         self.send("create_subshell_request", {})
-        return self.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+        self.threads.append(self.client.get_control_msg(timeout=60)["content"]["subshell_id"])
+        return self.threads[-1]
 
     def close_thread(self, thread):
+        self.threads.remove(thread)
         self.send("delete_subshell_request", {"subshell_id": thread})
         assert self.client.get_control_msg(timeout=60)["content"]["status"] == "ok"
 
@@ -91,19 +92,16 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def kernel():
-    environment = {**os.environ, "MINFLOW_LIVE": "1", "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
-    manager, client = jupyter_client.manager.start_new_kernel(startup_timeout=60, env=environment)
-    try:
-        reply = client.execute_interactive(SETUP, timeout=60, output_hook=lambda m: None)
-        assert reply["content"]["status"] == "ok", reply["content"]
-        client.kernel_info()
-        if "kernel subshells" not in client.get_shell_msg(timeout=60)["content"].get("supported_features", []):
-            pytest.skip("this kernel has one thread for cells and clicks")
-        yield Page(client)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+def page(real_kernel):
+    real_kernel.fresh(SETUP)
+    features = real_kernel.client.kernel_info(reply=True, timeout=60)["content"].get("supported_features", [])
+    if "kernel subshells" not in features:
+        pytest.skip("this kernel has one thread for cells and clicks")
+    page = Page(real_kernel.client)
+    yield page
+    for thread in [*page.threads]:
+        page.close_thread(thread)
+    real_kernel.run("over.set(); worker.join(60)")
 
 
 def load(page):
@@ -117,31 +115,31 @@ def load(page):
     return mine
 
 
-def test_a_button_is_heard_after_the_page_was_loaded_again(kernel):
-    thread, (curve, _) = load(kernel), kernel.ask("ids")
-    kernel.ask("setattr(control, 'state', 'running')")
-    load(kernel)  # by a second page
-    kernel.handled(kernel.press(curve, "wish", "pause 1", thread))
-    assert kernel.ask("control.state") == "paused"
+def test_a_button_is_heard_after_the_page_was_loaded_again(page):
+    thread, (curve, _) = load(page), page.ask("ids")
+    page.ask("setattr(control, 'state', 'running')")
+    load(page)  # by a second page
+    page.handled(page.press(curve, "wish", "pause 1", thread))
+    assert page.ask("control.state") == "paused"
 
 
-def test_a_button_is_heard_while_a_cell_runs(kernel):
-    thread, (curve, _) = load(kernel), kernel.ask("ids")
-    kernel.ask("setattr(control, 'state', 'running')")
-    cell = kernel.client.execute("""
+def test_a_button_is_heard_while_a_cell_runs(page):
+    thread, (curve, _) = load(page), page.ask("ids")
+    page.ask("setattr(control, 'state', 'running')")
+    cell = page.client.execute("""
 until = time.time() + 60
 while control.state != "paused" and time.time() < until: time.sleep(0.05)
 heard = control.state""")
     time.sleep(0.3)
-    kernel.press(curve, "wish", "pause 2", thread)
-    kernel.handled(cell)
-    assert kernel.ask("heard") == "paused"
+    page.press(curve, "wish", "pause 2", thread)
+    page.handled(cell)
+    assert page.ask("heard") == "paused"
 
 
-def test_an_explorer_answers_after_its_page_was_closed_and_opened(kernel):
-    first, (_, explorer) = load(kernel), kernel.ask("ids")
-    kernel.handled(kernel.press(explorer, "ask", '{"do": "search", "text": "lay", "n": "1"}', first))
-    kernel.close_thread(first)
-    second = load(kernel)
-    kernel.handled(kernel.press(explorer, "ask", '{"do": "search", "text": "linear", "n": "2"}', second))
-    assert len(kernel.ask("asked")) == 2
+def test_an_explorer_answers_after_its_page_was_closed_and_opened(page):
+    first, (_, explorer) = load(page), page.ask("ids")
+    page.handled(page.press(explorer, "ask", '{"do": "search", "text": "lay", "n": "1"}', first))
+    page.close_thread(first)
+    second = load(page)
+    page.handled(page.press(explorer, "ask", '{"do": "search", "text": "linear", "n": "2"}', second))
+    assert len(page.ask("asked")) == 2

@@ -55,9 +55,9 @@ def test_step_stands_by_attribute_with_twin_and_update():
     shown = layout(small()[0])
     assert [row.item.name for row in shown.rows] == ["x", "model", "fc1", "act", "fc2", "y", "loss_fn", "output"]
     fc1 = shown.rows[2]
-    names = [[shown.record.nodes[i].op for i in part.nodes] for part in fc1.parts]
+    names = [[shown.record.nodes[i].label for i in part.nodes] for part in fc1.parts]
     assert names[0] == ["matmul", "add"] and len(names[1]) == 2 and names[2] == ["sgd_momentum"] * 2
-    assert {shown.record.states[s].name for s in fc1.states} == {
+    assert {shown.record.nodes[s].name for s in fc1.states} == {
         f"model.fc1.{p}{s}" for p in ("weight", "bias") for s in ("", "-momentum_buffer")}
 
 
@@ -130,7 +130,7 @@ def everything_opened(tree):
 def check_placed(shown):
     """Each operation stands in exactly one row, its share in its own column; nothing is drawn outside the picture."""
     placed = [i for r in shown.rows for part in r.parts for i in part.nodes]
-    assert sorted(placed) == [i for i, n in enumerate(shown.record.nodes) if n.mark != "gone"] or any(
+    assert sorted(placed) == [i for i, n in enumerate(shown.record.nodes) if n.kind == "op" and n.mark != "gone"] or any(
         n.mark == "gone" for n in shown.record.nodes)
     for r in shown.rows:
         assert all(shown.record.nodes[i].column == k for k, part in enumerate(r.parts) for i in part.nodes)

@@ -100,7 +100,7 @@ def test_a_model_by_itself_is_run_forward(graph, notebook):
     assert dict(explore(model, x).exploration.detail()["rows"])["note"].startswith("Forward only") and "Forward only" in explorer.svg
     explorer.record(flow.ones(7, 4))
     assert "7×4" in explorer.text and "Forward only" in explorer.svg
-    operation = next(node for node in explorer.exploration.tree.record.nodes if node.op == "matmul")
+    operation = next(node for node in explorer.exploration.tree.record.nodes if node.label == "matmul")
     assert "test_explore.py:" in operation.where, "the line that explores"
 
     class Named(nn.Module):

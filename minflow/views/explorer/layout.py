@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .rows import Item, StepRecord, StepTree, begins, idle
+from .rows import Item, StepRecord, StepTree, begins, idle, spec_of
 from .fit import BROAD, FAR, PAD, Texts, fitted, fitted_words, wide
 from ..text.listing import clean, shape_of
 
@@ -53,11 +53,6 @@ class Row:
     height: float = HIGH
 
 
-def spec_of(record: StepRecord, value: tuple[int, int]) -> str:
-    node, index = value
-    return record.states[~node].spec if node < 0 else record.nodes[node].outs[index]
-
-
 def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
     ins, outs = ([shape_of(spec_of(record, v)) for v in values] for values in (part.ins, part.outs))
     texts = [", ".join(x[:SHAPES]) + (f" +{len(x) - SHAPES}" if len(x) > SHAPES else "") for x in (ins, outs)]
@@ -85,7 +80,7 @@ class Layout:
         self.heights()
 
     def row_of(self, node: int) -> int:
-        leaf = self.tree.leaf_of[node] if node >= 0 else self.tree.leaf_of_state.get(~node)
+        leaf = self.tree.leaf_of[node]
         return self.row_at[leaf.first] if leaf is not None else -1
 
     def collect(self) -> None:
@@ -117,11 +112,11 @@ class Layout:
             r, s = self.row_at[item.first], self.row_of(node)
             if s >= 0:
                 rows[r].parts[0].ins[node, index] = None
-                if node >= 0:
+                if record.nodes[node].column >= 0:
                     rows[s].parts[record.nodes[node].column].outs[node, index] = None
                 self.links["forward"].setdefault(s, set()).add(r)
 
-        firsts = [i for i, node in enumerate(record.nodes) if begins(record.nodes, node)]
+        firsts = [i for i in range(len(record.nodes)) if begins(record, i)]
         self.begins = self.row_of(max(firsts, key=lambda i: record.nodes[record.nodes[i].twin].order)) if firsts else -1
         self.loss = self.row_of(record.loss) if record.loss >= 0 else -1
         if self.loss >= 0:
@@ -130,7 +125,7 @@ class Layout:
     def link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
         """Row r reads, in this column, a value of row s."""
         rows = self.rows
-        if x[0] >= 0 or self.record.states[~x[0]].kind == "input":
+        if self.record.nodes[x[0]].kind != "state":
             rows[r].parts[column].ins[x] = None
             rows[s].parts[column].outs[x] = None
         elif rows[s].item.kind != "state":
@@ -146,9 +141,9 @@ class Layout:
         marks[node.mark] = marks.get(node.mark, 0) + 1
         if node.mark == "gone" and row.item.kind == "op":
             row.parts[node.column].nodes.append(i)
-            for x in node.inputs:
+            for x in self.record.reads[i]:
                 s = -1 if x is None else self.row_of(x[0])
-                if x is not None and s not in (-1, r) and (x[0] < 0 or self.record.nodes[x[0]].column == node.column):
+                if x is not None and s not in (-1, r) and self.record.nodes[x[0]].column in (-1, node.column):
                     self.link(x, s, r, node.column)
 
     def heights(self) -> None:
@@ -163,21 +158,21 @@ class Layout:
 
 def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
     """What the third column says of the parameters, states and updates of a row."""
-    states = [record.states[s] for s in row.states]
-    own = [s for s in states if s.kind in ("parameter", "buffer")]
-    extra = [s for s in states if s.kind == "optimizer state"]
-    ops = [record.nodes[i].op for i in row.parts[2].nodes]
+    states = [record.nodes[s] for s in row.states]
+    own = [s for s in states if s.role in ("parameter", "buffer")]
+    extra = [s for s in states if s.role == "optimizer state"]
+    ops = [record.nodes[i].label for i in row.parts[2].nodes]
     kinds = list(dict.fromkeys(ops))
     if row.item.kind in ("module", "fold") and len(own) > 3:
-        title = counted(len([s for s in own if s.kind == "parameter"]), "parameter")
-        buffers = sum(s.kind == "buffer" for s in own)
+        title = counted(len([s for s in own if s.role == "parameter"]), "parameter")
+        buffers = sum(s.role == "buffer" for s in own)
         title += f", {counted(buffers, 'buffer')}" if buffers else ""
     else:
         title = ", ".join(s.short for s in own) or (counted(len(ops), "operation") if ops else "")
         title = row.item.name if row.item.kind == "rest" else title
     size = sum(s.size for s in own)
-    numbers = {x[0] for i in row.parts[2].nodes for x in record.nodes[i].inputs if x is not None and x[0] < 0}
-    names = [record.states[~x].short.replace("_", " ") for x in sorted(numbers) if record.states[~x].kind == "number"]
+    read = {x[0] for i in row.parts[2].nodes for x in record.reads[i] if x is not None}
+    names = [record.nodes[i].short.replace("_", " ") for i in sorted(read, reverse=True) if record.nodes[i].role == "number"]
     if row.item.kind == "rest" and names:
         kinds = [f"{', '.join(kinds[:2])} of the {names[0]}"]
     words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
@@ -191,18 +186,18 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
     item = row.item
     ops = sum(len(part.nodes) for part in row.parts)
     if item.kind == "input":
-        return item.name, "input", shape_of(record.states[item.states[0]].spec)
+        return item.name, "input", shape_of(record.nodes[item.states[0]].outs[0])
     if item.kind == "output":
         node = row.parts[0].ins
         return item.name, "", shape_of(spec_of(record, next(iter(node)))) if node else ""
     if item.kind == "state":
-        state = record.states[item.states[0]]
-        return item.name, state.kind, shape_of(state.spec)
+        state = record.nodes[item.states[0]]
+        return item.name, state.role, shape_of(state.outs[0])
     shapes = shapes_text(record, row.parts[0])
     if item.kind == "fold":
         return item.name, item.label if row.is_open else f"{item.label}, {counted(ops, 'op')}", shapes
     if item.kind == "op":
-        return item.name, "the loss" if row.loss else record.nodes[item.nodes[0]].told, shapes
+        return item.name, "the loss" if row.loss else record.nodes[item.nodes[0]].attrs, shapes
     return item.name, ", ".join(x for x in (item.label, "the loss" * row.loss) if x), shapes
 
 
@@ -341,9 +336,9 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
             found[0] = Texts(inset, name, what, second, signs[0], cut=item.kind == "op" and not row.loss)
     if row.parts[1].nodes:
         part = row.parts[1]
-        ops = [record.nodes[i].op for i in part.nodes]
-        told = [record.nodes[i].op for i in part.nodes if not idle(record, record.nodes[i])] or ops
-        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(told))
+        ops = [record.nodes[i].label for i in part.nodes]
+        names = [record.nodes[i].label for i in part.nodes if not idle(record, i)] or ops
+        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(names))
         again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
         label = f"{counted(len(ops), 'op')}, {again} recomputed" if again else label
         shapes = shapes_text(record, part, "←")

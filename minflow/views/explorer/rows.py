@@ -9,12 +9,13 @@ Read next: `layout.py`, where rows become a picture.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from ..draw.fold import BOXES, levels
+from ..records.structure import GraphRecord, NodeRecord, module_name
 
 REPEATS = 8  # children of a module, up to which repeats among them stay single
 PERIOD = 8  # the longest pattern that is looked for among repeats
@@ -22,67 +23,58 @@ PHASES = ("forward", "backward", "optimizer")  # the columns of the picture; rec
 
 
 @dataclass(frozen=True)
-class StepNode:
-    """An operation. inputs: (node, output), where a node below 0 is state ~node, and None for a number.
+class StepNode(NodeRecord):
+    """A node of a step. name: of an operation its label with a number, "matmul-3".
 
-    column: 0 forward, 1 backward (recompute too), 2 optimizer.  order: where it stands in the program.
-    twin: the forward operation whose gradient it is, or -1.  mark: what a pass did: "new", "changed", "moved" or
-    "gone".
-    told: of the attributes, those that are not the usual ones, for the picture.  by: the pass that made it, if one did.
+    column: 0 forward, 1 backward (recompute too), 2 optimizer, -1 of what is no operation.  order: where it stands in
+    the program.  twin: the place of the forward operation whose gradient it is, or -1.
+    mark: what a pass did: "new", "changed", "moved" or "gone".  by: the pass that made it, if one did.
+    every: all attributes; `attrs` has those that are not the usual ones.
+    role: of what is no operation "input", "parameter", "buffer", "optimizer state", "constant" or "number"; its scope
+    is the module that it stands in, `short` its name there.
     """
 
-    name: str
-    op: str
-    phase: str
-    column: int
-    scope: str
-    outs: tuple[str, ...]
-    nbytes: int
-    inputs: tuple[tuple[int, int] | None, ...]
-    attrs: str = ""
-    where: str = ""
+    name: str = ""
+    column: int = -1
+    nbytes: int = 0
+    every: str = ""
     twin: int = -1
     order: float = 0.0
-    mark: str = ""
     view: bool = False
-    told: str = ""
     by: str = ""
-
-
-@dataclass(frozen=True)
-class StepState:
-    """What a step reads that is no operation. kind: "input", "parameter", "buffer", "optimizer state", "constant" or
-    "number".
-
-    owner: the module that it stands in.  short: its name there.
-    """
-
-    name: str
-    kind: str
-    spec: str
-    size: int
-    nbytes: int
-    owner: str = ""
+    role: str = ""
     short: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True)
-class StepRecord:
-    """A step of a graph or job after one pass. updates: state -> node that gives its new value.  modules: path ->
-    class.
+class StepRecord(GraphRecord):
+    """A step of a graph or job after one pass. modules: path -> class.  loss: the place of the node where backward was
+    called, or -1.  note: a line that is shown with the picture.
 
-    outputs: (node, output).  note: a line that is shown with the picture.  loss: the node where backward was called, or
-    -1.
+    The explorer knows a node by its place among `nodes`, and a value as (place, output).
     """
 
-    title: str
-    nodes: tuple[StepNode, ...]
-    states: tuple[StepState, ...]
-    updates: tuple[tuple[int, int], ...]
-    outputs: tuple[tuple[int, int], ...]
-    modules: dict[str, str]
-    note: str = ""
+    modules: dict[str, str] = field(default_factory=dict)
     loss: int = -1
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {node.id: i for i, node in enumerate(self.nodes)}
+
+    @cached_property
+    def reads(self) -> list[tuple[Read, ...]]:
+        """The values that each node reads; None for a number."""
+        at = self.places
+        return [tuple([(at[x.ref], x.index) if x.ref else None for x in node.inputs]) for node in self.nodes]
+
+    @cached_property
+    def states(self) -> list[int]:
+        """The places of inputs, parameters and whatever else is no operation."""
+        return [i for i, node in enumerate(self.nodes) if node.column < 0]
+
+
+Read = tuple[int, int] | None
 
 
 class Item:
@@ -109,16 +101,14 @@ class Reads:
     """
 
     def __init__(self, tree: StepTree):
-        record, leaf_of = tree.record, tree.leaf_of
-        place = [leaf.first for leaf in leaf_of]
-        state_place = {~s: leaf.first for s, leaf in tree.leaf_of_state.items()}
+        record = tree.record
+        place = [leaf.first if leaf is not None else -1 for leaf in tree.leaf_of]
         rows: list[tuple[int, int, int, int]] = []
         self.values: list[tuple[int, int]] = []
         for i, node in enumerate(record.nodes):
-            for x in node.inputs if node.mark != "gone" else ():
+            for x in record.reads[i] if node.mark != "gone" else ():
                 if x is not None:
-                    column = record.nodes[x[0]].column if x[0] >= 0 else -1
-                    rows.append((place[x[0]] if x[0] >= 0 else state_place.get(x[0], -1), place[i], column, node.column))
+                    rows.append((place[x[0]], place[i], record.nodes[x[0]].column, node.column))
                     self.values.append(x)
         self.source, self.target, self.source_column, self.column = np.array(rows, dtype="int64").reshape(-1, 4).T
         self.nodes: list[list[int]] = []  # of each column, by leaf
@@ -147,7 +137,7 @@ class StepTree:
         self.by_path: dict[str, Item] = {}  # the first item of each module
         self.by_key: dict[str, Item] = {}
         self.leaf_of: list[Item | None] = [None] * len(record.nodes)
-        self.leaf_of_state: dict[int, Item] = {}
+        self.leaf_of_state: dict[int, Item] = {}  # in the order in which they were placed
         self.output_rows: dict[Item, tuple[int, int]] = {}
         self.place_forward()
         self.place_states()
@@ -189,7 +179,7 @@ class StepTree:
                 self.by_path.setdefault(path, item)
                 stack.append(item)
                 paths.append(level)
-            leaf = self.new(f"op {node.name}", node.op, "op", "", node.scope, stack[-1])
+            leaf = self.new(f"op {node.name}", node.label, "op", "", node.scope, stack[-1])
             self.put(i, leaf)
         for i, host in hosts.items():
             self.put(i, self.leaf_of[host])
@@ -201,38 +191,34 @@ class StepTree:
         found: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
         for i, node in enumerate(nodes):
-            for x in node.inputs if not node.column and node.mark != "gone" else ():
-                if x is not None and x[0] >= 0:
+            for x in self.record.reads[i] if not node.column and node.mark != "gone" else ():
+                if x is not None:
                     readers.setdefault(x[0], []).append(i)
         same = set()
         for i, node in enumerate(nodes):
-            if not node.column and node.mark != "gone" and idle(self.record, node):
+            if not node.column and node.mark != "gone" and idle(self.record, i):
                 same.add(i)
         for i in same:
-            near = [*readers.get(i, ()), nodes[i].inputs[0][0]]
-            near = [j for j in near if j >= 0 and j not in same and not nodes[j].column and nodes[j].scope == nodes[i].scope]
+            near = [*readers.get(i, ()), self.record.reads[i][0][0]]
+            near = [j for j in near if j not in same and not nodes[j].column and nodes[j].scope == nodes[i].scope]
             if near:
                 found[i] = near[0]
         return found
 
     def place_states(self) -> None:
         """Parameters and buffers stand first in their module; the states of the optimizer with their parameter."""
-        states = self.record.states
-        own = {s.name: i for i, s in enumerate(states) if s.kind in ("parameter", "buffer")}
+        nodes = self.record.nodes
+        own = {nodes[i].name: i for i in self.record.states if nodes[i].role in ("parameter", "buffer")}
         for name, i in own.items():
-            path = states[i].owner
+            path = nodes[i].scope
             parent = self.by_path.get(path, self.root)
             at = sum(c.kind == "state" for c in parent.children)
-            shown = states[i].short if parent is not self.root else name
-            leaf = self.new(f"state {name}", shown, "state", states[i].kind, path, parent, at)
-            leaf.states.append(i)
-            self.leaf_of_state[i] = leaf
-        for i, s in enumerate(states):
-            if s.kind == "optimizer state":
-                base = own.get(s.name.rpartition("-")[0])
-                if base is not None:
-                    leaf = self.leaf_of_state[i] = self.leaf_of_state[base]
-                    leaf.states.append(i)
+            shown = nodes[i].short if parent is not self.root else name
+            self.put_state(i, self.new(f"state {name}", shown, "state", nodes[i].role, path, parent, at))
+        for i in self.record.states:
+            base = own.get(nodes[i].name.rpartition("-")[0]) if nodes[i].role == "optimizer state" else None
+            if base is not None:
+                self.put_state(i, self.leaf_of_state[base])
 
     def place_gradients(self) -> None:
         """A gradient stands beside the operation it belongs to; one whose operation is gone, in its module."""
@@ -246,22 +232,27 @@ class StepTree:
         """An operation of the optimizer stands with the parameter that it serves, or with all others at the end."""
         nodes = self.record.nodes
         serves: dict[int, set] = {}
-        for state, node in self.record.updates:
-            if nodes[node].column == 2 and state in self.leaf_of_state:
-                serves.setdefault(node, set()).add(self.leaf_of_state[state])
+        for state, node, _ in self.record.updates:
+            leaf, i = self.leaf_of[self.record.places[state]], self.record.places[node]
+            if nodes[i].column == 2 and leaf is not None:
+                serves.setdefault(i, set()).add(leaf)
         for i in range(len(nodes) - 1, -1, -1):
             if nodes[i].column == 2:
-                for x in nodes[i].inputs:
-                    if x is not None and x[0] >= 0 and nodes[x[0]].column == 2 and i in serves:
+                for x in self.record.reads[i]:
+                    if x is not None and nodes[x[0]].column == 2 and i in serves:
                         serves.setdefault(x[0], set()).update(serves[i])
         for i, node in enumerate(nodes):
             if node.column == 2:
-                found = serves.get(i, ())
-                self.put(i, next(iter(found)) if len(found) == 1 else self.rest("", "for all parameters"))
+                leaves = serves.get(i, ())
+                self.put(i, next(iter(leaves)) if len(leaves) == 1 else self.rest("", "for all parameters"))
 
     def put(self, i: int, leaf: Item) -> None:
         leaf.nodes.append(i)
         self.leaf_of[i] = leaf
+
+    def put_state(self, i: int, leaf: Item) -> None:
+        leaf.states.append(i)
+        self.leaf_of[i] = self.leaf_of_state[i] = leaf
 
     def rest(self, scope: str, name: str) -> Item:
         parent = self.by_path.get(scope, self.root)
@@ -270,23 +261,22 @@ class StepTree:
     def place_ends(self) -> None:
         """An input stands just before what reads it first, an output after what makes it."""
         readers: dict[int, int] = {}
-        for i, node in enumerate(self.record.nodes):
-            for x in node.inputs:
-                if x is not None and x[0] < 0 and self.record.states[~x[0]].kind == "input":
-                    known = readers.setdefault(~x[0], i)
-                    if (node.column, node.order) < (self.record.nodes[known].column, self.record.nodes[known].order):
-                        readers[~x[0]] = i
-        for s, state in enumerate(self.record.states):
-            if state.kind == "input":
+        nodes = self.record.nodes
+        for i, node in enumerate(nodes):
+            for x in self.record.reads[i]:
+                if x is not None and nodes[x[0]].kind == "input":
+                    known = nodes[readers.setdefault(x[0], i)]
+                    if (node.column, node.order) < (known.column, known.order):
+                        readers[x[0]] = i
+        for s in self.record.states:
+            if nodes[s].kind == "input":
                 at = self.root.children.index(self.top(self.leaf_of[readers[s]])) if s in readers else 0
-                leaf = self.new(f"input {state.name}", state.name, "input", "", "", self.root, at)
-                leaf.states.append(s)
-                self.leaf_of_state[s] = leaf
-        for k, (node, index) in enumerate(self.record.outputs):
-            source = self.leaf_of[node] if node >= 0 else self.leaf_of_state.get(~node)
+                self.put_state(s, self.new(f"input {nodes[s].name}", nodes[s].name, "input", "", "", self.root, at))
+        for k, (id, index) in enumerate(self.record.outputs):
+            source = self.leaf_of[self.record.places[id]]
             at = self.root.children.index(self.top(source)) + 1 if source is not None else len(self.root.children)
             name = "output" if len(self.record.outputs) == 1 else f"output {k}"
-            self.output_rows[self.new(f"output {k}", name, "output", "", "", self.root, at)] = (node, index)
+            self.output_rows[self.new(f"output {k}", name, "output", "", "", self.root, at)] = (self.record.places[id], index)
 
     def top(self, item: Item) -> Item:
         while item.parent is not self.root:
@@ -428,46 +418,50 @@ class StepTree:
         if not words:
             return []
         found = []
-        nodes, states = self.record.nodes, self.record.states
+        nodes = self.record.nodes
         for item in self.items:
             if item.kind == "fold":
                 continue
-            told = [item.path, item.name, item.label, *[states[i].name for i in item.states]]
-            told += [f"{nodes[i].name} {nodes[i].op}" for i in item.nodes]
-            if all(word in " ".join(told).casefold() for word in words):
+            names = [item.path, item.name, item.label, *[nodes[i].name for i in item.states]]
+            names += [f"{nodes[i].name} {nodes[i].label}" for i in item.nodes]
+            if all(word in " ".join(names).casefold() for word in words):
                 found.append(item)
         found.sort(key=lambda item: (item.first, item.kind != "module", -item.last))
         return found[:limit]
 
 
-def idle(record: StepRecord, node: StepNode) -> bool:
+def idle(record: StepRecord, i: int) -> bool:
     """Is it a reshape to the shape that is there already?"""
-    if node.op != "reshape" or not node.view or node.inputs[0] is None:
-        return False
-    source, k = node.inputs[0]
-    return node.outs[0] == (record.nodes[source].outs[k] if source >= 0 else record.states[~source].spec)
+    node = record.nodes[i]
+    return node.label == "reshape" and node.view and bool(x := record.reads[i][0]) and node.outs[0] == spec_of(record, x)
 
 
-def loss_of(nodes: Sequence[StepNode]) -> int:
+def spec_of(record: GraphRecord, value: tuple[int, int]) -> str:
+    return record.nodes[value[0]].outs[value[1]]
+
+
+def loss_of(record: StepRecord) -> int:
     """The forward operation whose result backward was called on, or -1; of a step as traced.
 
     The first gradients read no other one. They belong to the loss, or, where the loss is a sum, to what is summed.
     """
-    firsts = {n.twin for n in nodes if begins(nodes, n)}
+    nodes = record.nodes
+    firsts = {node.twin for i, node in enumerate(nodes) if begins(record, i)}
     above: dict[int, frozenset[int]] = {}  # which of them lead to a node
     for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
-        found = frozenset().union(*[above.get(x[0], frozenset()) for x in nodes[i].inputs if x is not None])
-        above[i] = found | {i} if i in firsts else found
+        leading = frozenset().union(*[above.get(x[0], frozenset()) for x in record.reads[i] if x is not None])
+        above[i] = leading | {i} if i in firsts else leading
         if firsts and above[i] == firsts:
             return i
     return -1
 
 
-def begins(nodes: Sequence[StepNode], node: StepNode) -> bool:
+def begins(record: StepRecord, i: int) -> bool:
     """Is it a gradient that reads no other one?"""
+    nodes, node = record.nodes, record.nodes[i]
     if node.phase != "backward" or node.column != 1 or node.twin < 0 or node.mark == "gone":
         return False
-    return not any(x is not None and x[0] >= 0 and nodes[x[0]].phase == "backward" for x in node.inputs)
+    return not any(x is not None and nodes[x[0]].phase == "backward" for x in record.reads[i])
 
 
 def plain(item: Item, first: Item) -> bool:
@@ -486,8 +480,4 @@ def words_of(members: list[Item], sign: str) -> str:
 
 def short_name(path: str) -> str:
     """ "conv1" of "model.conv1"; a number is told with what it is a number of: "features.3"."""
-    parts = [part.lstrip("./") for part in levels(path)]
-    first = len(parts) - 1
-    while first and parts[first].isdigit():
-        first -= 1
-    return ".".join(parts[first:])
+    return module_name([level.lstrip("./") for level in levels(path)])

@@ -270,23 +270,26 @@ def first_users(order: Iterable[Node]) -> dict[Node, Node]:
 
 def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None) -> NodeRecord:
     """places: the number of an output that is counted anew, in a box."""
-    places = places or {}
-    return NodeRecord(
+    return NodeRecord(**op_fields(node, ids, places or {}), phase="" if node.origin is None else node.phase)
+
+
+def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], limit: int = 40) -> dict[str, Any]:
+    """What every record of an operation holds. limit: characters of an attribute."""
+    return dict(
         id=ids[node],
         kind="op",
         label=str(node.op),
         outs=tuple(map(str, node.out_specs)),
         inputs=tuple(
-            Input(input_name(node, i), ids[x.node], places.get(x, x.index), str(x.spec))
+            Input(input_name(node, i), ids.get(x.node, ""), places.get(x, x.index), str(x.spec))
             if x.__class__ is Value
             else Input(input_name(node, i), text=str(x))
             for i, x in enumerate(node.inputs)
         ),
-        attrs=attrs_text(node.attrs),
+        attrs=attrs_text(node.attrs, limit),
         scope=node.scope,
         where=where_text(node.where) if node.where else "",
         needs=bool(node.needs),
-        phase="" if node.origin is None else node.phase,
     )
 
 

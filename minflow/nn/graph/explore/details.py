@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ....views.explorer.rows import Item, StepRecord, StepNode, StepTree
-from ....views.explorer.layout import Row, counted, spec_of
+from ....views.explorer.layout import Row, counted
+from ....views.explorer.rows import Item, StepNode, StepRecord, StepTree, spec_of
 from ....views.explorer.tiles import tiles_picture
 from .subject import Subject
 from .array_summary import Summary, number_text, summary_of
@@ -49,8 +49,8 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
     """What is told of the share of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
     record, item = tree.record, row.item
     if item.kind == "input":
-        state = record.states[item.states[0]]
-        rows, hists = [["input", state.spec], ["bytes", bytes_text(state.nbytes)]], []
+        state = record.nodes[item.states[0]]
+        rows, hists = [["input", state.outs[0]], ["bytes", bytes_text(state.nbytes)]], []
         if (state.name, -1) in subject.numbers:
             hists.append(histogram("values", subject.numbers[state.name, -1]))
         return {"title": state.name, "rows": rows, "hists": hists}
@@ -88,7 +88,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
             rows.append([word, ", ".join(x for x in (counted(len(nodes), "operation"), time, size) if x)])
     phases = len(rows)
     for kind in ("parameter", "buffer", "optimizer state"):
-        states = [s for s in record.states if s.kind == kind]
+        states = [record.nodes[s] for s in record.states if record.nodes[s].role == kind]
         if states:
             rows.append([kind + "s", f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}, "
                          f"{bytes_text(sum(s.nbytes for s in states))}"])  # fmt: skip
@@ -124,11 +124,8 @@ def told_of(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
     """(name, spec) of what an operation reads."""
     if x is None:
         return "a number", ""
-    node, index = x
-    name = tree.record.states[~node].name if node < 0 else tree.record.nodes[node].name
-    if node >= 0 and len(tree.record.nodes[node].outs) > 1:
-        name += f", output {index}"
-    return name, spec_of(tree.record, x)
+    node, index = tree.record.nodes[x[0]], x[1]
+    return node.name + (f", output {index}" if len(node.outs) > 1 else ""), node.outs[index]
 
 
 ROLES = {"lr": "learning rate"}  # of a number that an update reads
@@ -146,13 +143,11 @@ def read_words(subject: Subject, tree: StepTree, x: tuple[int, int] | None, valu
     name, spec = told_of(tree, x)
     if x is None:
         return name
-    if x[0] < 0:
-        kind = tree.record.states[~x[0]].kind
-        role = ROLES.get(name, kind) if kind == "number" else kind
-    else:
-        role = "gradient" if tree.record.nodes[x[0]].column == 1 else "result of"
+    node = tree.record.nodes[x[0]]
+    role = node.role or ("gradient" if node.column == 1 else "result of")
+    role = ROLES.get(name, role) if role == "number" else role
     told = " ".join(t for t in ("" if role == name else role, "" if role in ROLES.values() or role == name else name, brackets(spec)) if t)
-    numbers = subject.reads(name.partition(", output ")[0], x) if values else None
+    numbers = subject.read(node.name, x[1], node.column < 0) if values else None
     return (told or name) + (f", {numbers.text}" if numbers else "")
 
 
@@ -160,12 +155,12 @@ def title_of(node: StepNode | None, name: str) -> str:
     return f"update of {name.removesuffix('_optimizer')}" if node is not None and node.phase == "optimizer" else name
 
 
-def result_words(tree: StepTree, node: StepNode | None, n: int) -> list[str]:
+def result_words(record: StepRecord, i: int | None, n: int) -> list[str]:
     """What each result is: of an update, the states that it writes, in the order in which it reads them."""
-    states = [tree.record.states[~x[0]] for x in (node.inputs if node is not None else ()) if x is not None and x[0] < 0]
-    written = [s for s in states if s.kind in ("parameter", "optimizer state")]
-    if node is not None and node.phase == "optimizer" and len(written) == n:
-        return [f"new {s.kind} {s.name}" for s in written]
+    states = [record.nodes[x[0]] for x in (record.reads[i] if i is not None else ()) if x is not None]
+    written = [s for s in states if s.role in ("parameter", "optimizer state")]
+    if i is not None and record.nodes[i].phase == "optimizer" and len(written) == n:
+        return [f"new {s.role} {s.name}" for s in written]
     return [""] if n == 1 else [f"output {k}" for k in range(n)]
 
 
@@ -187,8 +182,8 @@ def time_row(subject: Subject, names: list[str]) -> list[str]:
 def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]:
     record = tree.record
     node = record.nodes[i]
-    rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op], ["phase", phase_word(node.phase)]]
-    rows += [["reads", read_words(subject, tree, x, False)] for x in node.inputs]
+    rows = [operation_row(node), ["phase", phase_word(node.phase)]]
+    rows += [["reads", read_words(subject, tree, x, False)] for x in record.reads[i]]
     rows += [["gives", spec] for spec in node.outs]
     rows.append(["line", node.where or "none: a pass added it"])
     rows += [["made by", f"the pass {node.by}"]] if node.by else []
@@ -203,6 +198,10 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
     leaf = tree.leaf_of[i]
     hists += gradients_of(subject, tree, leaf, [i]) if not node.column and leaf is not None else []
     return {"title": title_of(node, node.name), "rows": rows, "hists": hists}
+
+
+def operation_row(node: StepNode) -> list[str]:
+    return ["operation", f"{node.label}({node.every})" if node.every else node.label]
 
 
 def place_rows(subject: Subject, name: str) -> list[list[str]]:
@@ -233,10 +232,11 @@ def crossing(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, i
     record, reads = tree.record, tree.reads
     source, target = inside(tree, item)
     own = (reads.column == column) & ((reads.source_column == column) | ((reads.source_column == -1) & (column == 0)))
-    ins = [x for x in reads.where(own & target & ~source) if x[0] >= 0 or record.states[~x[0]].kind == "input"]
+    ins = [x for x in reads.where(own & target & ~source) if record.nodes[x[0]].kind != "state"]
     outs = reads.where(own & source & ~target & (reads.source_column == column))
     mine = set(covered(tree, item, column))
-    return ins, [*outs, *[x for x in record.outputs if x[0] in mine and x not in outs]]
+    given = [(record.places[id], k) for id, k in record.outputs]
+    return ins, [*outs, *[x for x in given if x[0] in mine and x not in outs]]
 
 
 def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:
@@ -261,13 +261,13 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     kept = reads.where(inside(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
     if kept:
         rows.append(["kept for backward", f"{counted(len(kept), 'value')}, {bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))}"])
-    states = [record.states[s] for s, leaf in tree.leaf_of_state.items() if item.first <= leaf.first < item.last]
-    own = [s for s in states if s.kind == "parameter"]
+    states = [record.nodes[s] for s, leaf in tree.leaf_of_state.items() if item.first <= leaf.first < item.last]
+    own = [s for s in states if s.role == "parameter"]
     if own and column == 0:
         rows.append(["parameters", f"{counted(len(own), 'tensor')}, {counted(sum(s.size for s in own), 'number')}, "
                      f"{bytes_text(sum(s.nbytes for s in states))} with buffers and optimizer states"])  # fmt: skip
     hists = []
-    for n, k in [v for v in outs if v[0] >= 0][:1] or [(i, 0) for i in nodes[-1:]]:
+    for n, k in outs[:1] or [(i, 0) for i in nodes[-1:]]:
         if (record.nodes[n].name, k) in subject.numbers:
             label = "values of the result" if column == 0 else "gradient that goes on"
             hists.append(histogram(label, subject.numbers[record.nodes[n].name, k]))
@@ -286,12 +286,12 @@ def output_detail(subject: Subject, tree: StepTree, item: Item) -> dict[str, Any
 def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
     """Parameters of a row: their numbers as they stand now, gradient norms of the last step, states and update."""
     record, item = tree.record, row.item
-    states = [record.states[s] for s in row.states]
-    own = [s for s in states if s.kind in ("parameter", "buffer")]
+    states = [record.nodes[s] for s in row.states]
+    own = [s for s in states if s.role in ("parameter", "buffer")]
     rows: list[list[str]] = []
     hists: list[list] = []
     for s in states[:12]:
-        rows.append([s.kind, f"{s.name}  {s.spec}, {bytes_text(s.nbytes)}"])
+        rows.append([s.role, f"{s.name}  {s.outs[0]}, {bytes_text(s.nbytes)}"])
     if len(states) > 12:
         rows.append(["", f"and {len(states) - 12} more; open the module to see them"])
     updates = covered(tree, item, 2)
@@ -303,14 +303,14 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
         array = subject.state_array(s.name)
         if array is not None:
             hists.append(histogram(f"{s.short} now", summary_of(array)))
-        gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, tree.leaf_of_state[record.states.index(s)])
+        gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, tree.leaf_of[record.places[s.id]])
         if gradient is not None:
             rows.append(["gradient norm", f"{gradient.norm:.4g}  {s.name}"])
             hists.append(histogram(f"gradient of {s.short}", gradient))
     if len(own) == 1:
         for s in states:
             array = subject.state_array(s.name)
-            if s.kind == "optimizer state" and array is not None:
+            if s.role == "optimizer state" and array is not None:
                 hists.append(histogram(s.short + " now", summary_of(array)))
     return {"title": item.name + ": parameters" if item.kind not in ("state", "rest") else item.name, "rows": rows, "hists": hists}
 
@@ -319,8 +319,8 @@ def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary |
     """What the update of a parameter read from backward in the recorded step."""
     nodes = tree.record.nodes
     for i in leaf.nodes:
-        for x in nodes[i].inputs if nodes[i].column == 2 else ():
-            if x is not None and x[0] >= 0 and nodes[x[0]].column == 1:
+        for x in tree.record.reads[i] if nodes[i].column == 2 else ():
+            if x is not None and nodes[x[0]].column == 1:
                 return subject.numbers.get((nodes[x[0]].name, x[1]))
     return None
 
@@ -328,13 +328,14 @@ def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary |
 def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, Any]:
     """One instruction of the recorded step: what it read and gave, with values."""
     step = subject.instructions[at]
-    i = next((i for i, n in enumerate(tree.record.nodes) if n.name == step.name), None)
-    node = None if i is None else tree.record.nodes[i]
-    rows = [["operation", f"{node.op}({node.attrs})" if node.attrs else node.op]] if node is not None else []
+    record = tree.record
+    i = next((i for i, n in enumerate(record.nodes) if n.name == step.name and n.kind == "op"), None)
+    node = None if i is None else record.nodes[i]
+    rows = [operation_row(node)] if node is not None else []
     rows += [["phase", phase_word(step.phase)], ["time", seconds_text(subject.seconds().get(step.name, step.seconds))]]
     hists: list[list] = []
-    rows += [["reads", read_words(subject, tree, x, True)] for x in (node.inputs if node is not None else ())]
-    gives = result_words(tree, node, len(step.outs))
+    rows += [["reads", read_words(subject, tree, x, True)] for x in (record.reads[i] if i is not None else ())]
+    gives = result_words(record, i, len(step.outs))
     for word, out in zip(gives, step.outs):
         rows.append(["gives", " ".join(t for t in (word, brackets(out.spec)) if t) + f", {out.text}"])
         hists.append(histogram(word or "values", out))

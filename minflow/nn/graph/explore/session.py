@@ -197,7 +197,7 @@ def views_text(subject: Subject) -> str:
     if not subject.instructions:
         return ""
     calls = {step.name for step in subject.instructions}
-    n = sum(node.name not in calls for node in subject.record(subject.stages).nodes)
+    n = sum(node.name not in calls for node in subject.record(subject.stages).nodes if node.kind == "op")
     return f"{counted(n, 'view')} run{'s' * (n == 1)} without one" if n else ""
 
 

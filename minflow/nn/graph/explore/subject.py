@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,12 @@ import numpy as np
 from ....compiler.executor import LOCK, run
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
-from ....core.ir import CONSTANT, Node, Source, Value, where_text
+from ....core.ir import CONSTANT, Node, Source, Value
 from ....core.ir import Graph as IR
 from ....core.random import default_generator
 from ....core.where import fail
-from ....views.explorer.rows import StepNode, StepRecord, StepState, loss_of
-from ....views.records.structure import attrs_text, short
+from ....views.explorer.rows import StepNode, StepRecord, loss_of
+from ....views.records.structure import op_fields, short
 from ..compare.restore import input_arrays, last_call_restored, restored
 from ..compiled import CompiledPart
 from ..listing.pass_changes import arena_after, changes_of, keys_of
@@ -85,7 +85,7 @@ class Subject:
         runs, no marks."""
         if stage not in self.records:
             same = self.unchanged(stage) and not any(n.mark for n in self.record(stage - 1).nodes)
-            self.records[stage] = self.record(stage - 1) if same else self.made(stage)
+            self.records[stage] = self.record(stage - 1) if same else self.step_after(stage)
         return self.records[stage]
 
     def unchanged(self, stage: int) -> bool:
@@ -96,57 +96,54 @@ class Subject:
                 return False
         return bool(stage)
 
-    def made(self, stage: int) -> StepRecord:
+    def step_after(self, stage: int) -> StepRecord:
         nodes: list[StepNode] = []
-        states: list[StepState] = []
         updates, outputs = [], []
         for k, part in enumerate(self.parts):
             at = min(stage, len(part.stages) - 1)
             now = part.stages[at].graph
             before = part.stages[at - 1].graph if at and stage < len(part.stages) else None
             change = changes_of(now if before is None else before, now)
-            marks, gone = change.marks, change.gone
-            shown = used_states(now, part, gone)
-            state_id = {s: len(states) + i for i, s in enumerate(shown)}
+            marks, gone = {**change.marks, **dict.fromkeys(change.gone, "gone")}, change.gone
+            sources = used_states(now, part, gone)
+            ids = {node: f"n{len(nodes) + i}" for i, node in enumerate([*sources, *now.nodes, *gone])}
             owners = first_scopes(now.nodes) if self.by_reader else None
-            states += [self.state_record(s, now, owners) for s in shown]
-            listed = [*now.nodes, *gone]
-            index = {node: len(nodes) + i for i, node in enumerate(listed)}
-            orders = order_of(now.nodes, gone)
-            nodes += step_nodes(part, listed, index, state_id, marks, set(gone), orders, k)
-            updates += [(state_id[s], index[v.node]) for s, v in now.updates.items() if s in state_id and v.node in index]
-            for v in now.outputs[: len(now.outputs) - len(part.kept)]:
-                known = index.get(v.node, ~state_id[v.node] if v.node in state_id else None)
-                if known is not None:
-                    outputs.append((known, v.index))
-        loss = loss_of(nodes) if not stage else -1
-        first = self.record(0) if stage else None
-        if first is not None and first.loss >= 0:
-            order = first.nodes[first.loss].order
-            loss = next((i for i, n in enumerate(nodes) if not n.column and n.order == order and n.mark != "gone"), -1)
-        return StepRecord(self.title, tuple(nodes), tuple(states), tuple(updates), tuple(outputs), self.modules, self.note, loss)
+            first = len(nodes)
+            nodes += [self.state_node(s, ids[s], now, owners) for s in sources]
+            nodes += step_nodes(part, [*now.nodes, *gone], ids, first + len(sources), marks, order_of(now.nodes, gone), k * 1e6)
+            updates += [(ids[s], ids[v.node], v.index) for s, v in now.updates.items() if s in ids and v.node in ids]
+            outputs += [(ids[v.node], v.index) for v in now.outputs[: len(now.outputs) - len(part.kept)] if v.node in ids]
+        record = StepRecord(tuple(nodes), tuple(outputs), tuple(updates), self.title, self.note, self.modules)
+        if not stage:
+            return replace(record, loss=loss_of(record))
+        traced = self.record(0)
+        order = traced.nodes[traced.loss].order if traced.loss >= 0 else None
+        loss = next((i for i, n in enumerate(nodes) if not n.column and n.order == order and n.mark != "gone"), -1)
+        return replace(record, loss=loss)
 
-    def state_record(self, source: Source, graph: IR, owners: dict[Source, str] | None) -> StepState:
+    def state_node(self, source: Source, id: str, graph: IR, owners: dict[Source, str] | None) -> StepNode:
         spec = source.out_specs[0]
         if source in graph.inputs:
-            kind = "input"
+            role = "input"
         elif source.op is CONSTANT:
-            kind = "constant"
+            role = "constant"
         elif source.read is not None:
-            kind = "number"
+            role = "number"
         else:
-            kind = self.kinds.get(source.name, "buffer")
+            role = self.kinds.get(source.name, "buffer")
         owner, _, short = source.name.rpartition(".")
         if owners is not None:
             owner, short = owners.get(source, ""), source.name.rpartition("-")[2]
-        elif kind == "optimizer state":
+        elif role == "optimizer state":
             short = short.rpartition("-")[2]
-        return StepState(source.name or kind, kind, str(spec), spec.size, spec.nbytes, owner, short or source.name)
+        name = source.name or role
+        return StepNode(id, "input" if role == "input" else "state", name, (str(spec),), scope=owner, name=name, role=role,
+                        short=short or source.name, size=spec.size, nbytes=spec.nbytes)
 
     def counts(self, stage: int, arena: bool = True) -> StageCounts:
         """What the pass did. arena: plan its memory too, where it is not known; else it is None."""
         record = self.record(stage)
-        marks = [n.mark for n in record.nodes]
+        marks = [n.mark for n in record.nodes if n.kind == "op"]
         number = {mark: marks.count(mark) for mark in ("new", "gone", "changed", "moved")}
         if arena and stage not in self.arenas:
             total = self.counts(stage - 1).arena if self.unchanged(stage) else None
@@ -255,13 +252,9 @@ class Subject:
                     array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
                     self.numbers[part.names[view], 0] = summary_of(array)
 
-    def reads(self, name: str, value: tuple[int, int] | None) -> Summary | None:
-        """The numbers that an operation of the recorded step read."""
-        if value is None:
-            return None
-        if value[0] >= 0:
-            return self.numbers.get((name, value[1]))
-        return self.numbers.get((name, -1)) or self.before.get(name)
+    def read(self, name: str, output: int, is_state: bool) -> Summary | None:
+        """The numbers that an operation of the recorded step read: of an operation's output, or of a state."""
+        return self.numbers.get((name, -1)) or self.before.get(name) if is_state else self.numbers.get((name, output))
 
     def gradient_summary(self, name: str) -> Summary | None:
         """The gradient of a parameter: of the recorded step, else of the last call."""
@@ -380,9 +373,11 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
     return found
 
 
-def step_nodes(part: CompiledPart, listed: list[Node], index: dict[Node, int], state_id: dict[Source, int], marks: dict[Node, str],
-               gone: set[Node], orders: dict[Node, float], k: int) -> list[StepNode]:  # fmt: skip
+def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], first: int, marks: dict[Node, str],
+               orders: dict[Node, float], later: float) -> list[StepNode]:
+    """first: the place of the first of them.  later: added to each place in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
+    index = {node: first + i for i, node in enumerate(listed)}
     makers = made_by(part, listed)
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}
 
@@ -402,19 +397,14 @@ def step_nodes(part: CompiledPart, listed: list[Node], index: dict[Node, int], s
             node = origin
         return index.get(node, -1) if not columns.get(node, 1) else -1
 
-    made = []
-    for node in listed:
-        inputs = tuple([(index.get(x.node, ~state_id[x.node] if x.node in state_id else -10**9), x.index) if x.__class__ is Value else None
-                        for x in node.inputs])  # fmt: skip
-        inputs = tuple([None if x is not None and x[0] == -(10**9) else x for x in inputs])
-        made.append(StepNode(
-            name=part.name_of(node), op=str(node.op), phase=node.phase, column=columns[node], scope=node.scope,
-            outs=tuple(map(str, node.out_specs)), nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs), inputs=inputs,
-            attrs=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()), where=where_text(node.where) if node.where else "",
-            told=attrs_text(node.attrs, 24),
-            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + k * 1e6, by=makers.get(node, ""),
-            mark="gone" if node in gone else marks.get(node, ""), view=node.op.is_view))  # fmt: skip
-    return made
+    def record(node: Node) -> StepNode:
+        return StepNode(
+            **op_fields(node, ids, {}, limit=24), phase=node.phase, mark=marks.get(node, ""), name=part.name_of(node),
+            column=columns[node], nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
+            every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()),
+            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + later, view=node.op.is_view, by=makers.get(node, ""))
+
+    return [record(node) for node in listed]
 
 
 def made_by(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:

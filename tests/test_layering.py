@@ -94,7 +94,6 @@ MANY_FILES = {   # folders of more, and why
     "core/ops": "one file for each family of ops",
     "core/functions": "one file for each family of functions, the same families",
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
-    "job": "what runs a job function, one idea a file",
     "job/legacy": "one file for each family of names of that generation",
 }
 # Circles of imports that are left; one that is gone is struck off here. At the end there is none.

@@ -4,6 +4,7 @@ A stand-in plays the build of a job: it holds eager tensors where the job holds 
 `test_job_training.py` has the same optimizers in jobs.
 """
 
+import inspect
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from optimizer_bench import SHAPES, Bench, gradients_of
 
 import minflow as flow
-from minflow.core.base.errors import OptimError
+from minflow.core.base.errors import CallError, OptimError
 from minflow.job.train import optimizer as O
 
 
@@ -395,3 +396,30 @@ def test_flow_optimizer_has_its_names_and_tells_of_others():
         flow.optimizer.Adagrad
     with pytest.raises(AttributeError, match="did you mean flow.optimizer.CosineScheduler"):
         flow.optimizer.CosinScheduler
+
+
+def test_declared_arguments_make_the_signature():
+    assert list(inspect.signature(O.SGD).parameters) == [
+        "lr_scheduler", "loss_scale_factor", "momentum", "grad_clipping", "train_step_lbn", "loss_scale_policy", "variables",
+    ]  # fmt: skip
+    beta1 = inspect.signature(O.AdamW).parameters["beta1"]
+    assert (beta1.default, beta1.annotation) == (0.9, "float")
+    assert str(inspect.signature(O.CosineScheduler)).startswith("(base_lr: 'float', steps: 'int', alpha: 'float' = 0.0, ")
+    with pytest.raises(CallError, match=r"(?s)SGD has no argument 'moment'.*Try: did you mean momentum"):
+        O.SGD(CONSTANT, moment=0.9)
+    with pytest.raises(CallError, match="Adam also needs lr_scheduler"):
+        O.Adam()
+
+
+def test_a_schedule_of_a_learner_s_own_has_the_signature_of_its_constructor():
+    class Halving(O.LrScheduler):
+        def __init__(self, base_lr, every):
+            super().__init__(base_lr)
+            self.every = every
+
+        def decayed(self, t):
+            return self.base_lr * 0.5 ** (t // self.every)
+
+    schedule = Halving(0.5, every=2)
+    assert repr(schedule) == "Halving(base_lr=0.5, every=2)" and [schedule.rate(t) for t in range(4)] == [0.5, 0.5, 0.25, 0.25]
+    assert str(inspect.signature(Halving)) == "(base_lr, every)"

@@ -154,7 +154,7 @@ for i in range(TIMES):
     job = training(tp.Numpy)
     first = job(ones())  # over what stands there: nothing, or both variables before or after the step
     assert (first == sum(a[0] for a in before)).all() and (job(ones()) == first - 2).all()
-assert built > TIMES
+assert built
 print(came)
 """
 

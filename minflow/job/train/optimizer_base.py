@@ -1,6 +1,6 @@
-"""What all optimizers of job functions share: what they are given, when they are asked, and what they write.
+"""What all optimizers of job functions share: their arguments, when they are asked, and what they write.
 
-`minimize(loss)` tells the build of the job which optimizer it has; at the end of the job function the build asks it, by
+`minimize(loss)` hands the optimizer to the build of the job; at the end of the job function the build asks it, by
 `apply`, for the updates. A subclass gives the new numbers of one weight and of its states, as ops of the graph.
 Knows no formula and nothing of how a step runs. Read next: `rules.py`.
 """
@@ -18,7 +18,7 @@ from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.tensor import Tensor
 from ...core.where import fail
-from .arguments import number, said
+from .arguments import Argument, Declared, instance, real
 from ..current import building
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
@@ -28,45 +28,32 @@ Names = Sequence[str] | Callable[[], Sequence[str]] | None
 Update = tuple[Tensor, Tensor]  # a weight or a state, and its new numbers
 
 
-class Optimizer:
+def no_counter(owner: str, name: str, value: Any) -> None:
+    what = f"{owner}: train_step_lbn names a step counter of one's own, and here the job counts its steps"
+    hint = "leave it out; System-Train-TrainStep-<job> in a checkpoint is the job's count"
+    fail(OptimError, what, hint, train_step_lbn=value)
+
+
+class Optimizer(Declared):
     """Base class of the optimizers of job functions.
 
     loss_scale_factor: the same as loss_scale_policy=loss_scale.static_loss_scale(factor); only one of the two.
     train_step_lbn: the original's name of a step counter; here the job counts, so only None is accepted.
     """
 
-    def __init__(
-        self,
-        loss_scale_factor: float | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-    ):
-        owner = type(self).__name__
-        if loss_scale_factor is not None and loss_scale_policy is not None:
-            fail(
-                OptimError,
-                f"{owner}: loss_scale_factor and loss_scale_policy are both given",
-                "one of them; loss_scale_factor=f is static_loss_scale(f)",
-                loss_scale_factor=loss_scale_factor,
-                loss_scale_policy=loss_scale_policy,
-            )
-        if loss_scale_factor is not None:
-            loss_scale_policy = static_loss_scale(loss_scale_factor)
-        if loss_scale_policy is not None and not isinstance(loss_scale_policy, LossScalePolicy):
-            fail(
-                OptimError,
-                f"{owner}: loss_scale_policy is a {type(loss_scale_policy).__name__}",
-                "loss_scale_policy=flow.optimizer.loss_scale.dynamic_loss_scale()",
-                loss_scale_policy=loss_scale_policy,
-            )
-        if train_step_lbn is not None:
-            fail(
-                OptimError,
-                f"{owner}: train_step_lbn names a step counter of one's own, and here the job counts its steps",
-                "leave it out; System-Train-TrainStep-<job> in a checkpoint is the job's count",
-                train_step_lbn=train_step_lbn,
-            )
-        self.train_step_lbn, self.loss_scale_policy = None, loss_scale_policy
+    arguments = "loss_scale_factor train_step_lbn loss_scale_policy"
+    loss_scale_factor = Argument(lambda owner, name, value: value, "float | None", None)
+    train_step_lbn = Argument(no_counter, "str | None", None)
+    loss_scale_policy = instance(LossScalePolicy, "loss_scale_policy=flow.optimizer.loss_scale.dynamic_loss_scale()")
+
+    def complete(self) -> None:
+        factor, policy = self.loss_scale_factor, self.loss_scale_policy
+        if factor is not None:
+            if policy is not None:
+                what = f"{type(self).__name__}: loss_scale_factor and loss_scale_policy are both given"
+                hint = "one of them; loss_scale_factor=f is static_loss_scale(f)"
+                fail(OptimError, what, hint, loss_scale_factor=factor, loss_scale_policy=policy)
+            self.loss_scale_factor, self.loss_scale_policy = None, static_loss_scale(factor)
 
     # ---- what a job calls ----------------------------------------------------------------------------------------
 
@@ -83,14 +70,16 @@ class Optimizer:
         for i, x in enumerate(losses):
             place = f"losses[{i}]" if len(losses) > 1 else "the loss"
             if not isinstance(x, Tensor):
-                fail(OptimError, f"{what}: {place} is a {type(x).__name__}, where a Blob is wanted",
-                     "the Blob that a loss function of the job returned", loss=x)  # fmt: skip
+                wrong = f"{what}: {place} is a {type(x).__name__}, where a Blob is wanted"
+                fail(OptimError, wrong, "the Blob that a loss function of the job returned", loss=x)
             if not x.spec.floating:
-                fail(OptimError, f"{what}: {place} is {x.dtype.name}, and only floating numbers have a gradient",
-                     "flow.cast(loss, flow.float32), or minimize the loss and not the labels", loss=x)  # fmt: skip
+                wrong = f"{what}: {place} is {x.dtype.name}, and only floating numbers have a gradient"
+                hint = "flow.cast(loss, flow.float32), or minimize the loss and not the labels"
+                fail(OptimError, wrong, hint, loss=x)
             if (x.shape, x.dtype) != (losses[0].shape, losses[0].dtype):
-                fail(OptimError, f"{what}: losses[{i}] is {x.spec}, losses[0] is {losses[0].spec}",
-                     "losses of one shape and dtype; flow.math.reduce_mean(loss) of each", first=losses[0], other=x)  # fmt: skip
+                wrong = f"{what}: losses[{i}] is {x.spec}, losses[0] is {losses[0].spec}"
+                hint = "losses of one shape and dtype; flow.math.reduce_mean(loss) of each"
+                fail(OptimError, wrong, hint, first=losses[0], other=x)
         build.minimize(self, losses)
 
     # ---- what the build calls ------------------------------------------------------------------------------------
@@ -120,13 +109,26 @@ class Optimizer:
         """Every weight and state with its new numbers."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        return said(self)
-
 
 def kept(good: Tensor, new: Tensor, old: Tensor) -> Tensor:
     """new where the step is taken, else old."""
     return where(good, cast(new, dtype=old.dtype) if new.dtype is not old.dtype else new, old)
+
+
+def a_schedule(owner: str, name: str, value: Any) -> LrScheduler:
+    if not isinstance(value, LrScheduler):
+        rate = value if isinstance(value, int | float) else 0.1
+        hint = f"{owner}(flow.optimizer.PiecewiseConstantScheduler([], [{rate}])): {rate} in every step"
+        what = f"{owner}: {name} is a {type(value).__name__}, where a schedule is wanted"
+        fail(OptimError, what, hint, **{name: value})
+    return value
+
+
+def names_of_variables(owner: str, name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        what = f"{owner}: {name} is one string, where a list of names is wanted"
+        fail(OptimError, what, f"{name}=[{value!r}]", **{name: value})
+    return value
 
 
 class OneRule(Optimizer):
@@ -136,28 +138,11 @@ class OneRule(Optimizer):
     variables: full names of the variables that it trains, or a function that gives them; None: all of the job.
     """
 
-    def __init__(self, lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables):
-        super().__init__(loss_scale_factor, train_step_lbn, loss_scale_policy)
-        owner = type(self).__name__
-        if not isinstance(lr_scheduler, LrScheduler):
-            given = lr_scheduler if isinstance(lr_scheduler, int | float) else 0.1
-            fail(
-                OptimError,
-                f"{owner}: lr_scheduler is a {type(lr_scheduler).__name__}, where a schedule is wanted",
-                f"{owner}(flow.optimizer.PiecewiseConstantScheduler([], [{given}])): {given} in every step",
-                lr_scheduler=lr_scheduler,
-            )
-        if grad_clipping is not None and not isinstance(grad_clipping, ClipGradientConf):
-            fail(
-                OptimError,
-                f"{owner}: grad_clipping is a {type(grad_clipping).__name__}",
-                "grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)",
-                grad_clipping=grad_clipping,
-            )
-        if isinstance(variables, str):
-            fail(OptimError, f"{owner}: variables is one string, where a list of names is wanted",
-                 f"variables=[{variables!r}]", variables=variables)  # fmt: skip
-        self.lr_scheduler, self.grad_clipping, self.variables = lr_scheduler, grad_clipping, variables
+    last = "grad_clipping train_step_lbn loss_scale_policy variables"
+    arguments = f"lr_scheduler loss_scale_factor {last}"
+    lr_scheduler = Argument(a_schedule, "LrScheduler")
+    grad_clipping = instance(ClipGradientConf, "grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)")
+    variables = Argument(names_of_variables, "Names", None)
 
     def own(self, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> list[tuple[Any, Tensor, Tensor]]:
         """Those of the variables that this optimizer trains."""
@@ -168,12 +153,8 @@ class OneRule(Optimizer):
         for name in names:
             if name not in known:
                 near = difflib.get_close_matches(str(name), known, 3) or list(known)[:6]
-                fail(
-                    OptimError,
-                    f"{type(self).__name__}: {name!r} is no variable that this job trains",
-                    f"a full name, such as {', '.join(near) or 'dense1-weight'}",
-                    variables=names,
-                )
+                what = f"{type(self).__name__}: {name!r} is no variable that this job trains"
+                fail(OptimError, what, f"a full name, such as {', '.join(near) or 'dense1-weight'}", variables=names)
         return [known[name] for name in dict.fromkeys(names)]
 
     def updates(self, build: Any, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> Iterator[Update]:
@@ -188,12 +169,24 @@ class OneRule(Optimizer):
             yield from self.rule(build, variable, weight, g, *now)
 
     def now(self, build: Any) -> tuple[Tensor, ...]:
-        """What the rule is told of this step, 0-d Blobs: the learning rate first."""
+        """What the rule takes of this step, 0-d Blobs: the learning rate first."""
         return (self.lr_scheduler.symbol(build),)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         """The weight and its states, each with its new numbers."""
         raise NotImplementedError
+
+
+def patterns(owner: str, name: str, value: str | Sequence[str]) -> list[str]:
+    """Regular expressions, as a list."""
+    expressions = [value] if isinstance(value, str) else list(value)
+    for pattern in expressions:
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as error:
+            what = f"{owner}: {name} holds {pattern!r}, which is no regular expression: {error}"
+            fail(OptimError, what, f'{name}=["-weight$"]', **{name: value})
+    return expressions
 
 
 class Decaying(OneRule):
@@ -203,41 +196,25 @@ class Decaying(OneRule):
     searched in the full names of variables: which decay, or which do not. Only one of the two.
     """
 
-    def __init__(self, weight_decay, includes, excludes, *args):
-        super().__init__(*args)
-        owner = type(self).__name__
-        if includes is not None and excludes is not None:
-            fail(
-                OptimError,
-                f"{owner}: weight_decay_includes and weight_decay_excludes are both given",
-                "one of them",
-                weight_decay_includes=includes,
-                weight_decay_excludes=excludes,
-            )
-        self.weight_decay = None if weight_decay is None else number(owner, "weight_decay", weight_decay, 0)
-        self.weight_decay_includes = self.patterns("weight_decay_includes", includes)
-        self.weight_decay_excludes = self.patterns("weight_decay_excludes", excludes)
+    last = f"weight_decay weight_decay_includes weight_decay_excludes {OneRule.last}"
+    weight_decay = real(None, 0)
+    weight_decay_includes = weight_decay_excludes = Argument(patterns, "str | Sequence[str] | None", None)
 
-    def patterns(self, name: str, given: str | Sequence[str] | None) -> list[str] | None:
-        if given is None:
-            return None
-        found = [given] if isinstance(given, str) else list(given)
-        for pattern in found:
-            try:
-                re.compile(pattern)
-            except (re.error, TypeError) as error:
-                fail(OptimError, f"{type(self).__name__}: {name} holds {pattern!r}, which is no regular expression: {error}",
-                     f'{name}=["-weight$"]', **{name: given})  # fmt: skip
-        return found
+    def complete(self) -> None:
+        super().complete()
+        includes, excludes = self.weight_decay_includes, self.weight_decay_excludes
+        if includes is not None and excludes is not None:
+            what = f"{type(self).__name__}: weight_decay_includes and weight_decay_excludes are both given"
+            fail(OptimError, what, "one of them", weight_decay_includes=includes, weight_decay_excludes=excludes)
 
     def decay_of(self, name: str) -> float:
         """The weight decay of the variable of this name."""
         if not self.weight_decay:
             return 0.0
         if self.weight_decay_includes is not None:
-            return self.weight_decay if found_in(self.weight_decay_includes, name) else 0.0
-        return 0.0 if found_in(self.weight_decay_excludes or [], name) else self.weight_decay
+            return self.weight_decay if matches(self.weight_decay_includes, name) else 0.0
+        return 0.0 if matches(self.weight_decay_excludes or [], name) else self.weight_decay
 
 
-def found_in(patterns: Sequence[str], name: str) -> bool:
+def matches(patterns: Sequence[str], name: str) -> bool:
     return any([re.search(pattern, name) for pattern in patterns])

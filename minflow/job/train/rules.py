@@ -18,11 +18,8 @@ from ...core.ops.shape import cast
 from ...core.ops.update import adam, sgd
 from ...core.tensor import Tensor
 from ...core.where import fail
-from .arguments import number
-from .grad_clipping import ClipGradientConf
-from .loss_scale import LossScalePolicy
-from .optimizer_base import Decaying, Names, OneRule, Optimizer, Update
-from .schedule import LrScheduler
+from .arguments import Argument, flag, real
+from .optimizer_base import Decaying, OneRule, Optimizer, Update
 
 
 # ---- stochastic gradient descent ---------------------------------------------------------------------------------
@@ -37,24 +34,8 @@ class SGDW(Decaying):
     State: `<variable>-momentum`.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        loss_scale_factor: float | None = None,
-        momentum: float = 0.9,
-        weight_decay: float | None = None,
-        weight_decay_includes: str | Sequence[str] | None = None,
-        weight_decay_excludes: str | Sequence[str] | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(
-            *(weight_decay, weight_decay_includes, weight_decay_excludes, lr_scheduler, loss_scale_factor),
-            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
-        )
-        self.momentum = number(type(self).__name__, "momentum", momentum, 0, 1, open_high=True)
+    arguments = f"lr_scheduler loss_scale_factor momentum {Decaying.last}"
+    momentum = real(0.9, 0, 1, open_high=True)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         decay = self.decay_of(variable.name)
@@ -72,23 +53,14 @@ class SGD(SGDW):
     momentum is 0.9 unless said otherwise. State: `<variable>-momentum`.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        loss_scale_factor: float | None = None,
-        momentum: float = 0.9,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(
-            *(lr_scheduler, loss_scale_factor, momentum, None, None, None),
-            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
-        )
+    arguments = f"lr_scheduler loss_scale_factor momentum {OneRule.last}"
+    weight_decay = weight_decay_includes = weight_decay_excludes = None
 
 
 # ---- Adam and its kin --------------------------------------------------------------------------------------------
+
+
+BETAS = real(0.9, 0, 1, open_high=True), real(0.999, 0, 1, open_high=True)
 
 
 class AdamW(Decaying):
@@ -100,28 +72,9 @@ class AdamW(Decaying):
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2; the correction as in Kingma & Ba 2015, section 2.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        do_bias_correction: bool = False,
-        loss_scale_factor: float | None = None,
-        weight_decay: float | None = None,
-        weight_decay_includes: str | Sequence[str] | None = None,
-        weight_decay_excludes: str | Sequence[str] | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(
-            *(weight_decay, weight_decay_includes, weight_decay_excludes, lr_scheduler, loss_scale_factor),
-            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
-        )
-        take_betas(self, beta1, beta2, epsilon)
-        self.do_bias_correction = bool(do_bias_correction)
+    arguments = f"lr_scheduler beta1 beta2 epsilon do_bias_correction loss_scale_factor {Decaying.last}"
+    beta1, beta2, epsilon = *BETAS, real(1e-8, 0)
+    do_bias_correction = flag(False)
 
     def now(self, build: Any) -> tuple[Tensor, ...]:
         (rate,) = super().now(build)
@@ -135,17 +88,10 @@ class AdamW(Decaying):
         # step.
         new, first, second, _ = adam(
             *(w, g, m, v, step, rate),
-            **{"beta1": self.beta1, "beta2": self.beta2, "eps": self.epsilon, "weight_decay": self.decay_of(variable.name)},
-            **{"decoupled": True, "corrected": False, "maximize": False},
+            **{"beta1": self.beta1, "beta2": self.beta2, "eps": self.epsilon},
+            **{"weight_decay": self.decay_of(variable.name), "decoupled": True, "corrected": False, "maximize": False},
         )
         return [(m, first), (v, second), (w, new)]
-
-
-def take_betas(self: Any, beta1: float, beta2: float, epsilon: float) -> None:
-    owner = type(self).__name__
-    self.beta1 = number(owner, "beta1", beta1, 0, 1, open_high=True)
-    self.beta2 = number(owner, "beta2", beta2, 0, 1, open_high=True)
-    self.epsilon = number(owner, "epsilon", epsilon, 0)
 
 
 class Adam(AdamW):
@@ -157,23 +103,8 @@ class Adam(AdamW):
     States: `<variable>-m`, `<variable>-v`. Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1 and section 2.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        do_bias_correction: bool = False,
-        loss_scale_factor: float | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(
-            *(lr_scheduler, beta1, beta2, epsilon, do_bias_correction, loss_scale_factor, None, None, None),
-            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
-        )
+    arguments = f"lr_scheduler beta1 beta2 epsilon do_bias_correction loss_scale_factor {OneRule.last}"
+    weight_decay = weight_decay_includes = weight_decay_excludes = None
 
 
 class LazyAdam(Adam):
@@ -182,26 +113,12 @@ class LazyAdam(Adam):
     Where g is 0, as in the rows of an embedding that the batch does not name, w, m and v keep their numbers.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        loss_scale_factor: float | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(
-            *(lr_scheduler, beta1, beta2, epsilon, True, loss_scale_factor),
-            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
-        )
+    arguments = f"lr_scheduler beta1 beta2 epsilon loss_scale_factor {OneRule.last}"
+    do_bias_correction = True
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor, step: Tensor) -> list[Update]:
-        touched = ne(g, 0)
-        return [(target, where(touched, new, target)) for target, new in super().rule(build, variable, w, g, rate, step)]
+        touched, updates = ne(g, 0), super().rule(build, variable, w, g, rate, step)
+        return [(target, where(touched, new, target)) for target, new in updates]
 
 
 class LAMB(Decaying):
@@ -213,26 +130,8 @@ class LAMB(Decaying):
     States: `<variable>-m`, `<variable>-v`. Source: You et al. 2020 (arXiv:1904.00962), algorithm 2.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-6,
-        loss_scale_factor: float | None = None,
-        weight_decay: float | None = None,
-        weight_decay_includes: str | Sequence[str] | None = None,
-        weight_decay_excludes: str | Sequence[str] | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(
-            *(weight_decay, weight_decay_includes, weight_decay_excludes, lr_scheduler, loss_scale_factor),
-            *(grad_clipping, train_step_lbn, loss_scale_policy, variables),
-        )
-        take_betas(self, beta1, beta2, epsilon)
+    arguments = f"lr_scheduler beta1 beta2 epsilon loss_scale_factor {Decaying.last}"
+    beta1, beta2, epsilon = *BETAS, real(1e-6, 0)
 
     def now(self, build: Any) -> tuple[Tensor, ...]:
         return *super().now(build), *[build.at_step(lambda t, b=b: 1 - b ** (t + 1)) for b in (self.beta1, self.beta2)]
@@ -267,21 +166,8 @@ class RMSProp(OneRule):
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        decay_rate: float = 0.99,
-        epsilon: float = 1e-8,
-        centered: bool = False,
-        loss_scale_factor: float | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
-        self.decay_rate = number("RMSProp", "decay_rate", decay_rate, 0, 1, open_high=True)
-        self.epsilon, self.centered = number("RMSProp", "epsilon", epsilon, 0), bool(centered)
+    arguments = f"lr_scheduler decay_rate epsilon centered loss_scale_factor {OneRule.last}"
+    decay_rate, epsilon, centered = real(0.99, 0, 1, open_high=True), real(1e-8, 0), flag(False)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         s = build.slot(variable, "mean_square")
@@ -303,22 +189,9 @@ class LARS(OneRule):
     State: `<variable>-momentum`. Source: You, Gitman & Ginsburg 2017 (arXiv:1708.03888), algorithm 1.
     """
 
-    def __init__(
-        self,
-        lr_scheduler: LrScheduler,
-        momentum_beta: float = 0.9,
-        epsilon: float = 1e-9,
-        lars_coefficient: float = 0.0001,
-        loss_scale_factor: float | None = None,
-        grad_clipping: ClipGradientConf | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-        variables: Names = None,
-    ):
-        super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
-        self.momentum_beta = number("LARS", "momentum_beta", momentum_beta, 0, 1, open_high=True)
-        self.epsilon = number("LARS", "epsilon", epsilon, 0, open_low=True)
-        self.lars_coefficient = number("LARS", "lars_coefficient", lars_coefficient, 0)
+    arguments = f"lr_scheduler momentum_beta epsilon lars_coefficient loss_scale_factor {OneRule.last}"
+    momentum_beta, epsilon = real(0.9, 0, 1, open_high=True), real(1e-9, 0, open_low=True)
+    lars_coefficient = real(0.0001, 0)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
         m, lr = build.slot(variable, "momentum"), cast(rate, dtype=w.dtype)
@@ -338,36 +211,28 @@ class CombinedOptimizer(Optimizer):
     The loss scale is given here, and not in the optimizers. A variable that none of them names is not trained.
     """
 
-    def __init__(
-        self,
-        optimizers: Sequence[Optimizer],
-        loss_scale_factor: float | None = None,
-        train_step_lbn: str | None = None,
-        loss_scale_policy: LossScalePolicy | None = None,
-    ):
-        super().__init__(loss_scale_factor, train_step_lbn, loss_scale_policy)
-        self.optimizers = list(optimizers)
+    arguments = f"optimizers {Optimizer.arguments}"
+    optimizers = Argument(lambda owner, name, value: list(value), "Sequence[Optimizer]")
+
+    def complete(self) -> None:
+        super().complete()
         for i, each in enumerate(self.optimizers):
             if not isinstance(each, OneRule):
-                fail(OptimError, f"CombinedOptimizer: optimizers[{i}] is a {type(each).__name__}",
-                     "optimizers such as flow.optimizer.SGD(..., variables=[...])", optimizer=each)  # fmt: skip
+                what = f"CombinedOptimizer: optimizers[{i}] is a {type(each).__name__}"
+                fail(OptimError, what, "optimizers such as flow.optimizer.SGD(..., variables=[...])", optimizer=each)
             if each.loss_scale_policy is not None:
-                fail(OptimError, f"CombinedOptimizer: optimizers[{i}] has a loss scale of its own, and the loss has only one",
-                     "loss_scale_policy of the CombinedOptimizer", optimizer=each)  # fmt: skip
+                what = f"CombinedOptimizer: optimizers[{i}] has a loss scale of its own, and the loss has only one"
+                fail(OptimError, what, "loss_scale_policy of the CombinedOptimizer", optimizer=each)
 
     def updates(self, build: Any, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> Iterator[Update]:
         taken: dict[str, int] = {}
         for i, each in enumerate(self.optimizers):
             for variable, _, _ in each.own(pairs):
                 if variable.name in taken:
-                    fail(
-                        OptimError,
-                        f"CombinedOptimizer: {variable.name} is trained by optimizers[{taken[variable.name]}] "
-                        f"and by optimizers[{i}]",
-                        "variables=[...] in each, and every name once",
-                        first=self.optimizers[taken[variable.name]],
-                        second=each,
-                    )
+                    j = taken[variable.name]
+                    what = f"CombinedOptimizer: {variable.name} is trained by optimizers[{j}] and by optimizers[{i}]"
+                    hint = "variables=[...] in each, and every name once"
+                    fail(OptimError, what, hint, first=self.optimizers[j], second=each)
                 taken[variable.name] = i
         for each in self.optimizers:
             yield from each.updates(build, pairs)

@@ -8,13 +8,13 @@ Knows nothing of weights and gradients. Read next: `optimizer.py`; for `nn.Graph
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
 from ...core.tensor import Tensor
 from ...core.where import fail
-from .arguments import number, said, whole
+from .arguments import Argument, Declared, flag, instance, integer, number, real, whole
 
 
 class Warmup:
@@ -58,23 +58,19 @@ class warmup:
     constant, linear = constant, linear
 
 
-class LrScheduler:
+class LrScheduler(Declared):
     """Base class: a subclass gives `decayed(t)`, the rate of step t after the warm-up.
 
     base_lr: the rate that warm-ups multiply.  warmup: None, `warmup.constant(...)` or `warmup.linear(...)`.
     """
 
-    def __init__(self, base_lr: float, warmup: Warmup | None = None):
-        owner = type(self).__name__
-        self.base_lr = number(owner, "base_lr", base_lr, 0)
-        if warmup is not None and not isinstance(warmup, Warmup):
-            fail(
-                OptimError,
-                f"{owner}: warmup is a {type(warmup).__name__}, where warmup.constant or warmup.linear is wanted",
-                "warmup=flow.optimizer.warmup.linear(100, 0.1): steps, and the share of the rate to start from",
-                warmup=warmup,
-            )
-        self.warmup = warmup
+    arguments = "base_lr warmup"
+    base_lr = real(low=0)
+    warmup = instance(
+        Warmup,
+        "warmup=flow.optimizer.warmup.linear(100, 0.1): steps, and the share of the rate to start from",
+        ", where warmup.constant or warmup.linear is wanted",
+    )
 
     def decayed(self, t: int) -> float:
         raise NotImplementedError
@@ -89,28 +85,21 @@ class LrScheduler:
         """The learning rate inside a job: a 0-d number that is read before every step."""
         return build.at_step(self.rate)
 
-    def __repr__(self) -> str:
-        return said(self)
-
 
 # ---- by steps ----------------------------------------------------------------------------------------------------
 
 
-def ascending(owner: str, boundaries: Sequence[int]) -> list[int]:
+def ascending(owner: str, name: str, boundaries: Sequence[int]) -> list[int]:
     """The boundaries as a list: whole numbers, each larger than the one before."""
     if not isinstance(boundaries, Sequence) or isinstance(boundaries, str):
-        fail(OptimError, f"{owner}: boundaries is a {type(boundaries).__name__}, where a list of steps is wanted",
-             "boundaries=[1000, 2000]", boundaries=boundaries)  # fmt: skip
-    found = [whole(owner, f"boundaries[{i}]", b, 0) for i, b in enumerate(boundaries)]
-    for i, (a, b) in enumerate(zip(found, found[1:])):
+        what = f"{owner}: boundaries is a {type(boundaries).__name__}, where a list of steps is wanted"
+        fail(OptimError, what, "boundaries=[1000, 2000]", boundaries=boundaries)
+    steps = [whole(owner, f"boundaries[{i}]", b, 0) for i, b in enumerate(boundaries)]
+    for i, (a, b) in enumerate(zip(steps, steps[1:])):
         if b <= a:
-            fail(
-                OptimError,
-                f"{owner}: boundaries[{i + 1}] is {b} and does not come after boundaries[{i}], which is {a}",
-                "boundaries in ascending order",
-                boundaries=found,
-            )
-    return found
+            what = f"{owner}: boundaries[{i + 1}] is {b} and does not come after boundaries[{i}], which is {a}"
+            fail(OptimError, what, "boundaries in ascending order", boundaries=steps)
+    return steps
 
 
 def piece(boundaries: list[int], t: int) -> int:
@@ -120,8 +109,8 @@ def piece(boundaries: list[int], t: int) -> int:
 
 def numbers(owner: str, name: str, values: Any) -> list[float]:
     if not isinstance(values, Sequence) or isinstance(values, str):
-        fail(OptimError, f"{owner}: {name} is a {type(values).__name__}, where a list of numbers is wanted",
-             f"{name}=[0.1, 0.01]", **{name: values})  # fmt: skip
+        what = f"{owner}: {name} is a {type(values).__name__}, where a list of numbers is wanted"
+        fail(OptimError, what, f"{name}=[0.1, 0.01]", **{name: values})
     return [number(owner, f"{name}[{i}]", v, 0) for i, v in enumerate(values)]
 
 
@@ -132,19 +121,18 @@ class PiecewiseConstantScheduler(LrScheduler):
     A warm-up multiplies values[0].
     """
 
-    def __init__(self, boundaries: Sequence[int], values: Sequence[float], warmup: Warmup | None = None):
-        owner = "PiecewiseConstantScheduler"
-        self.boundaries, self.values = ascending(owner, boundaries), numbers(owner, "values", values)
-        if len(self.boundaries) + 1 != len(self.values):
-            fail(
-                OptimError,
-                f"{owner}: {len(self.boundaries)} boundaries make {len(self.boundaries) + 1} pieces, "
-                f"and {len(self.values)} values are given",
-                "one value more than boundaries; ([], [0.1]) is a constant rate of 0.1",
-                boundaries=self.boundaries,
-                values=self.values,
-            )
-        super().__init__(self.values[0], warmup)
+    arguments = "boundaries values warmup"
+    boundaries = Argument(ascending, "Sequence[int]")
+    values = Argument(numbers, "Sequence[float]")
+
+    def complete(self) -> None:
+        pieces, values = len(self.boundaries) + 1, len(self.values)
+        if pieces != values:
+            owner = "PiecewiseConstantScheduler"
+            what = f"{owner}: {pieces - 1} boundaries make {pieces} pieces, and {values} values are given"
+            hint = "one value more than boundaries; ([], [0.1]) is a constant rate of 0.1"
+            fail(OptimError, what, hint, boundaries=self.boundaries, values=self.values)
+        self.base_lr = self.values[0]
 
     def decayed(self, t: int) -> float:
         return self.values[piece(self.boundaries, t)]
@@ -156,23 +144,17 @@ class PiecewiseScalingScheduler(LrScheduler):
     scale: one factor for each boundary, or one number for all. The factors do not multiply each other.
     """
 
-    def __init__(
-        self, base_lr: float, boundaries: Sequence[int], scale: float | Sequence[float], warmup: Warmup | None = None
-    ):
-        owner = "PiecewiseScalingScheduler"
-        self.boundaries = ascending(owner, boundaries)
-        if not isinstance(scale, Sequence):
-            scale = [scale] * len(self.boundaries)
+    arguments = "base_lr boundaries scale warmup"
+    boundaries = Argument(ascending, "Sequence[int]")
+    scale = Argument(lambda owner, name, value: value, "float | Sequence[float]")
+
+    def complete(self) -> None:
+        owner, count = "PiecewiseScalingScheduler", len(self.boundaries)
+        scale = self.scale if isinstance(self.scale, Sequence) else [self.scale] * count
         self.scale = numbers(owner, "scale", scale)
-        if len(self.boundaries) != len(self.scale):
-            fail(
-                OptimError,
-                f"{owner}: {len(self.boundaries)} boundaries, and {len(self.scale)} factors in scale",
-                "one factor for each boundary",
-                boundaries=self.boundaries,
-                scale=self.scale,
-            )
-        super().__init__(base_lr, warmup)
+        if count != len(self.scale):
+            what = f"{owner}: {count} boundaries, and {len(self.scale)} factors in scale"
+            fail(OptimError, what, "one factor for each boundary", boundaries=self.boundaries, scale=self.scale)
 
     def decayed(self, t: int) -> float:
         return self.base_lr * [1.0, *self.scale][piece(self.boundaries, t)]
@@ -184,9 +166,8 @@ class PiecewiseScalingScheduler(LrScheduler):
 class Decay(LrScheduler):
     """Base class of the schedules that count in units of `steps`."""
 
-    def __init__(self, base_lr: float, steps: int, warmup: Warmup | None):
-        super().__init__(base_lr, warmup)
-        self.steps = whole(type(self).__name__, "steps", steps, 1)
+    arguments = "base_lr steps warmup"
+    steps = integer(1)
 
     def until(self, t: int) -> float:
         """The share of `steps` that has passed, at most 1."""
@@ -196,9 +177,8 @@ class Decay(LrScheduler):
 class CosineScheduler(Decay):
     """base_lr * ((1 - alpha) * (1 + cos(pi * u)) / 2 + alpha), u = min(t, steps) / steps: down to base_lr * alpha."""
 
-    def __init__(self, base_lr: float, steps: int, alpha: float = 0.0, warmup: Warmup | None = None):
-        super().__init__(base_lr, steps, warmup)
-        self.alpha = number("CosineScheduler", "alpha", alpha)
+    arguments = "base_lr steps alpha warmup"
+    alpha = real(0.0)
 
     def decayed(self, t: int) -> float:
         cosine = 0.5 * (1 + math.cos(math.pi * self.until(t)))
@@ -208,20 +188,8 @@ class CosineScheduler(Decay):
 class LinearCosineScheduler(Decay):
     """base_lr * ((alpha + 1 - u) * (1 + cos(2 pi * num_periods * u)) / 2 + beta), u = min(t, steps) / steps."""
 
-    def __init__(
-        self,
-        base_lr: float,
-        steps: int,
-        num_periods: float = 0.5,
-        alpha: float = 0.0,
-        beta: float = 0.001,
-        warmup: Warmup | None = None,
-    ):
-        super().__init__(base_lr, steps, warmup)
-        self.num_periods, self.alpha, self.beta = [
-            number("LinearCosineScheduler", name, value)
-            for name, value in (("num_periods", num_periods), ("alpha", alpha), ("beta", beta))
-        ]
+    arguments = "base_lr steps num_periods alpha beta warmup"
+    num_periods, alpha, beta = real(0.5), real(0.0), real(0.001)
 
     def decayed(self, t: int) -> float:
         cosine = 0.5 * (1 + math.cos(2 * math.pi * self.num_periods * self.until(t)))
@@ -234,18 +202,8 @@ class PolynomialScheduler(Decay):
     cycle: instead of staying at the end, start anew with every `steps` longer: u = t / (steps * ceil(t / steps)).
     """
 
-    def __init__(
-        self,
-        base_lr: float,
-        steps: int,
-        end_learning_rate: float = 0.0001,
-        power: float = 1.0,
-        cycle: bool = False,
-        warmup: Warmup | None = None,
-    ):
-        super().__init__(base_lr, steps, warmup)
-        self.end_learning_rate = number("PolynomialScheduler", "end_learning_rate", end_learning_rate, 0)
-        self.power, self.cycle = number("PolynomialScheduler", "power", power, 0), bool(cycle)
+    arguments = "base_lr steps end_learning_rate power cycle warmup"
+    end_learning_rate, power, cycle = real(0.0001, 0), real(1.0, 0), flag(False)
 
     def decayed(self, t: int) -> float:
         # The original's first step counts as the second one when it cycles: at 0 there is no cycle to be in yet.
@@ -261,11 +219,8 @@ class PolynomialSchduler(PolynomialScheduler):
 class Exponential(Decay):
     """Base class of what decays without end.  staircase: only whole multiples of `steps` count."""
 
-    def __init__(
-        self, base_lr: float, steps: int, decay_rate: float, staircase: bool = False, warmup: Warmup | None = None
-    ):
-        super().__init__(base_lr, steps, warmup)
-        self.decay_rate, self.staircase = number(type(self).__name__, "decay_rate", decay_rate, 0), bool(staircase)
+    arguments = "base_lr steps decay_rate staircase warmup"
+    decay_rate, staircase = real(low=0), flag(False)
 
     def passed(self, t: int) -> float:
         return t // self.steps if self.staircase else t / self.steps
@@ -295,28 +250,27 @@ class NaturalExpScheduler(Exponential):
 # ---- one's own ---------------------------------------------------------------------------------------------------
 
 
+def rate_or_function(owner: str, name: str, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.numel() != 1 or not value.spec.floating:
+            what = f"{owner}: the learning rate is one floating number"
+            fail(OptimError, what, "a Placeholder of shape (1,)", rate=value)
+    elif not callable(value):
+        what = f"{owner}: {value!r} is neither a Blob nor a function of the step"
+        hint = f"{owner}(lambda t: 0.1 / (1 + t)), or the Blob that holds the rate; names of blobs are not looked up"
+        fail(OptimError, what, hint)
+    return value
+
+
 class CustomScheduler(LrScheduler):
-    """A rate of one's own: a function of t, or a Blob of one number that the job itself computes or is given.
+    """A rate of one's own: a function of t, or a Blob of one number that the job itself computes or takes.
 
     `CustomScheduler(lambda t: 0.1 / (1 + t))`, or `CustomScheduler(lr)` with `lr: tp.Numpy.Placeholder((1,))`.
     """
 
-    def __init__(self, lbn: Tensor | Callable[[int], float]):
-        if isinstance(lbn, Tensor):
-            if lbn.numel() != 1 or not lbn.spec.floating:
-                fail(
-                    OptimError,
-                    "CustomScheduler: the learning rate is one floating number",
-                    "a Placeholder of shape (1,)",
-                    rate=lbn,
-                )
-        elif not callable(lbn):
-            fail(
-                OptimError,
-                f"CustomScheduler: {lbn!r} is neither a Blob nor a function of the step",
-                "CustomScheduler(lambda t: 0.1 / (1 + t)), or the Blob that holds the rate; names of blobs are not looked up",
-            )
-        self.warmup, self.lbn = None, lbn
+    arguments = "lbn"
+    lbn = Argument(rate_or_function, "Tensor | Callable[[int], float]")
+    warmup = None
 
     def decayed(self, t: int) -> float:
         return float(self.lbn(t))

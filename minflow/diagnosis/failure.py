@@ -47,7 +47,7 @@ BUILDS: dict[CodeType, Callable[[Mapping[str, Any]], Recorded]] = {}  # the func
 
 def builds(code: CodeType):
     """Say how to find the graph of a build in the frame of the function that runs it:
-    `@builds(Graph.compile_now.__code__)`."""
+    `@builds(compile_graph.__code__)`."""
 
     def register(function):
         BUILDS[code] = function

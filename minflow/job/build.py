@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.traced import Part
 from ..core.autograd import grad
 from ..core.functions.creation import full, ones
 from ..core.base.errors import JobError, MinflowError
@@ -25,7 +26,6 @@ from ..core.tensor import Tensor
 from ..core.trace import Trace
 from ..core.where import caller, here
 from ..diagnosis.failure import Recorded, builds
-from ..nn.graph.build import Part
 from . import scope
 from .blob import Blob
 from .checks import Initializer, Regularizer

@@ -11,32 +11,26 @@ from __future__ import annotations
 
 import functools
 import inspect
-import time
-from collections import OrderedDict
 from collections.abc import Callable
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import INSIDE, LOCK, collector_waiting, run
-from ..compiler.passes import PASSES
+from ..compiler.executor import LOCK
+from ..compiler.traced import PlanCache
 from ..core.base.display import Display
 from ..core.base.errors import JobError
-from ..core.messages.notices import look_at_results
-from ..core.mode import EPOCH
-from ..core.spec import default_dtype, spec_of
-from ..core.where import NOTICES, here, warn
-from ..nn.graph.compiled import CompiledPart
+from ..core.spec import default_dtype
+from ..core.where import here, warn
 from ..nn.graph.key import Fingerprint
-from ..nn.graph.notices import tell_reads
-from ..nn.graph.python_state import Variables, moved, reads_of
+from ..nn.graph.python_state import Variables
 from ..nn.graph.listing.reports import part_record
 from ..views.records.structure import GraphRecord, recorder
 from ..views.text.listing import clean
 from . import scope
-from .build import JobBuild, whole
+from .build import whole
 from .checks import check_initializer, check_regularizer, dtype_of
+from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
 from .current import building
 from .session import SESSION, Session
@@ -45,54 +39,7 @@ from .queue.step import Step
 from .queue.stream import STREAM
 from .typing import ListListNumpy, ListNumpy, text
 
-PLANS = 16  # of one job; lists of arrays may come in many shapes
 TYPES = ("train", "predict")
-
-
-class CompiledJob:
-    """A job for one kind of input, ready to run. seconds: of trace, passes and plan.  part: passes and plan, to look
-    at."""
-
-    def __init__(self, build: JobBuild):
-        start = time.perf_counter()
-        part = build.run()
-        middle = time.perf_counter()
-        self.part = CompiledPart(part, list(PASSES))
-        self.seconds = {"trace": middle - start, "passes": self.part.pass_seconds, "plan": self.part.plan_seconds}
-        self.plan, self.graph = self.part.plan, self.part.graph
-        self.job, self.session, self.training = build.job, build.session, build.training
-        self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
-        self.drawn = build.trace.drawn
-        self.draws = [(generator, entry[0]) for generator, entry in build.trace.draws.items()]
-        self.uses = frozenset((*build.used, *build.named))
-        schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
-        self.fingerprint = Fingerprint(())
-        self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
-
-    def submitted(self) -> list[tuple[Any, np.ndarray]]:
-        """The random numbers of a step are numbered where it is submitted, on the caller's thread."""
-        return [(generator, generator.draw(count)) for generator, count in self.draws]
-
-    def rates_of(self, done: int) -> Callable[[], list[float]]:
-        return lambda: [] if self.rate is None else [self.rate(done)]
-
-    def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
-        """One step, on the worker: what the call gives, and what is watched."""
-        with LOCK:
-            self.drawn.update(draws)
-            results = run(self.plan, arrays)
-            for cell in self.plan.cells:
-                cell.version += 1
-            if self.training:
-                steps = self.session.steps
-                if NOTICES.on:
-                    done = steps.get(self.job.name, 0)
-                    look_at_results(f"job {self.job.name}", results, 1, done + 1, self.rates_of(done), (self.job.function.__code__, 0))
-                steps[self.job.name] = steps.get(self.job.name, 0) + 1
-        given = self.job.signature.given_out(
-            self.value, iter([[results[i] for i in column] for column in self.positions])
-        )
-        return given, [[results[i] for i in positions] for _, positions in self.watches]
 
 
 class Job(Display):
@@ -107,12 +54,11 @@ class Job(Display):
         self.function, self.kind, self.config, self.session = function, kind, config, session
         self.name = function.__name__
         self.signature = Signature(function, self.name)
-        self.plans: OrderedDict[Any, CompiledJob] = OrderedDict()
+        self.plans = PlanCache(self.fingerprint)
         self.modules: dict[int, Any] = {}  # nn.Modules that its function calls, by id
-        self.fingerprint, self.epoch = Fingerprint(()), -1
         self.volatile: set[tuple[str, str]] = set()  # attributes of those that the function sets itself
         self.variables: Variables = {}  # that its function reads, and that are followed
-        self.told: set[str] = set()  # what it reads and no plan follows
+        self.noticed: set[str] = set()  # what it reads and no plan follows
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
@@ -120,9 +66,7 @@ class Job(Display):
         STREAM.counts.pop(self.name, None)  # its calls count from 1
 
     training = property(lambda self: self.kind == "train")
-    compiled = property(
-        lambda self: next(reversed(self.plans.values()), None), doc="The plan of the last new kind of input, or None."
-    )
+    compiled = property(lambda self: next(reversed(self.plans.values()), None), doc="The plan that was used last, or None.")
     steps = property(lambda self: self.session.steps.get(self.name, 0), doc="Training steps done.")
 
     @property
@@ -177,70 +121,21 @@ class Job(Display):
         return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self)
 
     def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
-        shapes = tuple(
-            [
-                tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
-                for column in by_device
-            ]
-        )
-        if (self.modules or self.variables) and (self.epoch != EPOCH.now or moved(self.fingerprint.contents)):
-            self.look()
-        key = id(self.fingerprint), shapes, default_dtype()
-        plan = self.plans.get(key)
+        shapes = tuple([
+            tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
+            for column in by_device
+        ])
+        inputs = shapes, default_dtype()
+        plan = self.plans.find(inputs)
         if plan is None:
-            plan = self.compile_for(key, by_device)
+            plan = self.plans.compile(inputs, functools.partial(compile_job, self, inputs, by_device))
         return plan
 
-    def look(self) -> None:
+    def fingerprint(self) -> Fingerprint:
         """How the modules stand that the function calls, and which tensors its variables name: what is new is another
         plan."""
-        epoch, modules = EPOCH.now, [(str(i), module) for i, module in enumerate(self.modules.values())]
-        found = Fingerprint(modules, self.volatile, self.variables)
-        known = [self.fingerprint, *[plan.fingerprint for plan in self.plans.values()]]
-        self.fingerprint = next((f for f in known if f.key == found.key), found)
-        self.epoch = epoch
-
-    def compile_for(self, key: Any, by_device: list[list[Any]]) -> CompiledJob:
-        inputs = [
-            [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
-            for column in by_device
-        ]
-        # between two steps; in a context of its own, so that an interrupt anywhere leaves no mode behind
-        with LOCK, collector_waiting():
-            key = id(self.fingerprint), *key[1:]  # which another thread's build may have changed
-            if key in self.plans:  # it has compiled it
-                return self.plans[key]
-            build, plan = copy_context().run(self.built, inputs)
-            self.session.jobs.setdefault(self.name, self)  # the session may have been cleared since it was defined
-            for name in build.replaced:
-                for job in self.session.every_job():
-                    job.plans = OrderedDict((k, p) for k, p in job.plans.items() if name not in p.uses)
-            before, known = self.fingerprint, len(self.modules)
-            self.modules.update(build.trace.modules)
-            handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
-            reads = reads_of((self.function, None), build.trace.modules.values(), handlers, around=True)
-            self.variables = {**self.variables, **reads.variables}
-            self.look()  # after the build, which may have met modules, or have set attributes of theirs
-            if len(self.modules) == known and self.fingerprint is not before:
-                entries = self.fingerprint.entries.items()
-                first = {(name, f"variable {space}") for space, name in self.variables} - before.entries.keys()
-                self.volatile |= {place for place, value in entries if before.entries.get(place) != value} - first
-                self.look()
-            plan.fingerprint = self.fingerprint
-            self.plans[id(self.fingerprint), *key[1:]] = plan
-            if len(self.plans) > PLANS:
-                self.plans.popitem(last=False)
-        modules = list(self.modules.values())  # by number in the fingerprint, by class to a reader
-        held = {(type(modules[int(number)]).__name__, name): what for (number, name), what in self.fingerprint.opaque.items()}
-        tell_reads(self.name, reads.and_attributes(held), self.told, self.function.__code__)
-        if self.session.loading is not None:  # a checkpoint was loaded: tell what of it was not used
-            self.session.loading.settle(self)
-        return plan
-
-    def built(self, inputs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
-        INSIDE.set(f"the job function {self.name}")
-        build = JobBuild(self, self.session, inputs)
-        return build, CompiledJob(build)
+        modules = [(str(i), module) for i, module in enumerate(self.modules.values())]
+        return Fingerprint(modules, self.volatile, self.variables)
 
     def compile(self) -> CompiledJob:
         """Compile for inputs of the placeholders' shapes, without a step: so its variables exist."""

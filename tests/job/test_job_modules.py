@@ -129,7 +129,7 @@ def test_no_notice_where_each_call_sees_what_changes():
     def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
         return model(x) * scale + K[0]
 
-    assert predict(X).shape == (2, 4) and predict.told == set()
+    assert predict(X).shape == (2, 4) and predict.noticed == set()
 
 
 def test_a_list_that_the_function_writes_is_no_reason_to_build_again():

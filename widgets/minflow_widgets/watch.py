@@ -19,7 +19,7 @@ from minflow.core.base import events
 from minflow.core.base.errors import MinflowError
 from minflow.job.function import Job
 from minflow.job.run import Run
-from minflow.nn.graph.graph import Graph
+from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 
 from .curve.feed import Rows

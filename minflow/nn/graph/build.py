@@ -17,16 +17,16 @@ import numpy as np
 
 from ...compiler.executor import INSIDE
 from ...compiler.names import op_names
+from ...compiler.traced import Part
 from ...core.base.errors import GraphError
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
-from ...core.ir import Graph as IR
 from ...core.mode import MODE, using
 from ...core.ops.update import accumulate
 from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ...core.where import caller
 from ..module import Module
-from . import messages as mistakes, notices
+from . import messages, notices
 from .checkpointing import checkpointed
 from .tree import flatten, unflatten
 
@@ -59,15 +59,38 @@ class ModuleCall:
             stack += reversed(call.children)
 
 
-class Part:
-    """A graph with what it needs to run: the whole step, or one of the two halves of gradient accumulation.
+class Observer:
+    """Hears of everything that happens while one build goes on; this one keeps silent, that of the listing prints."""
 
-    results: how many outputs are build's; the rest is kept readable: `kept` says name -> position among the outputs.
-    """
+    def started(self) -> None:
+        """The build begins."""
 
-    def __init__(self, name: str, graph: IR, trace: Trace, results: int, kept: dict[str, int]):
-        self.name, self.graph, self.results, self.kept = name, graph, results, kept
-        self.cells = [s.cell for v, s in trace.leaves.items() if v.node in graph.updates and s.cell is not None]
+    def inputs(self) -> None:
+        """The inputs have symbols."""
+
+    def modules(self) -> None:
+        """The user's build begins."""
+
+    def outputs(self) -> None:
+        """It has returned."""
+
+    def entered(self, call: ModuleCall) -> None:
+        """A module is called."""
+
+    def left(self, call: ModuleCall) -> None:
+        """It has returned."""
+
+    def added(self, node: Node) -> None:
+        """A node was appended to the trace."""
+
+    def traced(self) -> None:
+        """The trace is complete; passes and plans come next."""
+
+    def compiled(self, compiled: Any) -> None:
+        """The plan is complete."""
+
+    def failed(self, error: BaseException) -> None:
+        """The build ends with this error."""
 
 
 class Build:
@@ -83,7 +106,7 @@ class Build:
         self.taken = set(self.paths.values())
         # for names that are taken
         self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-        self.found: dict[int, Module] = {}  # modules that are no members: in closures, in globals
+        self.met: dict[int, Module] = {}  # modules that are no members: in closures, in globals
         self.failed: ModuleCall | None = None
         self.recomputing = 0  # > 0 while a checkpoint computes again: those calls are no new ones
         self.loss: Value | None = None  # the scalar that backward was called on
@@ -96,7 +119,7 @@ class Build:
         self.accumulators: dict[int, Tensor] = {}
         self.micro = 0  # which part of the batch runs now
         self.phase = "graph inputs"
-        self.debug = graph.debugger(self)
+        self.observer: Observer = graph.observer(self)
         self.seconds: dict[str, float] = {}
 
     def given(self) -> Any:
@@ -105,7 +128,7 @@ class Build:
 
     def inputs_of(self, args: tuple, kwargs: dict) -> list[Tensor]:
         """The tensors among the inputs of a call."""
-        return flatten((args, kwargs), mistakes.refuse_input(self.graph))[1]
+        return flatten((args, kwargs), messages.refuse_input(self.graph))[1]
 
     # ---- what the mode asks of its watch -----------------------------------------------------------------------------
 
@@ -118,7 +141,7 @@ class Build:
                 path = f"{base}_{next(self.numbers[base])}"
             for inner, child in module.named_modules():
                 self.taken.add(self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path))
-                self.found[id(child)] = child
+                self.met[id(child)] = child
                 self.before.append(notices.remember(self.paths[id(child)], child))
         return path
 
@@ -129,7 +152,7 @@ class Build:
         call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes))
         self.stack[-1].children.append(call)
         self.stack.append(call)
-        self.debug.entered(call)
+        self.observer.entered(call)
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
@@ -145,18 +168,18 @@ class Build:
             call.last = len(self.trace.graph.nodes)
             self.stack.pop()
         call.done = True
-        self.debug.left(call)
+        self.observer.left(call)
         return call.output
 
     def added(self, node: Node) -> None:
         """A node was appended to the trace."""
-        self.debug.added(node)
+        self.observer.added(node)
 
     def backward(self, outputs: list[Tensor], given: tuple[Tensor, ...]) -> None:
         """`loss.backward()` was called. outputs: the symbolic tensors of those given."""
         for t in given:
             if t.array is not None and t.value is not None and not isinstance(t.value.node, Source):
-                mistakes.eager_backward(self.graph, t)
+                messages.eager_backward(self.graph, t)
         self.backwards.append(caller(3))
         if self.loss is None and outputs[0].spec.size == 1:
             self.loss = outputs[0].value
@@ -165,7 +188,7 @@ class Build:
         """optimizer.step() and scheduler.step() are the graph's own doing, and so is zero_grad() after backward()."""
         if verb == "zero_grad" and not self.backwards:
             return
-        mistakes.step_in_build(self.graph, optimizer, verb)
+        messages.step_in_build(self.graph, optimizer, verb)
 
     # ---- the trace ---------------------------------------------------------------------------------------------------
 
@@ -179,22 +202,22 @@ class Build:
             optimizer.prepare()
         mode = self.trace.but(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
         with using(mode):
-            self.debug.inputs(self)
+            self.observer.inputs()
             symbols = self.make_inputs(steps)
             args, kwargs = unflatten(self.tree, symbols)
             self.top.args, self.top.kwargs = args, kwargs
             self.phase = "graph modules"
-            self.debug.modules(self)
+            self.observer.modules()
             with notices.watched(self):
                 output = graph.build(*args, **kwargs)
             self.phase = "graph outputs"
             self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)
-            shape, tensors = mistakes.check_outputs(self, output, flatten)
+            shape, tensors = messages.check_outputs(self, output, flatten)
             self.out_tree = shape
             owned = [mode.own(t) for t in tensors]
-            self.debug.outputs(self)
-            mistakes.check_leaks(self)
-            mistakes.check_backward(self)
+            self.observer.outputs()
+            messages.check_leaks(self)
+            messages.check_backward(self)
             values = [t.value for t in owned]
             self.outputs = values
             parts = self.parts(mode, values, steps)
@@ -203,7 +226,7 @@ class Build:
             try:
                 part.graph.verify()
             except GraphError as error:
-                raise mistakes.foreign(self, part.graph, error) from None
+                raise messages.foreign(self, part.graph, error) from None
         self.name_states(parts)
         return parts
 
@@ -213,7 +236,7 @@ class Build:
             spec = tensor.spec
             if steps > 1:
                 if not spec.shape or spec.shape[0] % steps:
-                    mistakes.not_divisible(self.graph, name, tensor, steps)
+                    messages.not_divisible(self.graph, name, tensor, steps)
                 spec = spec.but(shape=(spec.shape[0] // steps, *spec.shape[1:]))
             symbols.append(self.trace.symbol_of_input(spec, name))
         return symbols
@@ -221,7 +244,7 @@ class Build:
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
         wanted = self.wanted_values()
-        parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_found()) if t.needs}
+        parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_met()) if t.needs}
         self.reached = {key for key, p in parameters.items() if p.grad is not None}
         if self.loss is not None:
             wanted = {**wanted, "loss": self.loss}
@@ -256,7 +279,7 @@ class Build:
         """name -> the gradient that the step used."""
         found = {}
         if self.graph.config.gradients:
-            names = self.graph.parameter_names(self.paths_of_found())
+            names = self.graph.parameter_names(self.paths_of_met())
             for optimizer, _ in self.graph.optimizers:
                 for p in optimizer.parameters():
                     if p.grad is not None:
@@ -282,20 +305,20 @@ class Build:
                 node = names[name]
                 found[f"value {name}"] = Value(node, 0, node.out_specs[0])
             else:
-                mistakes.no_such_value(self, name, names)
+                messages.no_such_value(self, name, names)
         return found
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def paths_of_found(self) -> list[tuple[str, Module]]:
-        return [(self.paths[key], module) for key, module in self.found.items()]
+    def paths_of_met(self) -> list[tuple[str, Module]]:
+        return [(self.paths[key], module) for key, module in self.met.items()]
 
     def name_states(self, parts: list[Part]) -> None:
         """Give every state the name it is listed under, and say which ones were captured from outside."""
         graph = self.graph
-        names = {id(t.array): name for t, name in graph.named_tensors(self.paths_of_found())}
+        names = {id(t.array): name for t, name in graph.named_tensors(self.paths_of_met())}
         for key, total in self.accumulators.items():
-            names[id(total.array)] = f"{graph.parameter_names(self.paths_of_found()).get(key, 'parameter')}-gradient"
+            names[id(total.array)] = f"{graph.parameter_names(self.paths_of_met()).get(key, 'parameter')}-gradient"
         self.captured: list[tuple[str, Tensor]] = []
         kept = {id(t.array): t for t in self.trace.kept if t.array is not None}
         drawn = {id(entry[1].value.node) for entry in self.trace.draws.values()}

@@ -1,53 +1,30 @@
-"""What a build became: passes, plans, and how to run them. One for each key that a graph was called with.
+"""What a build of a graph became, and how a call of it runs. One for each key that a graph was called with.
 
-Read next: `../../compiler/passes/__init__.py`, `../../compiler/plan.py`.
+Read next: `../../compiler/traced.py`, `../../compiler/executor.py`.
 """
 
 from __future__ import annotations
 
 import time
+from contextvars import copy_context
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...compiler.executor import LOCK, run
-from ...compiler.names import op_names
-from ...compiler.passes import Stage, run_passes
-from ...compiler.plan import Plan
+from ...compiler.traced import Compiled, Part, PlanCache
 from ...core.base import events
 from ...core.base.interrupts import uninterrupted
-from ...core.ir import Node
 from ...core.messages.notices import look_at_results
 from ...core.mode import MODE
-from ...core.spec import spec_of
+from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...core.where import NOTICES
-from .build import Build, Part
+from . import messages, notices
+from .build import Build
+from .key import differences
+from .python_state import Read, reads_of
 from .tree import unflatten
-
-
-class CompiledPart:
-    """stages: the trace, and the graph after each pass.  plan: what runs.  kept: name -> position among its outputs.
-
-    names: node -> its name, the same through all passes.
-    """
-
-    def __init__(self, part: Part, passes: list):
-        start = time.perf_counter()
-        self.name, self.kept = part.name, part.kept
-        self.stages: list[Stage] = run_passes(part.graph, passes)
-        middle = time.perf_counter()
-        self.graph = self.stages[-1].graph
-        self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
-        self.added = op_names([node for node in self.graph.nodes if node.number is None])
-        self.names = {node: self.name_of(node) for node in self.graph.nodes}
-        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells)
-        self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
-
-
-    def name_of(self, node: Node) -> str:
-        """The name of a node of any stage."""
-        return self.by_number.get(node.number) or f"{self.added.get(node, node.op)}-added"
 
 
 class Summary(NamedTuple):
@@ -74,27 +51,23 @@ class GraphRan(NamedTuple):
     lr: tuple[float, ...]
 
 
-class Compiled:
+class CompiledGraph(Compiled):
     """A plan of a graph, with everything that there is to look at.
 
-    build: the trace and the calls of modules.  parts: the step; or a micro-step and an update.
+    build: the trace and the calls of modules.  number: of this plan among those of its graph, from 0.  reads: what
+    build read and the plan does not follow.
     reason: (what, old, new) of everything that changed since the plan before, empty for the first.
-    seconds: of trace, passes, plan, the first and the second run.  number: the how manyeth plan of its graph, from 0.
+    seconds: of trace, passes, plan, the first and the second run.
     """
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
-        self.build, self.number = build, number
-        self.parts = [CompiledPart(part, graph.passes) for part in parts]
+        super().__init__(parts, graph.passes, build.seconds["trace"])
+        self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.out_tree = build.out_tree
-        self.seconds = {
-            "trace": build.seconds["trace"],
-            "passes": sum(p.pass_seconds for p in self.parts),
-            "plan": sum(p.plan_seconds for p in self.parts),
-        }
         self.reason: list[tuple[str, str, str]] = []
-        self.fingerprint: Any = None
-        self.reads: list[Any] = []  # see `outside.Read`
-        self.inputs_key: tuple = ()
+        self.reads: list[Read] = []
+        self.inputs: tuple = tuple(zip(graph.input_names(build.tree), [t.spec for t in build.inputs]))
+        self.mode = MODE.get().grad, default_dtype()
         self.steps = graph.config.accumulation
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
@@ -103,7 +76,8 @@ class Compiled:
         self.simple = self.out_tree == "tensor"
 
     def summary(self) -> Summary:
-        return Summary(self.number, self.inputs_key[0], tuple(self.reason), dict(self.seconds), sum(len(p.graph.nodes) for p in self.parts))
+        nodes = sum(len(p.graph.nodes) for p in self.parts)
+        return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes)
 
     def stale(self) -> list[tuple[str, str, str]]:
         """Captured tensors that look at another storage now, or whose requires_grad changed."""
@@ -125,19 +99,39 @@ class Compiled:
             for cell in plan.cells if self.steps == 1 else self.cells():
                 cell.version, cell.where = cell.version + 1, mode.entered
             self.runs += 1
-            heard = mode.hears(GraphRan)
-            lr = graph.optimizers[0][0].learning_rates() if heard and self.trains else ()  # before a schedule goes on
+            heard, rates = mode.hears(GraphRan), ()
             if self.trains:
+                if heard:  # before a schedule goes on
+                    rates = self.optimizers[0][0].learning_rates()
                 if NOTICES.on and mode.looks_for_mistakes():
-                    look_at_results(graph.name, results, self.steps, graph._steps + 1,
-                                    lambda: [rate for optimizer, _ in graph.optimizers for rate in optimizer.learning_rates()])  # fmt: skip
-                graph.stepped(self)
+                    look_at_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
+                self.end_step(graph)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        result = graph.give(results[0]) if self.simple else unflatten(self.out_tree, [graph.give(array) for array in results])
+        if self.simple:
+            result = self.output(results[0])
+        else:
+            result = unflatten(self.out_tree, [self.output(array) for array in results])
         if heard:
-            events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, lr))
+            events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))
         return result
+
+    def output(self, array: np.ndarray) -> Tensor:
+        """A new tensor that remembers which graph it came from, for the error of its backward()."""
+        result = Tensor(array, spec_of(array))
+        result.result_of = self.name
+        return result
+
+    def end_step(self, graph: Any) -> None:
+        """The bookkeeping at the end of a training step; runs where an interrupt waits."""
+        graph.__dict__["_steps"] += 1
+        for optimizer, schedulers in self.optimizers:
+            optimizer.stepped()
+            for scheduler in schedulers:
+                scheduler.step()
+
+    def learning_rates(self) -> list[float]:
+        return [rate for optimizer, _ in self.optimizers for rate in optimizer.learning_rates()]
 
     def cells(self) -> list:
         return [cell for part in self.parts for cell in part.plan.cells]
@@ -176,3 +170,87 @@ class Compiled:
 def part_of(batch: list, k: int, steps: int) -> list:
     """Of arrays or tensors the k-th of `steps` equal parts along axis 0: what a micro-step takes."""
     return batch if steps == 1 else [x[k * (len(x) // steps) : (k + 1) * (len(x) // steps)] for x in batch]
+
+
+# ---- a new plan ------------------------------------------------------------------------------------------------------
+
+
+def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> CompiledGraph:
+    """Trace and compile for a call with these arguments, and add the plan to those of the graph as that for `inputs`.
+    Nothing of the graph changes if it fails."""
+    own, plans = graph.__dict__, graph._plans
+    build = begin(graph, args, kwargs)
+    build.observer.started()
+    try:
+        parts = copy_context().run(build.run)  # an interrupt, wherever it comes, leaves no mode behind
+        own["_met"] = list(dict.fromkeys([*own["_met"], *build.paths_of_met()]))
+        build.observer.traced()
+        compiled = CompiledGraph(graph, build, parts, len(own["_history"]))
+    except BaseException as error:
+        build.observer.failed(error)
+        messages.clean(build)
+        raise
+    own["_volatile"] |= build.volatile
+    build.before.clear()  # it holds the graph's last plan, and that one the plan before it
+    build.observer.compiled(compiled)
+    modules = [call.module for call in build.top.walk() if call is not build.top]
+    reads = reads_of((type(graph).build, type(graph)), modules, holder=graph)
+    own["_variables"] = {**own["_variables"], **reads.variables}
+    plans.look()  # the trace may itself have moved the epoch, or met modules that are no members
+    compiled.reads = reads.and_attributes(plans.fingerprint.opaque)
+    compiled.reason = reasons(plans, compiled, own["_volatile"])
+    own["_history"].append(compiled.summary())
+    plans.add(inputs, compiled)
+    unseen = notices.of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
+    for notice in (*build.notices, *unseen):
+        notices.warn_once(graph, notice)
+    if events.GraphCompiled in events.LISTENERS:
+        events.emit(events.GraphCompiled(graph, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))
+    return compiled
+
+
+def begin(graph: Any, args: tuple, kwargs: dict) -> Build:
+    """The build for these arguments, if the graph can be called with them."""
+    messages.check_arguments(graph, args, kwargs)
+    tree, tensors, specs = graph.structure(args, kwargs)
+    last = graph._plans.last
+    if graph.config.static and last is not None:
+        changed = input_differences(last, tuple(zip(graph.input_names(tree), specs)), tree)
+        if changed:
+            messages.static_inputs(graph, changed)
+    if graph.optimizers and not MODE.get().grad:
+        messages.under_no_grad(graph)
+    for x in tensors:
+        if x.array is None:
+            messages.symbolic_input(graph, x)
+    return Build(graph, tree, tensors)
+
+
+# ---- why there is a new one ------------------------------------------------------------------------------------------
+
+Difference = tuple[str, str, str]  # (what, old value, new value), as a learner reads it
+
+
+def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, str]]) -> list[Difference]:
+    """Everything that changed since the plan before. volatile: (path, name) of attributes that builds set themselves."""
+    last = plans.last
+    if last is None:
+        return []
+    changed = [*input_differences(last, compiled.inputs, compiled.build.tree), *plans.dropped]
+    named = {f"{path}.{name}" for path, name in volatile} | {what for what, _, _ in changed}
+    changed += [d for d in differences(last.fingerprint, plans.fingerprint) if d[0] not in named]
+    modes = zip(("recording of gradients", "default dtype"), last.mode, compiled.mode)
+    return changed + [(name, str(a), str(b)) for name, a, b in modes if a != b]
+
+
+def input_differences(last: CompiledGraph, inputs: tuple, tree: Any) -> list[Difference]:
+    """(name, old spec, new spec) of the inputs that changed."""
+    before, after = dict(last.inputs), dict(inputs)
+    changed = [
+        (name, str(before.get(name, "was not there")), str(after.get(name, "is not there")))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) is not after.get(name)
+    ]
+    if not changed and last.build.tree != tree:
+        changed = [("structure of the inputs", "as at the plan before", "another")]
+    return changed

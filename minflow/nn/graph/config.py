@@ -13,6 +13,7 @@ from ...core.base.errors import GraphError
 from ...core.mode import MODE, touch
 from ...core.where import fail, here, warn
 
+STYLES = ("seed", "v1")  # of `graph.repr_style`
 NO_EFFECT = {  # OneFlow's name -> what it would be for
     "enable_amp": "half precision on a GPU",
     "enable_zero": "optimizer state split over many ranks",

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import ATTRIBUTE
-from .python_state import Variables, changes_inside, content, shown
+from .python_state import Variables, changes_inside, content, moved, shown
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
 
@@ -57,6 +57,10 @@ class Fingerprint:
         found.alive.append(list(graph.passes))
         found.key = tuple(found.entries.items())
         return found
+
+    def moved(self) -> bool:
+        """Does a container hold something else now, or a variable name another tensor?"""
+        return moved(self.contents)
 
     def module(self, path: str, module: Any) -> None:
         own = module.__dict__

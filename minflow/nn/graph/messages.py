@@ -297,7 +297,7 @@ def check_backward(build: Any) -> None:
 def check_parameters(build: Any, optimizer: Any) -> None:
     """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
     graph, kind = build.graph, type(optimizer).__name__
-    held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_found())
+    held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_met())
             for name, p in module._parameters.items() if p is not None}  # fmt: skip
     parameters = optimizer.parameters()
     wanted = [p for p in parameters if p.requires_grad]

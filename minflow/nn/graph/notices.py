@@ -1,7 +1,7 @@
 """What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is told
 once.
 
-Also who wrote which attribute while build ran, for `mistakes.clean` and for the plan's key. Read next: `build.py`.
+Also who wrote which attribute while build ran, for `messages.clean` and for the plan's key. Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -193,17 +193,17 @@ def of_reads(reads: list[Read], told: set, what: str, code: CodeType) -> list[No
     return [Notice("reads", text, next((read.where for read in new if read.where), (code, 0)))]
 
 
-def tell(graph: Any, notice: Notice) -> None:
+def warn_once(graph: Any, notice: Notice) -> None:
     """A warning at the learner's line, once for each graph."""
     key = notice if notice.kind == "reads" else (notice.kind, notice.where)
-    if key in graph._told:
+    if key in graph._noticed:
         return
-    graph._told.add(key)
+    graph._noticed.add(key)
     place = f"at {where_text(notice.where)}" if notice.where else ""
     tell_at(f"{graph.name}: {notice.text}", HINTS[notice.kind], {}, notice.where, place, f"{graph.name} {key}")
 
 
-def tell_reads(job: str, reads: list[Read], told: set, code: CodeType) -> None:
+def warn_of_reads(job: str, reads: list[Read], told: set, code: CodeType) -> None:
     """The notice of what a job function reads and its plan does not follow."""
     for notice in of_reads(reads, told, "the function", code):
         hint = "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a name in CAPITALS"

@@ -20,7 +20,7 @@ from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ..loading import Refused, Writes, array_of, as_refusal, whole, write
-from . import messages as mistakes
+from . import messages
 
 STEP, GENERATOR = "System-Train-TrainStep", "System-Generator"
 OPTIMIZER, SCHEDULER = "System-Optimizer", "System-LRScheduler"
@@ -69,8 +69,8 @@ def load_into(graph: Any, given: Any, strict: bool) -> None:
     if strict and (missing or unexpected):
         fail(StateError, f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
              "nothing was loaded", "strict=False loads what fits by name; model.load_state_dict for the state of a module",
-             missing=mistakes.Text(mistakes.some(missing) or "none"),
-             unexpected=mistakes.Text(mistakes.some(list(map(str, unexpected))) or "none"))  # fmt: skip
+             missing=messages.Text(messages.some(missing) or "none"),
+             unexpected=messages.Text(messages.some(list(map(str, unexpected))) or "none"))  # fmt: skip
     plans = Plans()
     for name, member in members.items():
         if name in given and (given[name] or strict):
@@ -130,8 +130,8 @@ def written_by(kind: type, name: str) -> type | None:
 def of_members(graph: Any, given: Any) -> Mapping:
     """The state with one dict for each member, also where that of a graph's only module was given."""
     if not isinstance(given, Mapping):
-        fail(StateError, f"{graph.name}.load_state_dict takes a dict, not {mistakes.a(given)}",
-             "graph.load_state_dict(flow.load(path))", state_dict=mistakes.Text(mistakes.short(given)))  # fmt: skip
+        fail(StateError, f"{graph.name}.load_state_dict takes a dict, not {messages.a(given)}",
+             "graph.load_state_dict(flow.load(path))", state_dict=messages.Text(messages.short(given)))  # fmt: skip
     members = dict(graph.named_members())
     if given and all(isinstance(value, Tensor | np.ndarray) for value in given.values()):
         holders = [name for name, member in members.items() if member.state_dict()]
@@ -139,7 +139,7 @@ def of_members(graph: Any, given: Any) -> Mapping:
             given = {**{name: {} for name in members}, holders[0]: given}
     for name in members:
         if not isinstance(given.get(name, {}), Mapping):
-            fail(StateError, f"{graph.name}.load_state_dict: {name!r} is {mistakes.a(given[name])}, not the state of a module",
+            fail(StateError, f"{graph.name}.load_state_dict: {name!r} is {messages.a(given[name])}, not the state of a module",
                  f"what {name}.state_dict() gives; or the whole of graph.state_dict()", **{name: given[name]})  # fmt: skip
     return given
 
@@ -160,9 +160,9 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, told: 
         return {"state": state, "param_groups": now}
     groups = told.get("param_groups") if isinstance(told, Mapping) else None
     if not isinstance(groups, list | tuple) or len(groups) != len(now) or not all(isinstance(g, Mapping) for g in groups):
-        fail(StateError, f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of {mistakes.a(optimizer)}; "
+        fail(StateError, f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of {messages.a(optimizer)}; "
              "nothing was loaded", "graph.state_dict() of a graph with the same optimizer",
-             found=mistakes.Text(mistakes.short(told)))  # fmt: skip
+             found=messages.Text(messages.short(told)))  # fmt: skip
     return {"state": state, "param_groups": [{**group, "params": mine["params"]} for group, mine in zip(groups, now)]}
 
 
@@ -173,4 +173,4 @@ def checked(graph: Any, name: str, value: Any) -> int:
         return whole(array.reshape(-1)[0] if array is not None and array.size == 1 else value)
     except Refused as reason:
         fail(StateError, f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded", "int64[1], 0 or more",
-             found=mistakes.Text(mistakes.short(value)))  # fmt: skip
+             found=messages.Text(messages.short(value)))  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...core.tensor import Tensor
@@ -35,7 +35,7 @@ def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[
     return refuse(path, x), []
 
 
-def unflatten(shape: Shape, tensors: list) -> Any:
+def unflatten(shape: Shape, tensors: Iterable) -> Any:
     """The structure again, with these in the places of its tensors, in order."""
     return fill(shape, iter(tensors))
 
@@ -61,21 +61,6 @@ def leaves(x: Any, path: tuple = ()) -> list[tuple[tuple, Any]]:
     if isinstance(x, list | tuple):
         return [leaf for i, value in enumerate(x) for leaf in leaves(value, (*path, i))]
     return [(path, x)]
-
-
-# ---- names of inputs --------------------------------------------------------------------------------------------------
-
-
-class Mark:
-    """Stands for a tensor where only the structure counts."""
-
-
-def marked(tree: Any) -> Any:
-    """(args, kwargs) with marks for tensors; `tree` may be a number of positional tensors."""
-    if isinstance(tree, int):
-        return (Mark(),) * tree, {}
-    count = str(tree).count("'tensor'")
-    return unflatten(tree, [Mark() for _ in range(count)])
 
 
 def keys_of(path: Any) -> tuple:

@@ -12,7 +12,6 @@ from graph_models import MLP, Predict, TrainGraph, bits, eager_step
 import minflow as flow
 from minflow import nn
 from minflow.core.base import events
-from minflow.nn.graph import graph as graph_file
 from minflow.nn.graph import key
 
 X = np.random.default_rng(0).standard_normal((6, 20)).astype("float32")
@@ -404,8 +403,8 @@ def test_a_container_of_the_graph_and_of_its_optimizer_are_followed(told):
 
 def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_no_other(monkeypatch):
     counts = []
-    original = graph_file.moved
-    monkeypatch.setattr(graph_file, "moved", lambda contents: counts.append(len(contents)) or original(contents))
+    original = key.moved
+    monkeypatch.setattr(key, "moved", lambda contents: counts.append(len(contents)) or original(contents))
     for model, wanted in ((MLP(), []), (Holder((1.0, (2.0,)), lambda h: h[0]), []), (Holder([2.0], lambda h: h[0]), [1] * 5)):
         graph = Predict(model)
         for _ in range(6):
@@ -445,8 +444,8 @@ scale = flow.tensor(2.0)
 def test_a_variable_that_names_another_tensor_is_followed(told, monkeypatch):
     around = first = flow.tensor(1.0)
     looked = []
-    original = graph_file.moved
-    monkeypatch.setattr(graph_file, "moved", lambda contents: looked.append(len(contents)) or original(contents))
+    original = key.moved
+    monkeypatch.setattr(key, "moved", lambda contents: looked.append(len(contents)) or original(contents))
 
     def scaled(x):
         return [x * scale for _ in range(1)][0]

@@ -25,7 +25,7 @@ from minflow.job.look.explore import job_subject
 from minflow.job.function import Job
 from minflow.nn.graph.explore.session import Exploration
 from minflow.nn.graph.explore.subject import Subject, graph_subject
-from minflow.nn.graph.graph import Graph
+from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minflow.core.tensor import Tensor
 from minflow.nn.graph.compiled import GraphRan
-from minflow.nn.graph.graph import Graph
+from minflow.nn.graph import Graph
 
 from ..pump import clock
 from .gradient_norm import Norm

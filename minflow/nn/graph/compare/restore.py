@@ -46,7 +46,7 @@ def last_call_restored(*graphs: Any) -> Iterator[None]:
             yield
         finally:
             for graph, compiled in last:
-                graph.__dict__["_last"] = compiled
+                graph._plans.last = compiled
             for plan, before in zip(plans, slots):
                 plan.slots[:] = before
 

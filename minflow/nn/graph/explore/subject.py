@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....compiler.executor import LOCK, run
+from ....compiler.traced import CompiledPart
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value
@@ -25,7 +26,6 @@ from ....core.where import fail
 from ....views.explorer.rows import StepNode, StepRecord, loss_of
 from ....views.records.structure import op_fields, short
 from ..compare.restore import input_arrays, last_call_restored, restored
-from ..compiled import CompiledPart
 from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of

@@ -23,8 +23,9 @@ from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, output
 from ....core.where import OURS, ROOT, fail
 from ....views.kinds.debug_tree import debug_bundle
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
-from . import text as listing
 from ....diagnosis.lines import line_of, source_of
+from . import text as listing
+from ..build import Observer
 from .partial import failed as print_failure
 
 LEVELS = range(-1, 4)
@@ -82,7 +83,7 @@ def only_prints(method: Callable) -> Callable:
     return guarded
 
 
-class BuildLog:
+class BuildLog(Observer):
     """Called at everything that happens while one build runs; prints what the graph's level asks for."""
 
     def __init__(self, graph: Any, build: Any):
@@ -144,23 +145,23 @@ class BuildLog:
         self.say(0, f"{self.head} start building graph.")
 
     @only_prints
-    def inputs(self, build: Any) -> None:
+    def inputs(self) -> None:
         self.say(1, f"{self.head} start building graph inputs.")
         if self.level >= 1:
-            for line in listing.graph_inputs(build, self.style):
+            for line in listing.graph_inputs(self.build, self.style):
                 self.say(1, line, 1)
         self.say(1, f"{self.head} end building graph inputs.")
 
     @only_prints
-    def modules(self, build: Any) -> None:
+    def modules(self) -> None:
         self.say(1, f"{self.head} start building graph modules.")
 
     @only_prints
-    def outputs(self, build: Any) -> None:
+    def outputs(self) -> None:
         self.say(1, f"{self.head} end building graph modules.")
         self.say(1, f"{self.head} start building graph outputs.")
         if self.level >= 1:
-            for line in listing.graph_outputs(build, self.style):
+            for line in listing.graph_outputs(self.build, self.style):
                 self.say(1, line, 1)
         self.say(1, f"{self.head} end building graph outputs.")
 
@@ -238,7 +239,7 @@ class BuildLog:
                 return "generator"
             return "micro-step number" if self.build.accumulators and source in self.build.trace.graph.states else "lr"
         if self.tensor_names is None or id(source.array) not in self.tensor_names:  # perhaps of a module that is new
-            build, found = self.build, self.build.paths_of_found()
+            build, found = self.build, self.build.paths_of_met()
             parameters = self.graph.parameter_names(found)
             self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(found)}
             self.tensor_names |= {id(t.array): f"{parameters.get(k, 'parameter')}-gradient" for k, t in build.accumulators.items()}

@@ -38,7 +38,7 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
     try:
         path = calls_of(build, error.__traceback__)
         place, source = failing_line(graph, error.__traceback__)
-        inside = "its passes and plan" if build.debug.traced_whole else "build"
+        inside = "its passes and plan" if build.observer.traced_whole else "build"
         inside = f"{cut(path[-1].path, PATH)} ({type(path[-1].module).__name__})" if path else inside
         where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
         print("\n".join(map(listing.clean, tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip()))), flush=True)
@@ -80,7 +80,7 @@ def tree_so_far(graph: Any, build: Any, error: Exception, path: list[Any], line:
     said = (error.what if isinstance(error, MinflowError) else str(error)).partition("\n")[0]
     message = f"{type(error).__name__}: {said}".removesuffix(": ")[:120]
     head = listing.graph_head(graph)
-    if build.debug.traced_whole:
+    if build.observer.traced_whole:
         return [f"{head} was built, and could not be compiled:", f"{MARK}{message}", f"{MARK}{line}"]
     if not build.top.children:
         return [f"{head} failed before any module was called:", f"{MARK}{message}", f"{MARK}{line}"]

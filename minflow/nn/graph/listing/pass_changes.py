@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ....compiler.layout import Layout
+from ....compiler.traced import CompiledPart
 from ....core.ir import Graph as IR
 from ....core.ir import Node, Value
-from ..compiled import CompiledPart
 
 
 class PassChanges(NamedTuple):

@@ -170,7 +170,7 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
     for call in last.build.top.walk() if last else ():
         calls.setdefault(id(call.module), []).append(call)
     reached = last.build.reached if last and last.build.backwards else None
-    found = [(p, m) for p, m in graph._found if "." not in p]
+    found = [(p, m) for p, m in graph._met if "." not in p]
     seen: set[int] = set()
     for name, member in [*graph.named_members(), *found]:
         stack = [(name, member, 0)]
@@ -277,7 +277,7 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
         for mode, paths in (("train()", training), ("eval()", {p for p, _ in modules} - training)):
             outermost = [p for p in sorted(paths) if p.rpartition(".")[0] not in paths]
             built_in.append((f"modules in {mode}", ", ".join(outermost[:8]) + (", ..." if len(outermost) > 8 else "")))
-    built_in += [("input " + name, str(spec)) for name, spec in last.inputs_key[0]]
+    built_in += [("input " + name, str(spec)) for name, spec in last.inputs]
     built_in += [(f"self.{name}", shown) for (owner, name), shown in last.fingerprint.shown.items()
                  if owner == "self" and isinstance(vars(graph).get(name), PLAIN) and name != "name"]  # fmt: skip
     for i, (optimizer, _) in enumerate(graph.optimizers):

@@ -15,8 +15,8 @@ from ....core.base.errors import clean
 from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
+from ..config import STYLES
 
-STYLES = ("seed", "v1")
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
 
 
@@ -182,7 +182,7 @@ class Listing:
             self.add(1, line)
         for name, member in graph.named_members():
             self.module(name, member)
-        for path, module in graph._found:  # met by the build elsewhere: in a closure, in a global
+        for path, module in graph._met:  # met by the build elsewhere: in a closure, in a global
             if "." not in path and id(module) in self.calls:
                 self.module(path, module)
         for line in [line for lines in self.operators.values() for line in lines]:

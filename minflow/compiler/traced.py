@@ -1,0 +1,133 @@
+"""What graphs and jobs share: a traced Part, what it is compiled to, and the cache of plans of one graph or job.
+
+Knows no modules: what a plan depends on besides the inputs of a call is a fingerprint, and the owner of the cache says
+how it is taken. Read next: `plan.py`, `executor.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..core.ir import Graph, Node
+from ..core.mode import EPOCH
+from ..core.trace import Trace
+from .executor import LOCK, collector_waiting
+from .names import op_names
+from .passes import Pass, Stage, run_passes
+from .plan import Plan
+
+PLANS = 16  # of one graph or job
+
+
+class Part:
+    """A graph with what it needs to run: the whole step, or one of the two halves of gradient accumulation.
+
+    results: how many outputs the caller gets; the rest is kept readable: `kept` says name -> position among the outputs.
+    """
+
+    def __init__(self, name: str, graph: Graph, trace: Trace, results: int, kept: dict[str, int]):
+        self.name, self.graph, self.results, self.kept = name, graph, results, kept
+        self.cells = [s.cell for v, s in trace.leaves.items() if v.node in graph.updates and s.cell is not None]
+
+
+class CompiledPart:
+    """stages: the trace, and the graph after each pass.  plan: what runs.  kept: name -> position among its outputs.
+
+    names: node -> its name, the same through all passes.
+    """
+
+    def __init__(self, part: Part, passes: Iterable[Pass]):
+        start = time.perf_counter()
+        self.name, self.kept = part.name, part.kept
+        self.stages: list[Stage] = run_passes(part.graph, passes)
+        middle = time.perf_counter()
+        self.graph = self.stages[-1].graph
+        self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
+        self.added = op_names([node for node in self.graph.nodes if node.number is None])
+        self.names = {node: self.name_of(node) for node in self.graph.nodes}
+        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells)
+        self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
+
+    def name_of(self, node: Node) -> str:
+        """The name of a node of any stage."""
+        return self.by_number.get(node.number) or f"{self.added.get(node, node.op)}-added"
+
+
+class Compiled:
+    """What one build became. parts: the step; or a micro-step and an update.  seconds: of trace, passes and plan.
+
+    fingerprint: what it depends on besides its inputs.
+    """
+
+    fingerprint: Any = None
+
+    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float):
+        passes = list(passes)
+        self.parts = [CompiledPart(part, passes) for part in parts]
+        self.seconds = {"trace": trace_seconds, "passes": sum(p.pass_seconds for p in self.parts),
+                        "plan": sum(p.plan_seconds for p in self.parts)}  # fmt: skip
+
+    def stale(self) -> list[tuple[str, str, str]]:
+        """(what, old, new) of what it holds by reference and that is somewhere else now: then it is of no use any more."""
+        return []
+
+
+class PlanCache(OrderedDict):
+    """(fingerprint, inputs) -> Compiled, of one graph or job. Bounded: what was not used for the longest time goes.
+
+    fingerprint: what plans depend on besides the inputs of a call, as it was at `epoch`; `take` gives it as it is now.
+    Two are equal if their `key` is; `moved()` says that a container that one names holds something else.
+    last: what was used last.  dropped: (what, old, new) of why plans were taken out since one was added.
+    """
+
+    def __init__(self, take: Callable[[], Any]):
+        super().__init__()
+        self.take, self.fingerprint, self.epoch = take, None, -1
+        self.last: Any = None
+        self.dropped: list[tuple[str, str, str]] = []
+
+    def find(self, inputs: tuple) -> Any:
+        """The plan for these inputs, None if there is none yet. Compares the epoch, and looks closer only where that
+        moved; and at what containers hold and which tensors variables name, where the fingerprint has some."""
+        if EPOCH.now != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
+            self.look()
+        key = self.fingerprint, inputs
+        compiled = self.get(key)
+        if compiled is not None and compiled is not self.last:
+            self.last = compiled
+            with suppress(KeyError):  # another thread made room
+                self.move_to_end(key)
+        return compiled
+
+    def look(self) -> None:
+        """Take the fingerprint again, the known one where it is equal. Plans that are stale go.
+
+        The epoch is noted last, so that an interrupt anywhere only means that the next call looks again.
+        """
+        epoch, now = EPOCH.now, self.take()
+        known = [self.fingerprint, *[compiled.fingerprint for compiled in self.values()]]
+        self.fingerprint = next((f for f in known if f is not None and f.key == now.key), now)
+        for key, compiled in list(self.items()):
+            if changes := compiled.stale():
+                self.dropped = changes
+                del self[key]
+        self.epoch = epoch
+
+    def compile(self, inputs: tuple, build: Callable[[], Any]) -> Any:
+        """The plan for these inputs, by `build()` unless another thread has made it meanwhile; one build at a time."""
+        with LOCK, collector_waiting():
+            return self.get((self.fingerprint, inputs)) or build()
+
+    def add(self, inputs: tuple, compiled: Any) -> None:
+        self.dropped, self.last, compiled.fingerprint = [], compiled, self.fingerprint
+        self[self.fingerprint, inputs] = compiled
+        if len(self) > PLANS:
+            self.popitem(last=False)
+
+    def clear(self) -> None:
+        super().clear()
+        self.last = None

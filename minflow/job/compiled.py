@@ -1,0 +1,108 @@
+"""What a build of a job became, and how a step of it runs, on the worker. Read next: `../compiler/traced.py`,
+`queue/stream.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+
+from ..compiler.executor import INSIDE, LOCK, run
+from ..compiler.passes import PASSES
+from ..compiler.traced import Compiled, Part
+from ..core.messages.notices import look_at_results
+from ..core.spec import spec_of
+from ..core.where import NOTICES
+from ..nn.graph.notices import warn_of_reads
+from ..nn.graph.python_state import reads_of
+from .build import JobBuild
+
+
+class CompiledJob(Compiled):
+    """A job for one kind of input, ready to run. part: passes and plan, to look at."""
+
+    def __init__(self, build: JobBuild, part: Part, seconds: float):
+        super().__init__([part], PASSES, seconds)
+        self.part = self.parts[0]
+        self.plan, self.graph = self.part.plan, self.part.graph
+        self.job, self.session, self.training = build.job, build.session, build.training
+        self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
+        self.drawn = build.trace.drawn
+        self.draws = [(generator, entry[0]) for generator, entry in build.trace.draws.items()]
+        self.uses = frozenset((*build.used, *build.named))
+        schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
+        self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
+
+    def submitted(self) -> list[tuple[Any, np.ndarray]]:
+        """The random numbers of a step are numbered where it is submitted, on the caller's thread."""
+        return [(generator, generator.draw(count)) for generator, count in self.draws]
+
+    def rates_of(self, done: int) -> Callable[[], list[float]]:
+        return lambda: [] if self.rate is None else [self.rate(done)]
+
+    def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
+        """One step, on the worker: what the call gives, and what is watched."""
+        with LOCK:
+            self.drawn.update(draws)
+            results = run(self.plan, arrays)
+            for cell in self.plan.cells:
+                cell.version += 1
+            if self.training:
+                steps = self.session.steps
+                if NOTICES.on:
+                    done = steps.get(self.job.name, 0)
+                    look_at_results(f"job {self.job.name}", results, 1, done + 1, self.rates_of(done), (self.job.function.__code__, 0))
+                steps[self.job.name] = steps.get(self.job.name, 0) + 1
+        given = self.job.signature.given_out(
+            self.value, iter([[results[i] for i in column] for column in self.positions])
+        )
+        return given, [[results[i] for i in positions] for _, positions in self.watches]
+
+
+# ---- a new plan ------------------------------------------------------------------------------------------------------
+
+
+def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]]) -> CompiledJob:
+    """Trace and compile for these arrays, and add the plan to those of the job as that for `inputs`. Leaves the session
+    as it was if it fails."""
+    specs = [
+        [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
+        for column in by_device
+    ]
+    build, plan = copy_context().run(built, job, specs)  # an interrupt, wherever it comes, leaves no mode behind
+    job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since it was defined
+    if build.replaced:
+        for other in job.session.every_job():
+            for key, old in list(other.plans.items()):
+                if not old.uses.isdisjoint(build.replaced):
+                    del other.plans[key]
+    plans, known = job.plans, len(job.modules)
+    before = plans.fingerprint
+    job.modules.update(build.trace.modules)
+    handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
+    reads = reads_of((job.function, None), build.trace.modules.values(), handlers, around=True)
+    job.variables = {**job.variables, **reads.variables}
+    plans.look()  # after the build, which may have met modules, or have set attributes of theirs
+    if len(job.modules) == known and plans.fingerprint is not before:
+        entries = plans.fingerprint.entries.items()
+        first = {(name, f"variable {space}") for space, name in job.variables} - before.entries.keys()
+        job.volatile |= {place for place, value in entries if before.entries.get(place) != value} - first
+        plans.look()
+    plans.add(inputs, plan)
+    modules = list(job.modules.values())  # by number in the fingerprint, by class to a reader
+    opaque = {(type(modules[int(number)]).__name__, name): what for (number, name), what in plans.fingerprint.opaque.items()}
+    warn_of_reads(job.name, reads.and_attributes(opaque), job.noticed, job.function.__code__)
+    if job.session.loading is not None:  # a checkpoint was loaded: say what of it was not used
+        job.session.loading.settle(job)
+    return plan
+
+
+def built(job: Any, specs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
+    INSIDE.set(f"the job function {job.name}")
+    start = time.perf_counter()
+    build = JobBuild(job, job.session, specs)
+    part = build.run()
+    return build, CompiledJob(build, part, time.perf_counter() - start)

@@ -1,0 +1,111 @@
+"""The modules and tensors of a graph by their names, and the names of its inputs.
+
+Read next: `graph.py`, whose base this is; `build.py`, which asks for the names while it traces.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from ...core.mode import MODE
+from ...core.spec import Spec
+from ...core.tensor import Tensor
+from ..module import Module
+from . import messages
+from .tree import flatten, keys_of, leaves, unflatten
+
+
+class Members:
+    """The part of nn.Graph that knows what it holds."""
+
+    # ---- modules and tensors -----------------------------------------------------------------------------------------
+
+    def named_members(self: Any) -> Iterator[tuple[str, Module]]:
+        """(attribute, module); modules in a list or dict attribute as "layers.0"."""
+        yield from self._members.items()
+        for name, value in vars(self).items():
+            if not name.startswith("_") and isinstance(value, list | tuple | dict):
+                for path, leaf in leaves(value):
+                    if isinstance(leaf, Module):
+                        yield ".".join([name, *map(str, path)]), leaf
+
+    def all_modules(self: Any, met: Any = ()) -> list[tuple[str, Module]]:
+        """(path, module) of every module of the graph, each once; also those that build met elsewhere."""
+        seen: dict[int, tuple[str, Module]] = {}
+        for name, member in self.named_members():
+            for path, module in member.named_modules():
+                seen.setdefault(id(module), (f"{name}.{path}" if path else name, module))
+        for path, module in (*self._met, *met):
+            seen.setdefault(id(module), (path, module))
+        return list(seen.values())
+
+    def module_paths(self: Any) -> dict[int, str]:
+        return {id(module): path for path, module in self.all_modules()}
+
+    def named_tensors(self: Any, met: Any = ()) -> Iterator[tuple[Tensor, str]]:
+        """(tensor, name) of every parameter, buffer and optimizer state."""
+        names: dict[int, str] = {}
+        for path, module in self.all_modules(met):
+            for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+                if tensor is not None:
+                    names.setdefault(id(tensor), f"{path}.{name}")
+                    yield tensor, f"{path}.{name}"
+        for optimizer, _ in self._optimizers:
+            for i, p in enumerate(optimizer.parameters()):
+                for key, tensor in optimizer.state.get(p, {}).items():
+                    yield tensor, f"{names.get(id(p), f'parameter {i}')}-{key}"
+
+    def parameter_names(self: Any, met: Any = ()) -> dict[int, str]:
+        """id(parameter) -> "model.fc1.weight"; a tied one has its first name."""
+        names: dict[int, str] = {}
+        for tensor, name in self.named_tensors(met):
+            names.setdefault(id(tensor), name)
+        return names
+
+    def outside_name(self: Any, tensor: Tensor) -> str:
+        """The name of a tensor that build reads from around it: a global, a variable of the function around, a
+        default."""
+        function = type(self).build
+        closed = inspect.getclosurevars(function)
+        for space in (closed.nonlocals, closed.globals):
+            for name, value in space.items():
+                if value is tensor or (isinstance(value, Tensor) and value.array is tensor.array):
+                    return name
+        for path, module in self.all_modules():
+            for name, value in module.__dict__.items():
+                if value is tensor:
+                    return f"{path}.{name}"
+        return ""
+
+    # ---- inputs ------------------------------------------------------------------------------------------------------
+
+    def structure(self: Any, args: tuple, kwargs: dict) -> tuple[Any, list[Tensor], tuple[Spec, ...]]:
+        """The structure of the arguments of a call, the tensors in it, and their specs."""
+        tree, tensors = flatten((args, kwargs), messages.refuse_input(self))
+        if MODE.get().trace is not None:
+            messages.symbolic_input(self, tensors[0] if tensors else Tensor(0.0))
+        return tree, tensors, tuple([x.spec for x in tensors])
+
+    def input_names(self: Any, tree: Any) -> list[str]:
+        """The name of each input tensor, as build calls it: "x", "batch[0]", "options['mask']"."""
+        arguments = unflatten(tree, itertools.repeat("tensor"))
+        return [self.argument_name(path) for path, leaf in leaves(arguments) if leaf is not None]
+
+    def argument_name(self: Any, path: Any) -> str:
+        """What build calls the input at a path such as (0, 1, "key") or "[0][1]": its parameter's name and the rest."""
+        keys = keys_of(path)
+        if keys[0] == 1:
+            name, rest = str(keys[1]), keys[2:]
+        else:
+            parameters = [p for p in inspect.signature(self.build).parameters.values() if p.kind in (0, 1, 2)]
+            position = keys[1]
+            plain = [p for p in parameters if p.kind != 2]
+            if position < len(plain):
+                name = plain[position].name
+            else:
+                name = f"{parameters[-1].name}[{position - len(plain)}]" if parameters else f"argument {position}"
+            rest = keys[2:]
+        return name + "".join(f"[{key!r}]" for key in rest)

@@ -408,7 +408,7 @@ def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
     monkeypatch.setattr(failing, "calls_of", broken)
     with pytest.raises(flow.MinflowError, match="takes 4") as caught:
         Predict(Wrong())(X)
-    assert caught.value.__notes__ == ["while building Predict_1 (its modules could not be told: RuntimeError)"]
+    assert caught.value.__notes__ == ["while building Predict_1 (its modules could not be listed: RuntimeError)"]
 
 
 def test_an_interrupt_is_no_mistake(capsys):

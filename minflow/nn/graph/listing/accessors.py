@@ -1,4 +1,4 @@
-"""What can be looked at after a call: gradients, learning rates, values, and the graph against eager.
+"""What a graph gives after a call: gradients, learning rates, values, and comparisons.
 
 Read next: `reports.py`, the same and more as records for views.
 """
@@ -17,6 +17,14 @@ from ....views.kinds.divergence import Comparison
 from ..compare.compare import compare_with, compared
 
 
+def last_run(graph: Any, what: str, name: str) -> Any:
+    """The plan of the last call."""
+    if graph._last is None or not graph._last.runs:
+        why = f"{graph.name} has not been called yet, so there are no {what}"
+        fail(GraphError, why, "call the graph once", name=name)
+    return graph._last
+
+
 class Gradients(Mapping):
     """name -> the gradient that the last step used, after clipping; `graph.grads["model.fc.weight"]`. Read at
     access."""
@@ -26,14 +34,13 @@ class Gradients(Mapping):
 
     def names(self) -> list[str]:
         last = self.graph._last
-        return [] if last is None else [k.removeprefix("grad ") for part in last.parts for k in part.kept if k.startswith("grad ")]
+        kept = [key for part in last.parts for key in part.kept] if last is not None else []
+        return [key.removeprefix("grad ") for key in kept if key.startswith("grad ")]
 
     def __getitem__(self, name: str) -> Tensor:
         graph = self.graph
-        if graph._last is None or not graph._last.runs:
-            fail(GraphError, f"{graph.name} has not been called yet, so there are no gradients", "call the graph once", name=name)
-        found = graph._last.kept(f"grad {name}")
-        if found is None:
+        gradient = last_run(graph, "gradients", name).kept(f"grad {name}")
+        if gradient is None:
             import difflib
 
             hint = "self.add_optimizer(optimizer) and loss.backward() make gradients"
@@ -43,7 +50,7 @@ class Gradients(Mapping):
                 near = difflib.get_close_matches(str(name), self.names(), 3) or self.names()[:3]
                 hint = f"one of {', '.join(near)}; a parameter that is frozen or not used has none"
             raise KeyError(str(GraphError(f"{graph.name} has no gradient {name!r}", hint=hint)))
-        return found
+        return gradient
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -52,7 +59,8 @@ class Gradients(Mapping):
         return len(self.names())
 
     def __repr__(self) -> str:
-        rows = [f"  {clean(name)}: {self[name].spec}, norm {float((self[name].double() ** 2).sum() ** 0.5):.4g}" for name in self]
+        norms = {name: float((gradient.double() ** 2).sum() ** 0.5) for name, gradient in self.items()}
+        rows = [f"  {clean(name)}: {self[name].spec}, norm {norm:.4g}" for name, norm in norms.items()]
         return "\n".join([clean(f"gradients of {self.graph.name}: {len(rows)}"), *rows])
 
 
@@ -69,7 +77,8 @@ class GraphAccessors:
         """The learning rate of the next step: a number, or a list where there are several groups."""
         rates = [float(group["lr"]) for optimizer, _ in self.optimizers for group in optimizer.param_groups]
         if not rates:
-            fail(GraphError, f"{self.name} has no optimizer, so it has no learning rate", "self.add_optimizer(optimizer)", graph=self.name)
+            what = f"{self.name} has no optimizer, so it has no learning rate"
+            fail(GraphError, what, "self.add_optimizer(optimizer)", graph=self.name)
         return rates[0] if len(rates) == 1 else rates
 
     def keep(self: Any, *names: str) -> None:
@@ -78,21 +87,19 @@ class GraphAccessors:
         touch()
 
     def values(self: Any, name: str) -> Any:
-        """What the module at path `name` (its first call) or the operation of that name gave in the last call.
+        """The output of the module at path `name` (its first call), or of the operation of that name, in the last call.
 
-        A tensor, or a tuple where it gave several. Values share one buffer and are gone after the step unless they are
-        kept: the first time that a name is asked for it is kept from the next call on, and GraphError says so.
+        A tensor, or a tuple where there are several. Values share one buffer and are gone after the step unless they
+        are kept: the first time that a name is asked for it is kept from the next call on, and GraphError says so.
         """
         last = self._last
         if name not in self.kept:
             self.keep(name)
             if last is not None:
                 messages.not_kept(self, name)
-        if last is None or not last.runs:
-            fail(GraphError, f"{self.name} has not been called yet, so there are no values", "call the graph once", name=name)
-        found = last.kept(f"value {name}")
-        if found is not None:
-            return found
+        value = last_run(self, "values", name).kept(f"value {name}")
+        if value is not None:
+            return value
         several = [k for part in last.parts for k in part.kept if k.startswith(f"value {name} ")]
         if not several:
             messages.not_kept(self, name)
@@ -103,10 +110,10 @@ class GraphAccessors:
         """Where this graph diverges from `reference` (another graph, a module or a function) on these inputs.
 
         Operations are paired by name and shape in the order of the program, and by their numbers; numbers are equal
-        where |graph - reference| <= atol + rtol * |reference|, and NaN equals NaN. By default rtol is 1.3e-6 for float32,
-        1e-7 for float64, 1e-3 for float16 and 0 for integers and bool; atol is 1e-5, 1e-7, 1e-5 and 0, or 8 units in
-        the last place of the largest number of the tensor where that is more: what a sum in another order may leave of
-        numbers that cancel. Of two dtypes the larger tolerance counts.
+        where |graph - reference| <= atol + rtol * |reference|, and NaN equals NaN. By default rtol is 1.3e-6 for
+        float32, 1e-7 for float64, 1e-3 for float16 and 0 for integers and bool; atol is 1e-5, 1e-7, 1e-5 and 0, or 8
+        units in the last place of the largest number of the tensor where that is more: what a sum in another order may
+        leave of numbers that cancel. Of two dtypes the larger tolerance counts.
 
         The result shows itself: the first node that differs red, those before it green; `.first` is its row, `.equal`
         says that there is none. Nothing changes, as in `compare_eager`.

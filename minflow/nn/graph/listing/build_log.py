@@ -42,20 +42,21 @@ def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other:
     line of the program into each OPERATOR of the v1 listing.
     """
     if not whole(v_level) or v_level not in LEVELS:
-        fail(GraphError, f"{graph.name}.debug: there is no level {v_level!r}",
-             "0 phases, 1 modules, 2 operations, 3 lines of the program, -1 nothing", v_level=v_level)  # fmt: skip
+        hint = "0 phases, 1 modules, 2 operations, 3 lines of the program, -1 nothing"
+        fail(GraphError, f"{graph.name}.debug: there is no level {v_level!r}", hint, v_level=v_level)
     listed = ranks if isinstance(ranks, list | tuple) else [0 if ranks is None else ranks]
     if not all(whole(r) and r >= -1 for r in listed):
         fail(GraphError, f"{graph.name}.debug: ranks is {ranks!r}", "an int or a list of ints; -1 for all", ranks=ranks)
     if not whole(max_py_stack_depth) or max_py_stack_depth < 0:
-        fail(GraphError, f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}", "how many lines to print: 0 or more",
-             max_py_stack_depth=max_py_stack_depth)  # fmt: skip
+        what = f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}"
+        fail(GraphError, what, "how many lines to print: 0 or more", max_py_stack_depth=max_py_stack_depth)
     unknown = [name for name in other if name not in OPTIONS]
     if unknown:
-        fail(GraphError, f"{graph.name}.debug has no option {unknown[0]!r}", "v_level, ranks, max_py_stack_depth", option=unknown[0])
+        hint = "v_level, ranks, max_py_stack_depth"
+        fail(GraphError, f"{graph.name}.debug has no option {unknown[0]!r}", hint, option=unknown[0])
     on = (0 in listed or -1 in listed) and other.get("mode", True)
-    options = {"depth": max_py_stack_depth, "ours": not other.get("only_user_py_stack", True),
-               "located": bool(other.get("op_repr_with_py_stack", False))}  # fmt: skip
+    ours, located = not other.get("only_user_py_stack", True), bool(other.get("op_repr_with_py_stack", False))
+    options = {"depth": max_py_stack_depth, "ours": ours, "located": located}
     graph.__dict__.update(_level=v_level if on else -1, _debug=options)
 
 
@@ -140,7 +141,8 @@ class BuildLog(Observer):
         self.start = time.perf_counter()
         number = len(self.graph._history)
         if number:  # as the newer OneFlow says that it fills its cache of graphs
-            inputs = ", ".join([f"{name}: {x.spec}" for name, x in zip(self.graph.input_names(self.build.tree), self.build.inputs)])
+            names = self.graph.input_names(self.build.tree)
+            inputs = ", ".join([f"{name}: {x.spec}" for name, x in zip(names, self.build.inputs)])
             self.say(0, f"{self.head} makes plan number {number}, for {inputs or 'no inputs'}.")
         self.say(0, f"{self.head} start building graph.")
 
@@ -182,8 +184,10 @@ class BuildLog(Observer):
         now = time.perf_counter()
         for part in compiled.parts:
             for before, after in zip(part.stages, part.stages[1:]):
-                self.say(1, f"pass {after.name} ({part.name}): {len(before.graph.nodes)} -> {len(after.graph.nodes)} operations", 1)
-            self.say(1, f"{part.name}: {len(part.graph.nodes)} operations, {part.plan.arena_bytes:,} bytes in one arena", 1)
+                counts = f"{len(before.graph.nodes)} -> {len(after.graph.nodes)} operations"
+                self.say(1, f"pass {after.name} ({part.name}): {counts}", 1)
+            memory = f"{part.plan.arena_bytes:,} bytes in one arena"
+            self.say(1, f"{part.name}: {len(part.graph.nodes)} operations, {memory}", 1)
         self.say(0, f"{self.head} building plan Done! Cost time: {seconds(now - self.middle)}.\n")
         self.say(0, f"{self.head}'s total time to build graph and plan : {seconds(now - self.start)}.\n")
         self.ended(f"was built in {seconds(now - self.start)}")
@@ -219,8 +223,8 @@ class BuildLog(Observer):
         arguments = ", ".join(ins + short(node.attrs))
         outs = ", ".join([str(v.spec) for v in outputs_of(node)])
         phase = "" if node.phase == "forward" else f"{node.phase}, "
-        line = f"(OPERATOR: {self.names.of(node)}({arguments}) -> ({outs}), {phase}device={node.out_specs[0].device}, sbp=(B))"
-        self.say(2, line, len(self.build.stack))
+        place = f"{phase}device={node.out_specs[0].device}, sbp=(B)"
+        self.say(2, f"(OPERATOR: {self.names.of(node)}({arguments}) -> ({outs}), {place})", len(self.build.stack))
         if self.level >= 3:
             for place in self.places(node)[: self.depth]:
                 self.say(3, f"at {place}", len(self.build.stack) + 2)
@@ -242,7 +246,8 @@ class BuildLog(Observer):
             build, found = self.build, self.build.paths_of_met()
             parameters = self.graph.parameter_names(found)
             self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(found)}
-            self.tensor_names |= {id(t.array): f"{parameters.get(k, 'parameter')}-gradient" for k, t in build.accumulators.items()}
+            for key, total in build.accumulators.items():
+                self.tensor_names[id(total.array)] = f"{parameters.get(key, 'parameter')}-gradient"
         return self.tensor_names.setdefault(id(source.array), source.name or str(source.op))
 
     def places(self, node: Node) -> list[str]:
@@ -272,8 +277,8 @@ def write(indent: int, text: str) -> None:
 
 def short(attrs: Any) -> list[str]:
     """`name=value` of the attributes that are small enough for a line, without what is off."""
-    texts = [(name, repr(x)) for name, x in attrs.items() if isinstance(x, int | float | str | tuple) and x is not False]
-    return [f"{name}={text}" for name, text in texts if len(text) <= 40]
+    small = {name: x for name, x in attrs.items() if isinstance(x, int | float | str | tuple) and x is not False}
+    return [f"{name}={x!r}" for name, x in small.items() if len(repr(x)) <= 40]
 
 
 def seconds(x: float) -> str:

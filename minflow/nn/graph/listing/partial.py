@@ -30,7 +30,7 @@ MARK, PLAIN = ">>> ", "    "
 def failed(graph: Any, build: Any, error: BaseException) -> None:
     """Print the tree of modules so far with the failing line marked, and note it on the error, which goes on its way.
 
-    Nothing for an interrupt, which is no mistake in the program, nor for an error that was told of before.
+    Nothing for an interrupt, which is no mistake in the program, nor for an error that was noted before.
     """
     if not isinstance(error, Exception) or any(str(note).startswith(NOTE) for note in getattr(error, "__notes__", ())):
         return
@@ -41,14 +41,15 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         inside = "its passes and plan" if build.observer.traced_whole else "build"
         inside = f"{cut(path[-1].path, PATH)} ({type(path[-1].module).__name__})" if path else inside
         where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
-        print("\n".join(map(listing.clean, tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip()))), flush=True)
-    except Exception as own:  # what went wrong in the program must not be hidden by what goes wrong in telling of it
-        where = where or f" (its modules could not be told: {type(own).__name__})"
+        rows = tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip())
+        print("\n".join(map(listing.clean, rows)), flush=True)
+    except Exception as own:  # what went wrong in the program must not be hidden by what goes wrong in printing it
+        where = where or f" (its modules could not be listed: {type(own).__name__})"
     error.add_note(f"{NOTE}{graph.name}{where}")
     if isinstance(error, RecursionError):
         deep = f"; {depth} modules were called inside each other" if (depth := max(call_depth(build).values())) else ""
-        error.add_note(f"Python takes {sys.getrecursionlimit():,} calls inside each other{deep}.\n"
-                       "Try: an end for what calls itself; sys.setrecursionlimit(5_000) for what is as deep as that")  # fmt: skip
+        hint = "Try: an end for what calls itself; sys.setrecursionlimit(5_000) for what is as deep as that"
+        error.add_note(f"Python takes {sys.getrecursionlimit():,} calls inside each other{deep}.\n{hint}")
 
 
 # ---- where -----------------------------------------------------------------------------------------------------------
@@ -57,12 +58,12 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
 def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
     """The calls of modules that the error came through, outermost first. An error that the program caught is in
     none."""
-    found = []
+    calls = []
     code = type(build).call.__code__
     for at in entries(trace):
         if at.tb_frame.f_code is code and (call := at.tb_frame.f_locals.get("call")) is not None:
-            found.append(call)
-    return found
+            calls.append(call)
+    return calls
 
 
 def failing_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
@@ -77,8 +78,8 @@ def failing_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
 
 
 def tree_so_far(graph: Any, build: Any, error: Exception, path: list[Any], line: str) -> list[str]:
-    said = (error.what if isinstance(error, MinflowError) else str(error)).partition("\n")[0]
-    message = f"{type(error).__name__}: {said}".removesuffix(": ")[:120]
+    what = (error.what if isinstance(error, MinflowError) else str(error)).partition("\n")[0]
+    message = f"{type(error).__name__}: {what}".removesuffix(": ")[:120]
     head = listing.graph_head(graph)
     if build.observer.traced_whole:
         return [f"{head} was built, and could not be compiled:", f"{MARK}{message}", f"{MARK}{line}"]
@@ -98,19 +99,19 @@ def tree_so_far(graph: Any, build: Any, error: Exception, path: list[Any], line:
 def signatures(build: Any) -> dict[Any, int]:
     """call -> a number, the same for calls of equal modules with equal shapes all the way down."""
     numbers: dict[Any, int] = {}
-    found: dict[Any, int] = {}
+    signature: dict[Any, int] = {}
     for call in reversed(list(build.top.walk())):  # children before parents
-        inner = tuple([found[child] for child in call.children])
+        inner = tuple([signature[child] for child in call.children])
         own = call if not call.done else (listing.module_text(call.module), shapes(call))
-        found[call] = numbers.setdefault((own, inner), len(numbers))
-    return found
+        signature[call] = numbers.setdefault((own, inner), len(numbers))
+    return signature
 
 
 def call_depth(build: Any) -> dict[Any, int]:
-    found = {build.top: 0}
+    depths = {build.top: 0}
     for call in build.top.walk():
-        found.update(dict.fromkeys(call.children, found[call] + 1))
-    return found
+        depths.update(dict.fromkeys(call.children, depths[call] + 1))
+    return depths
 
 
 class Run(NamedTuple):

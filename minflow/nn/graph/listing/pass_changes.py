@@ -67,15 +67,15 @@ def arena_after(part: CompiledPart, at: int) -> int:
 def keys_of(nodes: list[Node]) -> dict[Node, tuple]:
     """A key of each node that stays the same through passes."""
     counts: dict[tuple, int] = {}
-    found = {}
+    keys = {}
     for node in nodes:
         origin = node.origin.number if isinstance(node.origin, Node) else node.origin
         key: tuple = (node.number,)
         if node.number is None or node.phase == "recompute":
             key = node.number, str(node.op), node.scope, origin
         count = counts[key] = counts.get(key, 0) + 1
-        found[node] = (*key, count)
-    return found
+        keys[node] = (*key, count)
+    return keys
 
 
 def content(node: Node, keys: dict[Node, tuple]) -> tuple:

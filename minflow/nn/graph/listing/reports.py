@@ -58,8 +58,8 @@ class GraphReports:
                 change = changes_of(part.stages[max(i - 1, 0)].graph, stage.graph)
                 name = stage.name if len(parts) == 1 else f"{part.name}: {stage.name}"
                 added = sum(mark == "new" for mark in change.marks.values())
-                rows.append(StageRow(name, len(change.now), len(change.gone), added, arena_after(part, i), stage.seconds,
-                                     DOES.get(stage.name, "")))  # fmt: skip
+                counts = len(change.now), len(change.gone), added, arena_after(part, i)
+                rows.append(StageRow(name, *counts, stage.seconds, DOES.get(stage.name, "")))
         return Report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
@@ -85,7 +85,7 @@ class GraphReports:
 
     def lanes(self: Any, slowest: int = 10) -> Report:
         """Forward, backward, recompute and optimizer: operations, bytes written, and times of the last timed call."""
-        found: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}
+        counts: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}  # operations, bytes, seconds
         slow = []
         views = 0
         for part in called(self).parts:
@@ -93,18 +93,18 @@ class GraphReports:
             phases, calls = phases_of(part.graph.nodes), set(plan.nodes)
             for node in part.graph.nodes:
                 if node not in calls:
-                    found[phases[node]][0] += 1
+                    counts[phases[node]][0] += 1
                     views += 1
             for i, node in enumerate(plan.nodes):
-                lane = found[phases[node]]
+                lane = counts[phases[node]]
                 nbytes = 0 if node.op.is_view else sum(s.nbytes for s in node.out_specs)
                 lane[0] += 1
                 lane[1] += nbytes
                 if seconds is not None:
                     lane[2] = (lane[2] or 0.0) + seconds[i]
-                    place = where_text(node.where)
-                    slow.append(Operation(part.names[node], phases[node], place, str(node.out_specs[0]), nbytes, seconds[i], node.scope))
-        lanes = tuple([Lane(phase, *lane) for phase, lane in found.items() if lane[0]])
+                    line, spec = where_text(node.where), str(node.out_specs[0])
+                    slow.append(Operation(part.names[node], phases[node], line, spec, nbytes, seconds[i], node.scope))
+        lanes = tuple([Lane(phase, *lane) for phase, lane in counts.items() if lane[0]])
         slow.sort(key=lambda x: -x.seconds)
         several = called(self).steps
         title = f"{self.name}: one step" + (f", a micro-step (of {several}) and the update" if several > 1 else "")
@@ -115,11 +115,15 @@ class GraphReports:
         compiled = called(self).parts[part]
         plan = compiled.plan
         phases = phases_of(plan.graph.nodes)
-        blocks = [Block(compiled.names[v.node], str(v.spec), *place, phases.get(v.node, v.node.phase)) for v, place in plan.places.items()]
+        blocks = []
+        for v, place in plan.places.items():
+            phase = phases.get(v.node, v.node.phase)
+            blocks.append(Block(compiled.names[v.node], str(v.spec), *place, phase))
         states = sum(s.array.nbytes for s in plan.graph.states)
         title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(called(self).parts) > 1 else "")
-        return Report(MemoryMap(title, plan.arena_bytes, least(plan.needs), sum(b.nbytes for b in blocks), len(plan.graph.nodes), states,
-                                len(plan.in_place), sum(v.spec.nbytes for v in plan.fresh), tuple(blocks)))  # fmt: skip
+        total, outputs = sum(b.nbytes for b in blocks), sum(v.spec.nbytes for v in plan.fresh)
+        sizes = plan.arena_bytes, least(plan.needs), total, len(plan.graph.nodes), states
+        return Report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks)))
 
     def timeline(self: Any) -> Report:
         """The first call of the present plan: trace, each pass, plan, first and second run."""
@@ -137,8 +141,10 @@ class GraphReports:
 
     def why(self: Any) -> Report:
         """The plans that were made, and why: what had changed since the plan before, old and new."""
-        rows = [PlanRow(s.number, tuple([(name, str(spec)) for name, spec in s.inputs]), s.nodes, sum(s.seconds.values()),
-                        s.reason, hints(s)) for s in self._history]  # fmt: skip
+        rows = []
+        for s in self._history:
+            inputs = tuple([(name, str(spec)) for name, spec in s.inputs])
+            rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, hints(s)))
         kept = len(self._plans)
         return Report(Why(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows)))
 
@@ -157,7 +163,8 @@ def phases_of(nodes: Iterable[Node]) -> dict[Node, str]:
 
 def called(graph: Any) -> Any:
     if graph._last is None:
-        fail(GraphError, f"{graph.name} has not been called yet, so there is nothing compiled", "call the graph once", graph=graph.name)
+        what = f"{graph.name} has not been called yet, so there is nothing compiled"
+        fail(GraphError, what, "call the graph once", graph=graph.name)
     return graph._last
 
 
@@ -176,11 +183,13 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
         stack = [(name, member, 0)]
         while stack:
             path, module, depth = stack.pop()
-            row = tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, id(module) in seen)
+            shared = id(module) in seen
+            row = tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, shared)
             outside = depth == 0 and row.params and any(module is m for _, m in found)
             yield replace(row, badges=("not registered", *row.badges)) if outside else row
-            if id(module) not in seen:
-                stack += [(f"{path}.{n}", child, depth + 1) for n, child in reversed(module._modules.items()) if child is not None]
+            if not shared:
+                children = [(name, child) for name, child in reversed(module._modules.items()) if child is not None]
+                stack += [(f"{path}.{name}", child, depth + 1) for name, child in children]
             seen.add(id(module))
 
 
@@ -198,10 +207,16 @@ def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached
     if module.__dict__.get("_checkpointing"):
         badges.append("checkpointed")
     first = calls[0] if calls else None
-    ins = tuple([str(x.spec) for _, x in leaves([*first.args, *first.kwargs.values()]) if isinstance(x, Tensor)]) if first else ()
-    outs = tuple([str(x.spec) for _, x in leaves(first.output) if isinstance(x, Tensor)]) if first else ()
+    ins = specs_of([*first.args, *first.kwargs.values()]) if first else ()
+    outs = specs_of(first.output) if first else ()
     params = sum({id(p): p.numel() for _, p in module.named_tensors("_parameters", "", True, True)}.values())
-    return TreeRow(path, depth, type(module).__name__, module.extra_repr(), ins, outs, params, len(calls) if ran else None, tuple(badges))
+    text, count = module.extra_repr(), len(calls) if ran else None
+    return TreeRow(path, depth, type(module).__name__, text, ins, outs, params, count, tuple(badges))
+
+
+def specs_of(values: Any) -> tuple[str, ...]:
+    """Of the tensors in lists and dicts."""
+    return tuple([str(x.spec) for _, x in leaves(values) if isinstance(x, Tensor)])
 
 
 def is_container(module: Any) -> bool:
@@ -220,17 +235,13 @@ def folded(rows: list[TreeRow]) -> list[TreeRow]:
             count += 1
         if count > 2 or (count == 2 and size > 1):
             head = rows[i]
-            result.append(TreeRow(**{**vars_of(head), "count": count}))
+            result.append(replace(head, count=count))
             result += folded(rows[i + 1 : i + size])
             i += count * size
         else:
             result.append(rows[i])
             i += 1
     return result
-
-
-def vars_of(row: TreeRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__dataclass_fields__}
 
 
 def block_size(rows: list[TreeRow], i: int) -> int:
@@ -244,8 +255,10 @@ def block_size(rows: list[TreeRow], i: int) -> int:
 def alike(a: list[TreeRow], b: list[TreeRow]) -> bool:
     if len(a) != len(b) or not a:
         return False
-    first, second = ([{**vars_of(r), "path": r.path.rpartition(".")[2] if k else ""} for k, r in enumerate(rows)] for rows in (a, b))
-    return first == second and a[0].path.rpartition(".")[0] == b[0].path.rpartition(".")[0]
+    def relative(rows: list[TreeRow]) -> list[TreeRow]:
+        return [replace(row, path=row.path.rpartition(".")[2] if k else "") for k, row in enumerate(rows)]
+
+    return relative(a) == relative(b) and a[0].path.rpartition(".")[0] == b[0].path.rpartition(".")[0]
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
@@ -278,8 +291,8 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
             outermost = [p for p in sorted(paths) if p.rpartition(".")[0] not in paths]
             built_in.append((f"modules in {mode}", ", ".join(outermost[:8]) + (", ..." if len(outermost) > 8 else "")))
     built_in += [("input " + name, str(spec)) for name, spec in last.inputs]
-    built_in += [(f"self.{name}", shown) for (owner, name), shown in last.fingerprint.shown.items()
-                 if owner == "self" and isinstance(vars(graph).get(name), PLAIN) and name != "name"]  # fmt: skip
+    shown = {name: text for (owner, name), text in last.fingerprint.shown.items() if owner == "self" and name != "name"}
+    built_in += [(f"self.{name}", text) for name, text in shown.items() if isinstance(vars(graph).get(name), PLAIN)]
     for i, (optimizer, _) in enumerate(graph.optimizers):
         for j, group in enumerate(optimizer.param_groups):
             label = type(optimizer).__name__ + (f" {i}" if len(graph.optimizers) > 1 else "")
@@ -298,8 +311,8 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
     captured = {name for name, _ in last.build.captured}
     tensors = [n for n in names if n not in captured and n not in ("lr", "generator", "micro-step number")]
     free = [("parameters, buffers and optimizer state", f"{len(tensors)} tensors, by reference")]
-    free += [(f"captured tensor {name}", f"{t.spec}: writes into it are seen, a new {name} is not")
-             for name, t in last.build.captured]  # fmt: skip
+    for name, t in last.build.captured:
+        free.append((f"captured tensor {name}", f"{t.spec}: writes into it are seen, a new {name} is not"))
     if "lr" in names:
         free.append(("learning rate", str(graph.lr)))
     if "generator" in names:
@@ -308,22 +321,23 @@ def frozen_record(graph: Any, last: Any) -> Frozen:
 
 
 def hints(summary: Any) -> tuple[str, ...]:
-    found = []
+    texts = []
     changed = {what: (old, new) for what, old, new in summary.reason}
     names = {name for name, _ in summary.inputs}
     if any(name in names for name in changed):
-        found.append("if it is a smaller last batch, DataLoader(..., drop_last=True); plans that take turns are kept")
+        texts.append("if it is a smaller last batch, DataLoader(..., drop_last=True); plans that take turns are kept")
     if any(what.endswith(".training") for what in changed):
-        found.append("train() and eval() have a plan each; both are kept")
+        texts.append("train() and eval() have a plan each; both are kept")
     if any(what.endswith((".requires_grad", ".momentum", ".weight_decay")) for what in changed):
-        found.append("only the learning rate can change without a new plan")
-    return tuple(found)
+        texts.append("only the learning rate can change without a new plan")
+    return tuple(texts)
 
 
 def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
     """The operations that run, for `show(graph)`; of gradient accumulation both graphs."""
     if graph._last is None:
-        return GraphRecord((), (), (), f"{graph.name}: not called yet", "call the graph once, and its operations can be shown")
+        hint = "call the graph once, and its operations can be shown"
+        return GraphRecord((), (), (), f"{graph.name}: not called yet", hint)
     several = len(graph._last.parts) > 1
     records = [part_record(part, graph.name + (f", {part.name}" if several else "")) for part in graph._last.parts]
     if not several:

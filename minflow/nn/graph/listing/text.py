@@ -142,7 +142,7 @@ def tensor_lines(path: str, module: Any) -> list[str]:
 
 
 def text(graph: Any, style: str = "seed") -> str:
-    """The whole listing. Never raises: what goes wrong is told in its place."""
+    """The whole listing. Never raises: the error stands in the place of what could not be listed."""
     try:
         return "\n".join(Listing(graph, style).lines())
     except Exception as error:
@@ -154,7 +154,7 @@ class Listing:
     """One listing: what to look up, and the lines so far.
 
     calls: id(module) -> its first call in the last build.  operators: path -> OPERATOR lines, taken out as they are
-    told.
+    added.
     """
 
     def __init__(self, graph: Any, style: str):
@@ -175,7 +175,8 @@ class Listing:
     def lines(self) -> list[str]:
         graph, build, style = self.graph, self.build, self.style
         if style not in STYLES:
-            self.add(0, f"(repr_style {clean(repr(style))} is none of {' and '.join(map(repr, STYLES))}: this is the first)")
+            known = " and ".join(map(repr, STYLES))
+            self.add(0, f"(repr_style {clean(repr(style))} is none of {known}: this is the first)")
         self.add(0, f"{graph_head(graph)}: (")
         self.add(1, f"(CONFIG:config:{graph.config!r})")
         for line in graph_inputs(build, style) if build else ():
@@ -229,20 +230,20 @@ class Listing:
 
 def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str, list[str]]:
     """path of a module -> the OPERATOR lines of its tensors and operations, of what runs after all passes."""
-    found: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     owned = {f"{path}.{name}": path for path, m in graph.all_modules() for name in (*m._parameters, *m._buffers)}
-    told = set()
+    listed = set()
     for part in compiled.parts:
         read = {x.node for node in part.graph.nodes for x in node.inputs if x.__class__ is Value}
         for source in part.graph.states:
-            if source.op is STATE and source in read and source.name in owned and source.name not in told:
-                told.add(source.name)
-                found.setdefault(owned[source.name], []).append(variable_line(source))
+            if source.op is STATE and source in read and source.name in owned and source.name not in listed:
+                listed.add(source.name)
+                lines.setdefault(owned[source.name], []).append(variable_line(source))
     for part in compiled.parts:
         for node in part.graph.nodes:
             where = f", location=({where_text(node.where)})" if located and node.where is not None else ""
-            found.setdefault(node.scope, []).append(clean(operator_line(node, part.names, where)))
-    return found
+            lines.setdefault(node.scope, []).append(clean(operator_line(node, part.names, where)))
+    return lines
 
 
 def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:

@@ -92,7 +92,7 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
     shown = explore(train, *batch)
     shown._ipython_display_()
     found = {"make": figures(made), "bare": figures(bare), "send": figures(sent), "acts": acted(shown, acts),
-             "nodes": len(shown.exploration.subject.record(shown.exploration.subject.stages).nodes)}  # fmt: skip
+             "nodes": len(shown.session.subject.record(shown.session.subject.stages).nodes)}  # fmt: skip
     shown.end()
     return found
 
@@ -110,7 +110,7 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
     def rows() -> list:
         return json.loads(widget.picture)["rows"]
 
-    stages, steps = shown.exploration.subject.stages, len(shown.exploration.subject.instructions)
+    stages, steps = shown.session.subject.stages, len(shown.session.subject.instructions)
     found: dict[str, list] = {"open": [], "select": [], "pass": [], "pass again": [], "step": []}
     for id in [row[0] for row in rows() if row[5] == 0][:count]:
         found["open"].append(ask(do="toggle", id=id))

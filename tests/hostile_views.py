@@ -368,7 +368,7 @@ def predict(name: str):
     return cls()
 
 
-def exploration(name: str):
+def session(name: str):
     from minflow_widgets import explore
 
     return explore(train_graph(name), flow.ones(2, 4))
@@ -378,14 +378,14 @@ def view_explorer(name):
     """What stays, and what the page is sent, opened as far as it goes."""
     from minflow_widgets.explorer.explorer import compact
 
-    shown = exploration(name)
+    shown = session(name)
     first = of(shown)
     for _ in range(3):
-        shut = [item for item in shown.exploration.tree.items if item.kind in ("module", "fold")]
-        shown.exploration.opened.update(item.key for item in shut)
-        shown.exploration.arranged()
-    shown.exploration.act({"do": "search", "text": (re.findall("[a-z]{2}", name) or ["n"])[0]})
-    return [*first, *of(shown), *texts(compact(shown.exploration.picture()), compact(shown.exploration.detail()))]
+        shut = [item for item in shown.session.tree.items if item.kind in ("module", "fold")]
+        shown.session.opened.update(item.key for item in shut)
+        shown.session.arranged()
+    shown.session.act({"do": "search", "text": (re.findall("[a-z]{2}", name) or ["n"])[0]})
+    return [*first, *of(shown), *texts(compact(shown.session.picture()), compact(shown.session.detail()))]
 
 
 def view_job_explorer(name):
@@ -473,7 +473,7 @@ def live_timeline(name):
 def live_explorer(name):
     from IPython.display import display
 
-    shown = exploration(name)
+    shown = session(name)
     display(shown)
     return shown
 

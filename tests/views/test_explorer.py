@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 import minflow.nn as nn
-from minflow.nn.graph.explore.session import Exploration
+from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
@@ -108,13 +108,13 @@ def test_repeats_are_a_sentence():
     assert len(view["rows"]) == len(shown.rows) and svg_of(view, "t").startswith("<svg")
 
 
-def act(exploration, what, **more):
-    changed = exploration.act({"do": what, **more})
-    return changed, exploration.picture(), exploration.detail()
+def act(session, what, **more):
+    changed = session.act({"do": what, **more})
+    return changed, session.picture(), session.detail()
 
 
-def row(exploration, name, nth=0):
-    return [r for r in exploration.layout.rows if r.item.name == name][nth]
+def row(session, name, nth=0):
+    return [r for r in session.layout.rows if r.item.name == name][nth]
 
 
 def everything_opened(tree):
@@ -213,11 +213,11 @@ def test_accumulation_checkpoints_and_clipping_have_their_place():
             return loss
 
     graph, x, y = Accumulating(), flow.randn(6, 4), flow.tensor([0, 1, 2, 0, 1, 2])
-    exploration = Exploration(graph_subject(graph, (x, y)))
-    names = [r.item.name for r in exploration.layout.rows]
+    session = ExplorerSession(graph_subject(graph, (x, y)))
+    names = [r.item.name for r in session.layout.rows]
     assert "for all parameters" in names  # the norm of all gradients together
-    check_placed(exploration.layout)
-    assert "parts of the batch" in exploration.subject.note
+    check_placed(session.layout)
+    assert "parts of the batch" in session.subject.note
 
 
 # ---- a recorded step -------------------------------------------------------------------------------------------------
@@ -232,28 +232,28 @@ def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():
     grads = {name: g.numpy().copy() for name, g in graph.grads.items()}
     random = flow.default_generator.get_state()
     for given in ((x * 3, y), (x[:2], y[:2]), (x, y)):  # the last plan's and one of its own
-        exploration = Exploration(graph_subject(graph, given))
+        session = ExplorerSession(graph_subject(graph, given))
         assert len(grads) == 6 and all((g.numpy() == grads[name]).all() for name, g in graph.grads.items()), "of the last call"
     assert all((t.numpy() == before[name]).all() for t, name in graph.named_tensors())
     assert (flow.default_generator.get_state() == random).all()
-    told = act(exploration, "select", id=row(exploration, "output").item.id)[2]
+    told = act(session, "select", id=row(session, "output").item.id)[2]
     loss = float(graph(x, y))  # the same step, for real
     assert float(told["hists"][0][1]) == pytest.approx(loss, rel=1e-3)
-    gradient = exploration.subject.gradient_summary("model.0.weight")
+    gradient = session.subject.gradient_summary("model.0.weight")
     assert gradient.norm == pytest.approx(float(graph.grads["model.0.weight"].square().sum().sqrt()), rel=1e-5)
 
 
 def test_stepping_goes_through_forward_backward_and_update_and_back():
     graph, x, y = small()
-    exploration = Exploration(graph_subject(graph, (x, y)))
-    steps = exploration.subject.instructions
+    session = ExplorerSession(graph_subject(graph, (x, y)))
+    steps = session.subject.instructions
     phases = [step.phase for step in steps]
     assert {"forward", "backward", "optimizer"} == set(phases) and len(steps) == len(graph._last.parts[0].plan.nodes)
-    told = [act(exploration, "step", to=k)[2] for k in range(len(steps))]
+    told = [act(session, "step", to=k)[2] for k in range(len(steps))]
     names = [f"update of {s.name.removesuffix('_optimizer')}" if s.phase == "optimizer" else s.name for s in steps]
     assert [t["title"] for t in told] == names and all(t["row"] >= 0 and t["hists"] for t in told)
-    back = act(exploration, "step", to=3)[2]
-    assert back == told[3] and act(exploration, "step", to=10**9)[2]["at"] == len(steps) - 1
+    back = act(session, "step", to=3)[2]
+    assert back == told[3] and act(session, "step", to=10**9)[2]["at"] == len(steps) - 1
     update = next(t for t in told if t["title"] == "update of model.fc1.weight")
     reads = [text for what, text in update["rows"] if what == "reads"]
     assert update["column"] == 2 and ["phase", "update"] in update["rows"] and reads[-1] == "learning rate, 0.1"
@@ -275,19 +275,19 @@ def test_numbers_of_a_table_have_equally_many_decimals():
 
 def test_details_of_an_operation_a_module_and_a_parameter():
     graph, x, y = small()
-    exploration = Exploration(graph_subject(graph, (x, y)))
-    act(exploration, "toggle", id=row(exploration, "fc1").item.id)
-    told = act(exploration, "select", id=row(exploration, "matmul").item.id, column=0)[2]
+    session = ExplorerSession(graph_subject(graph, (x, y)))
+    act(session, "toggle", id=row(session, "fc1").item.id)
+    told = act(session, "select", id=row(session, "matmul").item.id, column=0)[2]
     known = dict(told["rows"])
     assert told["title"] == "model.fc1-matmul-0" and known["gives"] == "float32[5, 8]" and known["bytes"] == "160 B"
     assert "test_explorer.py:" in known["line"] and "% of this step, run again" in known["time"]
     assert sum(told["hists"][0][4]) == 40 and any("gradient" in h[0] for h in told["hists"])
-    weight = act(exploration, "select", id=row(exploration, "weight").item.id, column=2)[2]
+    weight = act(session, "select", id=row(session, "weight").item.id, column=2)[2]
     assert any(what == "gradient norm" for what, _ in weight["rows"])
     assert [h[0] for h in weight["hists"]] == ["weight now", "gradient of weight", "momentum_buffer now"]
-    module = act(exploration, "select", id=row(exploration, "fc2").item.id, column=0)[2]
+    module = act(session, "select", id=row(session, "fc2").item.id, column=0)[2]
     assert ["operations", "2 forward, 3 backward, 2 update"] in module["rows"]
-    whole = Exploration(graph_subject(graph)).detail()
+    whole = ExplorerSession(graph_subject(graph)).detail()
     assert whole["title"] == "The whole step" and whole["rows"][0][0] == "forward"
 
 
@@ -304,38 +304,38 @@ def test_passes_mark_what_they_did():
 
     graph.passes.insert(0, without_relu)
     graph(x, y)
-    exploration = Exploration(graph_subject(graph))
-    _, picture, _ = act(exploration, "stage", to=1)
+    session = ExplorerSession(graph_subject(graph))
+    _, picture, _ = act(session, "stage", to=1)
     assert "1 gone −" in picture["pass"] and "changed ~" in picture["pass"]
-    act(exploration, "toggle", id=row(exploration, "act").item.id)
-    ghost = row(exploration, "relu")
-    assert ghost.marks[0] == {"gone": 1} and "gone" in exploration.svg() and "forward gone" in exploration.text()
-    assert any(box[6] == "changed" or "~" in box[6] for r in exploration.picture()["rows"] for box in r[7])
-    assert "gone" not in str(act(exploration, "stage", to=exploration.subject.stages)[1])
-    assert act(exploration, "stage", to=0)[1]["pass"].startswith("as written")
+    act(session, "toggle", id=row(session, "act").item.id)
+    ghost = row(session, "relu")
+    assert ghost.marks[0] == {"gone": 1} and "gone" in session.svg() and "forward gone" in session.text()
+    assert any(box[6] == "changed" or "~" in box[6] for r in session.picture()["rows"] for box in r[7])
+    assert "gone" not in str(act(session, "stage", to=session.subject.stages)[1])
+    assert act(session, "stage", to=0)[1]["pass"].startswith("as written")
 
 
 def test_search_shows_what_is_folded_away():
     flow.manual_seed(0)
     graph = Train(nn.Sequential(*[layer for _ in range(500) for layer in (nn.Linear(2, 2), nn.ReLU())]))
     graph(flow.randn(1, 2), flow.tensor([0]))
-    exploration = Exploration(graph_subject(graph))
-    _, picture, _ = act(exploration, "search", text="model.777")
+    session = ExplorerSession(graph_subject(graph))
+    _, picture, _ = act(session, "search", text="model.777")
     assert picture["found"][0][1] == "model.777"
-    _, picture, told = act(exploration, "go", id=picture["found"][0][0])
+    _, picture, told = act(session, "go", id=picture["found"][0][0])
     assert told["title"] == "model.777" and len(picture["rows"]) <= 60
-    assert calls(lambda: act(exploration, "toggle", id=told["row"])) < 250_000  # some 50 a row
+    assert calls(lambda: act(session, "toggle", id=told["row"])) < 250_000  # some 50 a row
 
 
 def test_asks_that_make_no_sense_change_nothing():
-    exploration = Exploration(graph_subject(small()[0]))
-    before = exploration.picture()
+    session = ExplorerSession(graph_subject(small()[0]))
+    before = session.picture()
     asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select", "id": "x"}, {"do": 3},
             {"do": "__init__"}, {"do": "stage", "to": 99}, {"do": "step", "to": 1}, {"do": "go", "id": None},
             {"do": "stage", "to": float("inf")}, {"do": "select", "id": 0, "column": float("inf")}]  # fmt: skip
     for ask in [*asks, {"do": "toggle", "id": 0, "stage": 0}]:
-        assert exploration.act(ask) is False
-    assert exploration.picture() == before
+        assert session.act(ask) is False
+    assert session.picture() == before
 
 
 def test_hostile_names_are_escaped_in_picture_and_text():
@@ -344,8 +344,8 @@ def test_hostile_names_are_escaped_in_picture_and_text():
     model.add_module(evil, nn.Linear(4, 3))
     graph = Train(model)
     graph(flow.randn(2, 4), flow.tensor([0, 1]))
-    exploration = Exploration(graph_subject(graph))
-    svg = exploration.svg()
+    session = ExplorerSession(graph_subject(graph))
+    svg = session.svg()
     assert "<img" not in svg and "\u202e" not in svg and "\ud800" not in svg
     ElementTree.fromstring(svg)
-    assert "\n" not in exploration.text().splitlines()[3] and "\u202e" not in exploration.text()
+    assert "\n" not in session.text().splitlines()[3] and "\u202e" not in session.text()

@@ -79,8 +79,8 @@ def test_the_panel_has_them_in_place_of_a_corner_of_padding():
 
     flow.manual_seed(0)
     explorer = explore(Predict(), flow.rand(2, 1, 12, 12))
-    explorer.exploration.act({"do": "step", "to": 0})
-    told = explorer.exploration.detail()["hists"][-1]
+    explorer.session.act({"do": "step", "to": 0})
+    told = explorer.session.detail()["hists"][-1]
     assert told[5] == [] and told[8][2].startswith("maps [0, 0] to [0, 7] of 2 × 8, each 12 × 12") and len(told[4]) == 24
     kernel = histogram("weight now", summary_of(np.ones((8, 1, 3, 3), "f4")))
     assert len(kernel[5]) == 3 and kernel[8], "a small one is told in numbers too"

@@ -12,7 +12,7 @@ import minflow.typing as tp
 from minflow.compiler.plan import Plan
 from minflow.job.look.explore import job_subject
 from minflow.nn.graph.explore import subject as exploring
-from minflow.nn.graph.explore.session import Exploration
+from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.views.explorer.fit import fitted, fitted_words, wide
 from minflow.views.explorer.layout import view_of
@@ -38,7 +38,7 @@ def net():
     flow.manual_seed(0)
     graph, x, y = Step(lenet(), nn.CrossEntropyLoss()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
     graph(x, y)
-    return graph, Exploration(graph_subject(graph, (x, y)))
+    return graph, ExplorerSession(graph_subject(graph, (x, y)))
 
 
 @pytest.fixture
@@ -53,26 +53,26 @@ def job():
         return loss
 
     given = np.ones((6, 4), "f4"), np.arange(6, dtype="i4") % 3
-    yield Exploration(job_subject(train_job, given))
+    yield ExplorerSession(job_subject(train_job, given))
     flow.clear_default_session()
 
 
-def rows_of(exploration):
-    return {row.item.name: row for row in exploration.layout.rows}
+def rows_of(session):
+    return {row.item.name: row for row in session.layout.rows}
 
 
-def boxes_of(exploration, name):
-    return {box[0]: box for data, row in zip(exploration.picture()["rows"], exploration.layout.rows) for box in data[7]
+def boxes_of(session, name):
+    return {box[0]: box for data, row in zip(session.picture()["rows"], session.layout.rows) for box in data[7]
             if row.item.name == name}  # fmt: skip
 
 
 def test_panel_title_lanes_and_steps_count_the_same_operations(net):
-    graph, exploration = net
-    told = dict(exploration.detail()["rows"])
+    graph, session = net
+    told = dict(session.detail()["rows"])
     lanes = graph.lanes().record
     for lane in lanes.lanes:
         assert told[WORDS[lane.phase]].startswith(f"{lane.ops} operations, ")
-    picture = exploration.picture()
+    picture = session.picture()
     whole = sum(lane.ops for lane in lanes.lanes)
     assert f"; {whole} operations" in picture["pass"] and whole == len(graph.nodes)
     assert picture["steps"] + lanes.views == whole and picture["views"] == f"{lanes.views} views run without one"
@@ -105,7 +105,7 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
     assert again.timed == "the last timed call" and sum_of(again.seconds()) == pytest.approx(lanes)
     monkeypatch.setattr(exploring, "LONG", 0.0)
     other = Step(lenet(), nn.CrossEntropyLoss())
-    cold = Exploration(graph_subject(other, (x, y)))
+    cold = ExplorerSession(graph_subject(other, (x, y)))
     assert ["times", "of the first, cold step; later ones take less"] in cold.detail()["rows"]
     assert graph_subject(other, (x, y)).timed == "this recorded step"
 
@@ -115,14 +115,14 @@ def test_a_page_has_room_for_all_columns():
     is opened."""
     graph = Step(lenet(), nn.CrossEntropyLoss())
     graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
-    exploration = Exploration(graph_subject(graph))
-    views = [view_of(exploration.layout)]
+    session = ExplorerSession(graph_subject(graph))
+    views = [view_of(session.layout)]
     assert not any("…" in text for row in views[0]["rows"] for box in row[7] for text in box[3:]), "texts are whole"
-    for row in exploration.layout.rows:
+    for row in session.layout.rows:
         if row.item.kind == "module":
-            exploration.opened = exploration.tree.reveal(row.item) | {row.item.key}
-            exploration.arranged()
-            views.append(view_of(exploration.layout))
+            session.opened = session.tree.reveal(row.item) | {row.item.key}
+            session.arranged()
+            views.append(view_of(session.layout))
     assert len(views) > 10 and max(view["w"] for view in views) <= 808
     assert {len(view["heads"]) for view in views} == {3}
 
@@ -135,41 +135,41 @@ def test_widths_are_those_of_the_font():
 
 def test_exchanged_gradients_say_so(net):
     """ReLU's gradient is taken on the small side of the pooling (compiler/passes/masks.py)."""
-    _, exploration = net
-    relu = next(row for row in exploration.layout.rows if row.item.name == "relu")
-    assert relu.ahead == "pool1" and "backward 1 op before pool1" in exploration.text()
-    exploration.act({"do": "select", "id": relu.item.id, "column": 1})
-    order = dict(exploration.detail()["rows"])["order"]
+    _, session = net
+    relu = next(row for row in session.layout.rows if row.item.name == "relu")
+    assert relu.ahead == "pool1" and "backward 1 op before pool1" in session.text()
+    session.act({"do": "select", "id": relu.item.id, "column": 1})
+    order = dict(session.detail()["rows"])["order"]
     assert "before the backward of pool1" in order and "the pass memory has exchanged them" in order
-    others = [row.item.name for row in exploration.layout.rows if row.ahead]
+    others = [row.item.name for row in session.layout.rows if row.ahead]
     assert others == ["relu", "relu"]  # the third, which no pooling follows, stands where forward has it
-    exploration.act({"do": "stage", "to": 0})
-    assert not any(row.ahead for row in exploration.layout.rows)
-    exploration.act({"do": "stage", "to": exploration.subject.stages})
+    session.act({"do": "stage", "to": 0})
+    assert not any(row.ahead for row in session.layout.rows)
+    session.act({"do": "stage", "to": session.subject.stages})
 
 
 def test_lines_do_not_run_over_each_other(net):
-    _, exploration = net
+    _, session = net
     verticals = []
-    for path, (_, d) in enumerate(view_of(exploration.layout)["paths"]):
+    for path, (_, d) in enumerate(view_of(session.layout)["paths"]):
         for x, y0, y1 in re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", d):
             verticals.append((float(x), *sorted((float(y0), float(y1))), path))
     assert len(verticals) > 20
     for x, low, high, path in verticals:
         for x2, low2, high2, other in verticals:
             assert path >= other or x != x2 or high < low2 or high2 < low, "two lines in one place"
-    assert all("L" not in d for kind, d in view_of(exploration.layout)["paths"] if kind in ("b", "k")), "a head is not broken"
-    ups = [d for kind, d in view_of(exploration.layout)["paths"] if kind == "b" and "H" in d]
+    assert all("L" not in d for kind, d in view_of(session.layout)["paths"] if kind in ("b", "k")), "a head is not broken"
+    ups = [d for kind, d in view_of(session.layout)["paths"] if kind == "b" and "H" in d]
     assert len(ups) == 5, "of ten gradients four skip a row, one comes from the loss"
 
 
 def test_the_loss_is_marked_and_leads_to_backward(net, job):
-    for exploration, name in ((net[1], "loss"), (job, "softmax_cross_entropy")):
-        row = rows_of(exploration)[name]
-        assert row.loss and [r for r in exploration.layout.rows if r.loss] == [row]
-        assert "the loss" in boxes_of(exploration, name)[0][4]
-        right = sum(boxes_of(exploration, name)[0][1:3])
-        assert any(kind == "b" and d.startswith(f"M{right:g} ") for kind, d in exploration.picture()["paths"])
+    for session, name in ((net[1], "loss"), (job, "softmax_cross_entropy")):
+        row = rows_of(session)[name]
+        assert row.loss and [r for r in session.layout.rows if r.loss] == [row]
+        assert "the loss" in boxes_of(session, name)[0][4]
+        right = sum(boxes_of(session, name)[0][1:3])
+        assert any(kind == "b" and d.startswith(f"M{right:g} ") for kind, d in session.picture()["paths"])
 
 
 def test_the_loss_is_what_backward_was_called_on():
@@ -179,8 +179,8 @@ def test_the_loss_is_what_backward_was_called_on():
 
     graph = Step(nn.Linear(3, 3), Two())
     graph(flow.ones(2, 3), flow.ones(2, 3))
-    exploration = Exploration(graph_subject(graph))
-    record = exploration.subject.record(0)
+    session = ExplorerSession(graph_subject(graph))
+    record = session.subject.record(0)
     assert record.nodes[record.loss].label == "add" and record.nodes[record.loss].outs == ("float32[]",)
 
     class Kept(Step):
@@ -191,9 +191,9 @@ def test_the_loss_is_what_backward_was_called_on():
 
     graph = Kept(nn.Linear(3, 3), Two())
     graph(flow.ones(2, 3), flow.ones(2, 3))
-    exploration = Exploration(graph_subject(graph))
-    for stage in (0, exploration.subject.stages):
-        record = exploration.subject.record(stage)
+    session = ExplorerSession(graph_subject(graph))
+    for stage in (0, session.subject.stages):
+        record = session.subject.record(stage)
         assert record.nodes[record.loss].label == "mean"
 
 
@@ -209,7 +209,7 @@ def test_job_without_idle_reshapes_and_with_a_name_for_the_rest(job):
     told = job.detail()["rows"]
     assert [text for what, text in told if what == "with it"] == [f"reshape-{k}, which keeps the shape" for k in (1, 2)]
     assert dict(told)["operation"].startswith("softmax_cross_entropy(ignore_index=")
-    counted = [int(re.match(r"\d+", text).group()) for what, text in job.subject and Exploration(job.subject).detail()["rows"]
+    counted = [int(re.match(r"\d+", text).group()) for what, text in job.subject and ExplorerSession(job.subject).detail()["rows"]
                if what in WORDS.values()]  # fmt: skip
     assert sum(counted) == sum(node.kind == "op" for node in nodes)
 

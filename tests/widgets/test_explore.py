@@ -77,7 +77,7 @@ def test_before_a_call_it_says_so(graph):
     with pytest.raises(GraphError, match="but the class Train, and one is made of it first"):
         explore(Train)
     x, y = graph.given
-    assert explore(graph, x=x, y=y).exploration.subject.instructions, "build calls its input x, as explore does"
+    assert explore(graph, x=x, y=y).session.subject.instructions, "build calls its input x, as explore does"
     with pytest.raises(GraphError, match="a name is a text, not of type Linear"):
         explore(graph, x, y).open(graph.model[0])
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
@@ -97,10 +97,10 @@ def test_a_model_by_itself_is_run_forward(graph, notebook):
     widget = explorer.shown[0][0]
     view, told = ask(widget, "step", to=1)
     assert [words for _, words in view["heads"]] == ["forward ↓", "parameters"] and told["hists"]
-    assert dict(explore(model, x).exploration.detail()["rows"])["note"].startswith("Forward only") and "Forward only" in explorer.svg
+    assert dict(explore(model, x).session.detail()["rows"])["note"].startswith("Forward only") and "Forward only" in explorer.svg
     explorer.record(flow.ones(7, 4))
     assert "7×4" in explorer.text and "Forward only" in explorer.svg
-    operation = next(node for node in explorer.exploration.tree.record.nodes if node.label == "matmul")
+    operation = next(node for node in explorer.session.tree.record.nodes if node.label == "matmul")
     assert "test_explore.py:" in operation.where, "the line that explores"
 
     class Named(nn.Module):
@@ -232,9 +232,9 @@ def test_lines_are_explained_where_there_are_such_lines(graph, notebook):
             return self.model(x)
 
     only, whole = explore(Only(), graph.given[0]), explore(graph, *graph.given)
-    assert only.exploration.picture()["key"] == "" and "otted" not in only.svg
+    assert only.session.picture()["key"] == "" and "otted" not in only.svg
     key = "Dotted: values kept for backward; dashed: gradients."
-    assert whole.exploration.picture()["key"] == key and key in whole.svg
+    assert whole.session.picture()["key"] == key and key in whole.svg
 
 
 def test_without_anywidget_or_live_the_still_picture_is_all(graph, notebook, monkeypatch):
@@ -346,11 +346,11 @@ def test_job():
     assert all((v.numpy() == before[name]).all() for name, v in train_job.session.variables.items()) and train_job.steps == 1
     assert "▸ fc1" in explorer.text and "weight, bias (40): adam + m, v" in explorer.text
     explorer.open("fc1")
-    exploration = explorer.exploration
-    weight = next(r.item.id for r in exploration.layout.rows if r.item.name == "weight")
-    exploration.act({"do": "select", "id": weight, "column": 2})
-    assert any(what == "gradient norm" for what, _ in exploration.detail()["rows"])
-    assert len(exploration.subject.instructions) > 15 and "▸ fc1" in explore(train_job).text
+    session = explorer.session
+    weight = next(r.item.id for r in session.layout.rows if r.item.name == "weight")
+    session.act({"do": "select", "id": weight, "column": 2})
+    assert any(what == "gradient norm" for what, _ in session.detail()["rows"])
+    assert len(session.subject.instructions) > 15 and "▸ fc1" in explore(train_job).text
     flow.clear_default_session()
 
 
@@ -420,7 +420,7 @@ def test_odd_asks_are_answered_or_ignored(graph, notebook):
 def test_an_ask_that_fails_inside_does_not_raise(graph, notebook, monkeypatch):
     explorer = explore(graph, *graph.given)
     explorer._ipython_display_()
-    monkeypatch.setattr(explorer.exploration, "act", lambda ask: 1 / 0)
+    monkeypatch.setattr(explorer.session, "act", lambda ask: 1 / 0)
     explorer.asked({"new": '{"do": "first"}'})
 
 

@@ -23,7 +23,7 @@ from minflow.core.where import OURS, fail, here
 from minflow.diagnosis import notebook
 from minflow.job.look.explore import job_subject
 from minflow.job.function import Job
-from minflow.nn.graph.explore.session import Exploration
+from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import Subject, graph_subject
 from minflow.nn.graph import Graph
 from minflow.nn.module import Module
@@ -100,7 +100,7 @@ class Explorer:
     At most MOST are live: the oldest is then kept as it is, and lets go of its graph, which may be the last thing that
     holds it. While the graph lives it can be used again, without what was recorded.
 
-    exploration: the state: what is open, which pass, which instruction.
+    session: the state: what is open, which pass, which instruction.
     """
 
     def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
@@ -108,56 +108,56 @@ class Explorer:
         # subject_of says what is wrong with others
         self.refer = weakref.ref(target) if isinstance(target, Graph | Job) else None
         self.target: Any = target
-        self.exploration: Exploration = Exploration(subject_of(target, args, kwargs or {}))
+        self.session: ExplorerSession = ExplorerSession(subject_of(target, args, kwargs or {}))
         self.shown: list[tuple[Any, Place]] = []  # (widget, its place), one for each time that it is shown
         self.still: dict[str, str] | None = None  # what is left of one that has let go
 
     def __getattr__(self, name: str) -> Any:
         """An explorer that has let go takes its graph up again where it is used, if that is still there."""
-        if name not in ("target", "exploration"):
+        if name not in ("target", "session"):
             raise AttributeError(f"an explorer has no {name!r}")
         target = self.refer() if self.refer is not None else None
         if target is None:
             fail(GraphError, f"this explorer of a {self.name} is a still picture: {MOST} newer ones were shown, and the graph is gone",
                  "explore(graph, x, y) once more, with a graph that is still held")  # fmt: skip
-        self.exploration = Exploration(subject_of(target, (), {}))
+        self.session = ExplorerSession(subject_of(target, (), {}))
         self.target, self.still = target, None
         return self.__dict__[name]
 
     @property
     def text(self) -> str:
         """The present picture as lines of text."""
-        return self.exploration.text()
+        return self.session.text()
 
     @property
     def svg(self) -> str:
         """The present picture."""
-        return self.exploration.svg()
+        return self.session.svg()
 
     def open(self, name: str) -> Explorer:
         """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
         there is none."""
         if not isinstance(name, str):
             fail(GraphError, f"explorer.open: a name is a text, not of type {type(name).__name__}", 'explorer.open("model.fc1")', name=name)
-        found = self.exploration.tree.search(name)
+        found = self.session.tree.search(name)
         exact = [item for item in found if name in (item.path, item.name)] or found
         if not exact:
-            fail(GraphError, f"nothing in {self.exploration.subject.title} is called {name!r}", "explorer.text lists the rows", name=name)
+            fail(GraphError, f"nothing in {self.session.subject.title} is called {name!r}", "explorer.text lists the rows", name=name)
         item = exact[0]
-        self.exploration.reveal(item)
+        self.session.reveal(item)
         if item.kind in ("module", "fold"):
-            self.exploration.opened.add(item.key)
-            self.exploration.arranged()
+            self.session.opened.add(item.key)
+            self.session.arranged()
         self.send(True)
         return self
 
     def record(self, *args: Any, **kwargs: Any) -> Explorer:
         """Run one step with these inputs, from where the training stands now, and show its values; what is open stays
         open."""
-        fresh = Exploration(subject_of(self.target, args, kwargs, True))
-        fresh.opened, fresh.selected = self.exploration.opened, self.exploration.selected
+        fresh = ExplorerSession(subject_of(self.target, args, kwargs, True))
+        fresh.opened, fresh.selected = self.session.opened, self.session.selected
         fresh.arranged()
-        self.exploration = fresh
+        self.session = fresh
         self.send(True, True)
         return self
 
@@ -183,14 +183,14 @@ class Explorer:
         """Keep the present picture, and hold the graph no longer."""
         self.end()
         self.still = self._repr_mimebundle_()
-        del self.target, self.exploration
+        del self.target, self.session
 
     # ---- the live picture --------------------------------------------------------------------------------------------
 
     def send(self, changed: bool, arena: bool = False, answer: str = "", said: str = "") -> None:
         """Tell the widgets what to draw. answer: to which ask.  said: a line for the reader."""
-        picture = compact(self.exploration.picture(arena)) if changed else ""
-        detail = compact({**self.exploration.detail(), "n": answer, "said": said})
+        picture = compact(self.session.picture(arena)) if changed else ""
+        detail = compact({**self.session.detail(), "n": answer, "said": said})
         for widget, _ in self.shown:
             with widget.hold_sync():
                 widget.picture, widget.detail = picture or widget.picture, detail
@@ -209,15 +209,15 @@ class Explorer:
             self.keep()
             self.send(False, answer=answer, said="Kept: a saved notebook shows this picture.")
             return
-        changed = self.exploration.act(ask)
+        changed = self.session.act(ask)
         self.send(changed, answer=answer)
         if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to know than its picture
             self.send(True, True, answer)
 
     def live(self) -> Any:
         """The widget. Raises ImportError without anywidget, and what one raises that does not fit this notebook."""
-        self.exploration.prepare()
-        picture, detail = compact(self.exploration.picture(arena=True)), compact(self.exploration.detail())
+        self.session.prepare()
+        picture, detail = compact(self.session.picture(arena=True)), compact(self.session.detail())
         name = uuid.uuid4().hex
         widget = widget_class()(model_id=name, name=name, picture=picture, detail=detail)
         widget.observe(self.asked, "ask")
@@ -228,7 +228,7 @@ class Explorer:
             print(self.text)
             return
         if self.still is not None and self.refer is not None and self.refer() is not None:
-            _ = self.exploration
+            _ = self.session
         bundle, widget = self._repr_mimebundle_(), None
         if self.still is None and notebook.live():
             try:

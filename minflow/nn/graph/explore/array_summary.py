@@ -41,8 +41,9 @@ class Summary:
     def text(self) -> str:
         if self.size == 1:
             return self.corner[0][0]
+        low, high, mean, norm = map(number_text, (self.low, self.high, self.mean, self.norm))
         bad = f", {self.bad} not finite" if self.bad else ""
-        return f"{number_text(self.low)} to {number_text(self.high)}, mean {number_text(self.mean)}, norm {number_text(self.norm)}{bad}"
+        return f"{low} to {high}, mean {mean}, norm {norm}{bad}"
 
 
 def summary_of(array: np.ndarray) -> Summary:

@@ -1,7 +1,6 @@
-"""What is told of one row of the explorer: spec, source line, time, bytes, values and gradients; and of one
-instruction.
+"""The details of one row of the explorer, or of one instruction: spec, source line, time, bytes, values, gradients.
 
-Plain data (texts and lists) made from a Subject. Read next: `session.py`.
+Plain data (texts and lists) of a Subject. Read next: `session.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def seconds_text(s: float) -> str:
 def histogram(label: str, s: Summary) -> list:
     """[label, text, low, high, counts, corner, its power of ten, shape, maps] as the script draws it.
 
-    maps: [address of a picture, width, words] or nothing. The corner, mostly what a padding gave, is not told where
+    maps: [address of a picture, width, words] or nothing. The corner, mostly padding, is left out where
     there are maps that are larger.
     """
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
@@ -46,7 +45,7 @@ def histogram(label: str, s: Summary) -> list:
 
 
 def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[str, Any]:
-    """What is told of the share of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
+    """The details of a row in a column: {"title", "rows": [[what, text]], "hists": [histogram]}."""
     record, item = tree.record, row.item
     if item.kind == "input":
         state = record.nodes[item.states[0]]
@@ -60,10 +59,11 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
         return state_detail(subject, tree, row)
     nodes = covered(tree, item, column)
     if item.kind == "op" and (len(nodes) == 1 or column == 0):
-        told = operation_detail(subject, tree, item.nodes[0] if column == 0 else nodes[0])
-        extra = [["with it", f"{record.nodes[i].name}, which keeps the shape"] for i in nodes if column == 0 and i != item.nodes[0]]
-        told["rows"] += extra + order_rows(record, row, column, nodes)
-        return told
+        detail = operation_detail(subject, tree, item.nodes[0] if column == 0 else nodes[0])
+        others = [record.nodes[i].name for i in nodes if column == 0 and i != item.nodes[0]]
+        detail["rows"] += [["with it", f"{name}, which keeps the shape"] for name in others]
+        detail["rows"] += order_rows(record, row, column, nodes)
+        return detail
     return group_detail(subject, tree, row, column, nodes)
 
 
@@ -72,12 +72,12 @@ def order_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> l
     makers = list(dict.fromkeys(record.nodes[i].by for i in nodes if record.nodes[i].by))
     if column != 1 or not row.ahead or not makers:
         return []
-    return [["order", f"runs before the backward of {row.ahead}, unlike forward's order, and so on other shapes: "
-             f"the pass {', '.join(makers)} has exchanged them"]]  # fmt: skip
+    order = f"runs before the backward of {row.ahead}, unlike forward's order, and so on other shapes"
+    return [["order", f"{order}: the pass {', '.join(makers)} has exchanged them"]]
 
 
 def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
-    """What is told where no row is selected: the step as a whole."""
+    """The details of the step as a whole, where no row is selected."""
     record, rows = tree.record, []
     timed = bool(subject.seconds())
     for column, word in enumerate(WORDS):
@@ -90,8 +90,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
     for kind in ("parameter", "buffer", "optimizer state"):
         states = [record.nodes[s] for s in record.states if record.nodes[s].role == kind]
         if states:
-            rows.append([kind + "s", f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}, "
-                         f"{bytes_text(sum(s.nbytes for s in states))}"])  # fmt: skip
+            rows.append([kind + "s", f"{sizes_text(states)}, {bytes_text(sum(s.nbytes for s in states))}"])
     if timed:
         other = "later ones take less" if subject.timed.endswith("cold step") else "another takes a little more or less"
         rows.append(["times", f"of {which_step(subject)}; {other}"])
@@ -99,8 +98,12 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
     return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "hists": []}
 
 
+def sizes_text(states: list[StepNode]) -> str:
+    return f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}"
+
+
 def which_step(subject: Subject) -> str:
-    """The step whose times are told."""
+    """The step whose times are shown."""
     return subject.timed if subject.instructions else "the last timed call"
 
 
@@ -120,7 +123,7 @@ def inside(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
     return (source >= first) & (source < last), (target >= first) & (target < last)
 
 
-def told_of(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
+def name_and_spec(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
     """(name, spec) of what an operation reads."""
     if x is None:
         return "a number", ""
@@ -140,15 +143,16 @@ def brackets(spec: str) -> str:
 
 def read_words(subject: Subject, tree: StepTree, x: tuple[int, int] | None, values: bool) -> str:
     """What an operation reads, and what it is for it: "parameter model.fc.bias [10], -0.16 to 0.16"."""
-    name, spec = told_of(tree, x)
+    name, spec = name_and_spec(tree, x)
     if x is None:
         return name
     node = tree.record.nodes[x[0]]
     role = node.role or ("gradient" if node.column == 1 else "result of")
     role = ROLES.get(name, role) if role == "number" else role
-    told = " ".join(t for t in ("" if role == name else role, "" if role in ROLES.values() or role == name else name, brackets(spec)) if t)
+    words = "" if role == name else role if role in ROLES.values() else f"{role} {name}"
+    words = " ".join(t for t in (words, brackets(spec)) if t) or name
     numbers = subject.read(node.name, x[1], node.column < 0) if values else None
-    return (told or name) + (f", {numbers.text}" if numbers else "")
+    return words + (f", {numbers.text}" if numbers else "")
 
 
 def title_of(node: StepNode | None, name: str) -> str:
@@ -193,8 +197,8 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
     rows += [time_row(subject, [node.name]), ["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]]
     rows += place_rows(subject, node.name)
     numbers = subject.numbers
-    hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k])
-             for k in range(len(node.outs)) if (node.name, k) in numbers]  # fmt: skip
+    known = [k for k in range(len(node.outs)) if (node.name, k) in numbers]
+    hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k]) for k in known]
     leaf = tree.leaf_of[i]
     hists += gradients_of(subject, tree, leaf, [i]) if not node.column and leaf is not None else []
     return {"title": title_of(node, node.name), "rows": rows, "hists": hists}
@@ -222,8 +226,8 @@ def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int])
     record, reads = tree.record, tree.reads
     wanted = {spec for i in nodes for spec in record.nodes[i].outs}
     source, target = inside(tree, item)
-    found = [x for x in reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1)) if spec_of(record, x) in wanted]
-    keys = [(record.nodes[n].name, k) for n, k in found]
+    coming = reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1))
+    keys = [(record.nodes[n].name, k) for n, k in coming if spec_of(record, (n, k)) in wanted]
     return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
 
 
@@ -250,7 +254,8 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, WORDS) if n)])
     ins, outs = crossing(tree, item, column)
     for word, values in (("takes", ins), ("gives", outs)):
-        rows += [[word, spec_of(record, v)] for v in values[:4]] + ([["", f"and {len(values) - 4} more"]] if len(values) > 4 else [])
+        rows += [[word, spec_of(record, v)] for v in values[:4]]
+        rows += [["", f"and {len(values) - 4} more"]] if len(values) > 4 else []
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
     if where:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
@@ -260,12 +265,13 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     reads = tree.reads
     kept = reads.where(inside(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
     if kept:
-        rows.append(["kept for backward", f"{counted(len(kept), 'value')}, {bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))}"])
+        size = bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))
+        rows.append(["kept for backward", f"{counted(len(kept), 'value')}, {size}"])
     states = [record.nodes[s] for s, leaf in tree.leaf_of_state.items() if item.first <= leaf.first < item.last]
     own = [s for s in states if s.role == "parameter"]
     if own and column == 0:
-        rows.append(["parameters", f"{counted(len(own), 'tensor')}, {counted(sum(s.size for s in own), 'number')}, "
-                     f"{bytes_text(sum(s.nbytes for s in states))} with buffers and optimizer states"])  # fmt: skip
+        size = f"{bytes_text(sum(s.nbytes for s in states))} with buffers and optimizer states"
+        rows.append(["parameters", f"{sizes_text(own)}, {size}"])
     hists = []
     for n, k in outs[:1] or [(i, 0) for i in nodes[-1:]]:
         if (record.nodes[n].name, k) in subject.numbers:
@@ -277,7 +283,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
 
 
 def output_detail(subject: Subject, tree: StepTree, item: Item) -> dict[str, Any]:
-    name, spec = told_of(tree, tree.output_rows[item])
+    name, spec = name_and_spec(tree, tree.output_rows[item])
     key = (name.partition(", output ")[0], tree.output_rows[item][1])
     hists = [histogram("values", subject.numbers[key])] if key in subject.numbers else []
     return {"title": item.name, "rows": [["output", spec], ["made by", name]], "hists": hists}
@@ -303,7 +309,8 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
         array = subject.state_array(s.name)
         if array is not None:
             hists.append(histogram(f"{s.short} now", summary_of(array)))
-        gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, tree.leaf_of[record.places[s.id]])
+        leaf = tree.leaf_of[record.places[s.id]]
+        gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, leaf)
         if gradient is not None:
             rows.append(["gradient norm", f"{gradient.norm:.4g}  {s.name}"])
             hists.append(histogram(f"gradient of {s.short}", gradient))
@@ -312,7 +319,8 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
             array = subject.state_array(s.name)
             if s.role == "optimizer state" and array is not None:
                 hists.append(histogram(s.short + " now", summary_of(array)))
-    return {"title": item.name + ": parameters" if item.kind not in ("state", "rest") else item.name, "rows": rows, "hists": hists}
+    title = item.name if item.kind in ("state", "rest") else f"{item.name}: parameters"
+    return {"title": title, "rows": rows, "hists": hists}
 
 
 def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary | None:

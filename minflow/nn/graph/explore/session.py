@@ -1,6 +1,6 @@
-"""The state of an explorer: what is open, which pass, which instruction, what was searched for; and what to draw of it.
+"""The state of an explorer: what is open, which pass, which instruction, which search; and what to draw of it.
 
-`act` takes what a front end asks for, `picture` and `detail` give plain data for it. Malformed asks change nothing.
+`act` takes a request of a front end, `picture` and `detail` give plain data for it. Malformed requests change nothing.
 Read next: `details.py`; the widget is `minflow_widgets/explorer/explorer.py`.
 """
 
@@ -16,10 +16,10 @@ from ....views.text.listing import clean
 from .subject import Subject
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 
-FOUND = 12  # search results that are listed
+LISTED = 12  # search results that are listed
 
 
-class Exploration:
+class ExplorerSession:
     """What one explorer shows of a Subject. stage: how many passes were done, `subject.stages` for what runs.
 
     opened: keys of open items.  selected: key of the selected row, and its column.  at: the instruction, or -1.
@@ -28,13 +28,13 @@ class Exploration:
 
     def __init__(self, subject: Subject):
         self.subject = subject
-        self.lock = threading.RLock()  # asks come on the thread of the kernel, which is not always the main one
+        self.lock = threading.RLock()  # requests come on the thread of the kernel, which is not always the main one
         self.trees: dict[int, StepTree] = {}
         self.stage = subject.stages
         self.opened = self.tree.opened_first()
         self.selected: tuple[str, int] = ("", 0)
         self.at = self.last = -1
-        self.found: list[Item] = []
+        self.results: list[Item] = []
         self.query = ""
         self.arranged()
 
@@ -57,30 +57,31 @@ class Exploration:
     def arranged(self) -> None:
         self.layout = Layout(self.tree, self.opened)
 
-    # ---- what can be asked -------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def act(self, ask: Any) -> bool:
-        """Do what is asked; did anything in the picture change? {"do": "toggle", "id": 3, "stage": 5}, and so on.
-        With "forget" what was searched for before is done with."""
+    def act(self, request: Any) -> bool:
+        """Follow a request, such as {"do": "toggle", "id": 3, "stage": 5}; did anything in the picture change? With
+        "forget" the results of the search before it go."""
         with self.lock:
             try:
-                if ask.get("forget"):
-                    self.found, self.query = [], ""
-                method = getattr(self, f"do_{ask['do']}", None) if str(ask.get("do", "")).isidentifier() else None
-                return bool(method and method(ask))
+                if request.get("forget"):
+                    self.results, self.query = [], ""
+                verb = str(request.get("do", ""))
+                method = getattr(self, f"do_{verb}", None) if verb.isidentifier() else None
+                return bool(method and method(request))
             except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
-                return False  # an ask of a picture that is no longer shown
+                return False  # of a picture that is no longer shown
 
-    def item(self, ask: dict) -> Item:
-        if ask.get("stage", self.stage) != self.stage:
+    def item(self, request: dict) -> Item:
+        if request.get("stage", self.stage) != self.stage:
             raise KeyError("of another pass")
-        number = int(ask["id"])
+        number = int(request["id"])
         if number < 0:
             raise IndexError(number)
         return self.tree.items[number]
 
-    def do_toggle(self, ask: dict) -> bool:
-        item = self.item(ask)
+    def do_toggle(self, request: dict) -> bool:
+        item = self.item(request)
         if item.kind not in ("module", "fold"):
             return False
         if item.key in self.opened:
@@ -91,35 +92,35 @@ class Exploration:
         self.arranged()
         return True
 
-    def do_select(self, ask: dict) -> bool:
-        self.selected = self.item(ask).key, min(max(int(ask.get("column", 0)), 0), 2)
+    def do_select(self, request: dict) -> bool:
+        self.selected = self.item(request).key, min(max(int(request.get("column", 0)), 0), 2)
         self.at = -1
         return False
 
-    def do_stage(self, ask: dict) -> bool:
-        stage = int(ask["to"])
+    def do_stage(self, request: dict) -> bool:
+        stage = int(request["to"])
         if not 0 <= stage <= self.subject.stages or stage == self.stage:
             return False
-        self.stage, self.found, self.query = stage, [], ""
+        self.stage, self.results, self.query = stage, [], ""
         self.arranged()
         return True
 
-    def do_step(self, ask: dict) -> bool:
+    def do_step(self, request: dict) -> bool:
         steps = self.subject.instructions
         if not steps:
             return False
-        self.at = self.last = min(max(int(ask["to"]), 0), len(steps) - 1)
+        self.at = self.last = min(max(int(request["to"]), 0), len(steps) - 1)
         if self.stage != self.subject.stages:
             return self.do_stage({"to": self.subject.stages})
         return False
 
-    def do_search(self, ask: dict) -> bool:
-        self.query = str(ask["text"])[:200]
-        self.found = self.tree.search(self.query)
+    def do_search(self, request: dict) -> bool:
+        self.query = str(request["text"])[:200]
+        self.results = self.tree.search(self.query)
         return True
 
-    def do_go(self, ask: dict) -> bool:
-        self.reveal(self.item(ask))
+    def do_go(self, request: dict) -> bool:
+        self.reveal(self.item(request))
         return True
 
     def reveal(self, item: Item) -> None:
@@ -127,7 +128,7 @@ class Exploration:
         self.selected, self.at = (item.key, 0), -1
         self.arranged()
 
-    def do_first(self, ask: dict) -> bool:
+    def do_first(self, request: dict) -> bool:
         """Back to what was open at first."""
         self.opened = self.tree.opened_first()
         self.arranged()
@@ -148,8 +149,8 @@ class Exploration:
                 "steps": len(self.subject.instructions),
                 "views": views_text(self.subject),
                 "query": self.query,
-                "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.found[:FOUND]],
-                "more": max(len(self.found) - FOUND, 0),
+                "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.results[:LISTED]],
+                "more": max(len(self.results) - LISTED, 0),
                 "key": key_of(view),
                 **view,
             }
@@ -165,19 +166,20 @@ class Exploration:
         return f"{done}; {counted(c.nodes, 'operation')}{size}"
 
     def detail(self) -> dict[str, Any]:
-        """What is told of the instruction or the row that is selected, and which row and column that is."""
+        """The details of the instruction or the row that is selected, and which row and column that is."""
         with self.lock:
             if self.at >= 0:
-                told = instruction_detail(self.subject, self.tree, self.at)
-                leaf = self.tree.leaf_of[told["node"]] if told["node"] >= 0 else None
+                detail = instruction_detail(self.subject, self.tree, self.at)
+                leaf = self.tree.leaf_of[detail["node"]] if detail["node"] >= 0 else None
                 row = self.layout.rows[self.layout.row_at[leaf.first]].item.id if leaf is not None else -1
-                column = self.tree.record.nodes[told["node"]].column if leaf is not None else 0
-                return {"at": self.at, "last": self.at, "row": row, "column": column, **told}
+                column = self.tree.record.nodes[detail["node"]].column if leaf is not None else 0
+                return {"at": self.at, "last": self.at, "row": row, "column": column, **detail}
             key, column = self.selected
             row = next((row for row in self.layout.rows if row.item.key == key), None)
             if row is None:
                 return {"at": -1, "last": self.last, "row": -1, "column": 0, **whole_detail(self.subject, self.tree)}
-            return {"at": -1, "last": self.last, "row": row.item.id, "column": column, **detail_of(self.subject, self.tree, row, column)}
+            detail = detail_of(self.subject, self.tree, row, column)
+            return {"at": -1, "last": self.last, "row": row.item.id, "column": column, **detail}
 
     def svg(self) -> str:
         """The present picture as SVG."""

@@ -1,9 +1,7 @@
-"""What the explorer shows of a compiled graph or job: records of its stages, and a step run call by call with its
-values.
+"""What the explorer shows of a compiled graph or job: records of its stages, and one step with all its values.
 
 `Subject` is the one door to live objects; views get plain data. A recorded step starts from the present state, and
-everything that it wrote is put back. Read next: `details.py`, what is told of one node;
-`../../../views/explorer/rows.py`.
+everything that it wrote is put back. Read next: `details.py`, one node of it; `../../../views/explorer/rows.py`.
 """
 
 from __future__ import annotations
@@ -60,13 +58,13 @@ class Subject:
     """A compiled graph or job. parts: what runs in a call, one after the other.  kinds: state's name -> its kind.
 
     modules: path -> class.  gradient: name of a parameter -> the array of its last gradient, or None.
-    by_reader: names of states do not tell their module, as in a job; they stand in that of their first reader.
+    by_reader: names of states do not name their module, as in a job; they stand in that of their first reader.
     """
 
     def __init__(self, title: str, parts: Sequence[CompiledPart], modules: dict[str, str], kinds: dict[str, str],
                  gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):  # fmt: skip
-        self.title, self.parts, self.modules, self.kinds, self.gradient, self.note = title, tuple(parts), modules, kinds, gradient, note
-        self.by_reader = by_reader
+        self.title, self.parts, self.modules, self.kinds = title, tuple(parts), modules, kinds
+        self.gradient, self.note, self.by_reader = gradient, note, by_reader
         self.records: dict[int, StepRecord] = {}
         self.arenas: dict[int, int] = {}
         self.instructions: list[Instruction] = []
@@ -92,7 +90,7 @@ class Subject:
         """Did this pass leave all as it was?"""
         for part in self.parts if stage else ():
             before, now = (part.stages[min(k, len(part.stages) - 1)].graph for k in (stage - 1, stage))
-            if before is not now and (len(before.nodes) != len(now.nodes) or any(a is not b for a, b in zip(before.nodes, now.nodes))):
+            if [id(node) for node in before.nodes] != [id(node) for node in now.nodes]:
                 return False
         return bool(stage)
 
@@ -108,11 +106,12 @@ class Subject:
             sources = used_states(now, part, gone)
             ids = {node: f"n{len(nodes) + i}" for i, node in enumerate([*sources, *now.nodes, *gone])}
             owners = first_scopes(now.nodes) if self.by_reader else None
-            first = len(nodes)
             nodes += [self.state_node(s, ids[s], now, owners) for s in sources]
-            nodes += step_nodes(part, [*now.nodes, *gone], ids, first + len(sources), marks, order_of(now.nodes, gone), k * 1e6)
+            orders = order_of(now.nodes, gone)
+            nodes += step_nodes(part, [*now.nodes, *gone], ids, len(nodes), marks, orders, k * 1e6)
             updates += [(ids[s], ids[v.node], v.index) for s, v in now.updates.items() if s in ids and v.node in ids]
-            outputs += [(ids[v.node], v.index) for v in now.outputs[: len(now.outputs) - len(part.kept)] if v.node in ids]
+            results = now.outputs[: len(now.outputs) - len(part.kept)]
+            outputs += [(ids[v.node], v.index) for v in results if v.node in ids]
         record = StepRecord(tuple(nodes), tuple(outputs), tuple(updates), self.title, self.note, self.modules)
         if not stage:
             return replace(record, loss=loss_of(record))
@@ -137,8 +136,9 @@ class Subject:
         elif role == "optimizer state":
             short = short.rpartition("-")[2]
         name = source.name or role
-        return StepNode(id, "input" if role == "input" else "state", name, (str(spec),), scope=owner, name=name, role=role,
-                        short=short or source.name, size=spec.size, nbytes=spec.nbytes)
+        kind = "input" if role == "input" else "state"
+        return StepNode(id, kind, name, (str(spec),), scope=owner, name=name, role=role, short=short or source.name,
+                        size=spec.size, nbytes=spec.nbytes)  # fmt: skip
 
     def counts(self, stage: int, arena: bool = True) -> StageCounts:
         """What the pass did. arena: plan its memory too, where it is not known; else it is None."""
@@ -151,8 +151,7 @@ class Subject:
                 total = sum([arena_after(part, stage) for part in self.parts])
             self.arenas[stage] = total
         name = next((p.stages[stage].name for p in self.parts if stage < len(p.stages)), "all passes")
-        return StageCounts(name, len(marks) - number["gone"], number["new"], number["gone"], number["changed"], number["moved"],
-                           self.arenas.get(stage))  # fmt: skip
+        return StageCounts(name, len(marks) - number["gone"], **number, arena=self.arenas.get(stage))
 
     # ---- numbers -----------------------------------------------------------------------------------------------------
 
@@ -173,12 +172,12 @@ class Subject:
         return self.times if self.instructions else self.last_times()
 
     def last_times(self) -> dict[str, float]:
-        """Those of the last timed call, as `graph.lanes()` tells them."""
-        return {part.names[node]: s for part in self.parts if part.plan.seconds is not None
-                for node, s in zip(part.plan.nodes, part.plan.seconds)}  # fmt: skip
+        """Those of the last timed call, as in `graph.lanes()`."""
+        timed = [part for part in self.parts if part.plan.seconds is not None]
+        return {part.names[node]: s for part in timed for node, s in zip(part.plan.nodes, part.plan.seconds)}
 
-    def record_step(self, arrays: list[np.ndarray], generators: Iterable[Any], before: Callable[[], None] = lambda: None,
-                    after: Callable[[], None] = lambda: None, warm: bool = False) -> None:  # fmt: skip
+    def record_step(self, arrays: list[np.ndarray], generators: Iterable[Any], before: Callable = lambda: None,
+                    after: Callable = lambda: None, warm: bool = False) -> None:  # fmt: skip
         """Run a step call by call, keep what each gave, and put everything back.
 
         before: called before each run.  after: called after the recorded one.  warm: a call was timed after the first.
@@ -219,7 +218,7 @@ class Subject:
             part.plan.seconds = seconds
 
     def watcher(self, part: CompiledPart) -> Callable:
-        """Called after each call of a plan: keeps a summary of what it gave."""
+        """Called after each call of a plan: keeps a summary of its results."""
         clock = time.perf_counter
         last = [clock()]
         views = views_of(part)
@@ -378,7 +377,7 @@ def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], fir
     """first: the place of the first of them.  later: added to each place in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
     index = {node: first + i for i, node in enumerate(listed)}
-    makers = made_by(part, listed)
+    makers = pass_of(part, listed)
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}
 
     def twin(node: Node) -> int:
@@ -402,12 +401,13 @@ def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], fir
             **op_fields(node, ids, {}, limit=24), phase=node.phase, mark=marks.get(node, ""), name=part.name_of(node),
             column=columns[node], nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
             every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()),
-            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + later, view=node.op.is_view, by=makers.get(node, ""))
+            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + later, view=node.op.is_view,
+            by=makers.get(node, ""))  # fmt: skip
 
     return [record(node) for node in listed]
 
 
-def made_by(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
+def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
     """The name of the pass that a node comes from, of those that are not in the trace."""
     found: dict[Node, str] = {}
     added = {node: key for node, key in keys_of(listed).items() if node.number is None and node.phase != "recompute"}

@@ -13,7 +13,8 @@ from textwrap import wrap
 from ..views.draw.boxes import diagram_of
 from ..views.draw.fold import NEAR, near_the_end
 from ..views.html.page import CARD, NO_MATH, picture_card
-from ..views.records.structure import GraphRecord, TapeRecord
+from ..views.records.graph import GraphRecord
+from ..views.records.tape import TapeRecord
 from ..views.draw.engines import render_svg
 from ..views.html.table import CELL, GREEN, INK, NAME, RED, SIGN, low
 from ..views.text.listing import clean, cut, graph_text, tape_text

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from ..core.ir import Graph, Source, Value
 from ..core.tensor import Tensor
-from ..views.records.structure import (
-    GraphRecord, Input, NodeRecord, TapeRecord, first_users, graph_record, leaf_record, op_record, walk,
-)
+from ..views.records.graph import GraphRecord, Input, NodeRecord, first_users, graph_record, op_record, walk
+from ..views.records.tape import TapeRecord, leaf_record
 from .card import CardRecord
 from .failure import SHOWN, Failure, Recorded, name_of
 

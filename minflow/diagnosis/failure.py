@@ -24,7 +24,7 @@ from ..core.ir import Graph, Node, Source, Where, file_name, where_text
 from ..core.op import Op
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, OURS
-from ..views.records.structure import attrs_text
+from ..views.records.graph import attrs_text
 from .creation_site import ATTRIBUTE
 from .frames import entries
 from .lines import library, line_number

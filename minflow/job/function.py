@@ -25,7 +25,8 @@ from ..core.where import here, warn
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..nn.graph.listing.reports import part_record
-from ..views.records.structure import GraphRecord, recorder
+from ..views.records.graph import GraphRecord
+from ..views.records.recorders import recorder
 from ..views.text.listing import clean
 from . import scope
 from .build import whole

@@ -1,7 +1,7 @@
 """The tree of a module: what it holds and, after one run, what passes through it.
 
 `summary(model, shape)` runs the model once and prints the tree as a table; where a layer fails, the tree up to it comes
-with the error. Read next: `../views/records/structure.py`, the record that is made here, and
+with the error. Read next: `../views/records/graph.py`, the record that is made here, and
 `../views/text/listing.py`, its table.
 """
 
@@ -18,7 +18,8 @@ from ..core.tensor import Tensor
 from ..core.where import fail
 from ..views.html import page as html
 from ..views.text import listing as text
-from ..views.records.structure import ModuleRecord, recorder
+from ..views.records.module import ModuleRecord
+from ..views.records.recorders import recorder
 from .module import Module
 from .nesting import LEVELS, levels_below
 

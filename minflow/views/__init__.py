@@ -1,6 +1,6 @@
-"""Pictures and listings of what runs: `records/structure.py` says what is there, the other files turn records into
+"""Pictures and listings of what runs: `records/graph.py` says what is there, the other files turn records into
 text.
 
 Pure functions of plain records; knows core's errors, events, spec, ir and display, and nothing above them.
-Read next: `records/structure.py`, then `show.py`, the front door.
+Read next: `records/graph.py`, then `show.py`, the front door.
 """

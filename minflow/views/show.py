@@ -1,6 +1,6 @@
 """The front door: `show(x)` draws a tape, a graph or a module tree in a notebook and prints it in a terminal.
 
-Also the renderer behind `core.display.Display`. Read next: `records/structure.py`, what is shown; `draw/engines.py`,
+Also the renderer behind `core.display.Display`. Read next: `records/graph.py`, what is shown; `draw/engines.py`,
 how it is drawn.
 """
 
@@ -20,7 +20,10 @@ from .html.reports import report_html
 from .text.reports import Report
 from .html.page import module_html, picture_bundle
 from .kinds.images import ImagesRecord, images_html, images_png, images_record, images_text
-from .records.structure import GraphRecord, ModuleRecord, PartsRecord, Record, TapeRecord, names_in, record_of
+from .records.graph import GraphRecord, PartsRecord
+from .records.module import ModuleRecord
+from .records.recorders import Record, record_of
+from .records.tape import TapeRecord, names_in
 from .draw.engines import export, render_svg
 from .kinds.tape_memory import (
     MemoryRecord, learner_tensors, memory_html, memory_record, memory_svg, memory_text, tensors_in,

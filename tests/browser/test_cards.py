@@ -10,7 +10,7 @@ from pages import act, drive, shots_folder
 from minflow.diagnosis.card import CardRecord, card_bundle
 from minflow.views.kinds.debug_tree import debug_bundle
 from minflow.views.kinds.divergence import Comparison, ComparedOperation
-from minflow.views.records.structure import GraphRecord, Input, NodeRecord
+from minflow.views.records.graph import GraphRecord, Input, NodeRecord
 
 pytestmark = pytest.mark.browser
 

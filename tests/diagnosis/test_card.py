@@ -13,7 +13,8 @@ from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from minflow.diagnosis.notebook import LiveDisplay
 from minflow.views.kinds.divergence import Comparison, ComparedOperation, comparison_html
-from minflow.views.records.structure import GraphRecord, Input, NodeRecord, TapeRecord
+from minflow.views.records.graph import GraphRecord, Input, NodeRecord
+from minflow.views.records.tape import TapeRecord
 from minflow.views.text.listing import graph_text
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>',

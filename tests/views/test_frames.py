@@ -11,7 +11,8 @@ from minflow import nn
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from minflow.views.draw.layout import layout_svg
-from minflow.views.records.structure import attrs_text, graph_record, tape_record
+from minflow.views.records.graph import attrs_text, graph_record
+from minflow.views.records.tape import tape_record
 from minflow.views.draw.engines import render_svg
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import minflow as flow
-from minflow.views.records import structure as records
+from minflow.views.records import tape as records
 from minflow.views.show import picture
 
 

@@ -17,7 +17,8 @@ from minflow.core.base import display
 from minflow.core.base.errors import DTypeError, MissingDependencyError
 from minflow.core.trace import trace
 from minflow.views.draw import engines as svg
-from minflow.views.records.structure import graph_record, tape_record
+from minflow.views.records.graph import graph_record
+from minflow.views.records.tape import tape_record
 from minflow.views.show import picture, show
 from tests.measuring import calls
 

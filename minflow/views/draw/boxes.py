@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
-from ..records.structure import GraphRecord, NodeRecord, TapeRecord, module_name
+from ..records.graph import GraphRecord, NodeRecord, module_name
+from ..records.tape import TapeRecord
 from ..text.listing import clean
 from .fold import BOXES, fold, levels
 

@@ -10,7 +10,8 @@ import re
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from ..records.structure import GraphRecord, Input, NodeRecord, TapeRecord, module_name
+from ..records.graph import GraphRecord, Input, NodeRecord, module_name
+from ..records.tape import TapeRecord
 
 BOXES = 25  # in a picture that is opened
 LINES = 200  # in a text tree

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .rows import Item, StepRecord, StepTree, begins, idle, spec_of
+from .rows import Item, StepTree, begins, idle
+from ..records.step import StepRecord
 from .fit import BROAD, FAR, PAD, Texts, fitted, fitted_words, wide
 from ..text.listing import clean, shape_of
 
@@ -54,7 +55,7 @@ class Row:
 
 
 def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
-    ins, outs = ([shape_of(spec_of(record, v)) for v in values] for values in (part.ins, part.outs))
+    ins, outs = ([shape_of(record.spec(v)) for v in values] for values in (part.ins, part.outs))
     texts = [", ".join(x[:SHAPES]) + (f" +{len(x) - SHAPES}" if len(x) > SHAPES else "") for x in (ins, outs)]
     return f" {arrow} ".join([x for x in (texts if arrow == "→" else texts[::-1]) if x])
 
@@ -189,7 +190,7 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
         return item.name, "input", shape_of(record.nodes[item.states[0]].outs[0])
     if item.kind == "output":
         node = row.parts[0].ins
-        return item.name, "", shape_of(spec_of(record, next(iter(node)))) if node else ""
+        return item.name, "", shape_of(record.spec(next(iter(node)))) if node else ""
     if item.kind == "state":
         state = record.nodes[item.states[0]]
         return item.name, state.role, shape_of(state.outs[0])

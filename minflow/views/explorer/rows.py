@@ -9,72 +9,15 @@ Read next: `layout.py`, where rows become a picture.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from ..draw.fold import BOXES, levels
-from ..records.structure import GraphRecord, NodeRecord, module_name
+from ..records.graph import module_name
+from ..records.step import StepRecord
 
 REPEATS = 8  # children of a module, up to which repeats among them stay single
 PERIOD = 8  # the longest pattern that is looked for among repeats
-PHASES = ("forward", "backward", "optimizer")  # the columns of the picture; recompute is drawn with backward
-
-
-@dataclass(frozen=True)
-class StepNode(NodeRecord):
-    """A node of a step. name: of an operation its label with a number, "matmul-3".
-
-    column: 0 forward, 1 backward (recompute too), 2 optimizer, -1 of what is no operation.  order: where it stands in
-    the program.  twin: the place of the forward operation whose gradient it is, or -1.
-    mark: what a pass did: "new", "changed", "moved" or "gone".  by: the pass that made it, if one did.
-    every: all attributes; `attrs` has those that are not the usual ones.
-    role: of what is no operation "input", "parameter", "buffer", "optimizer state", "constant" or "number"; its scope
-    is the module that it stands in, `short` its name there.
-    """
-
-    name: str = ""
-    column: int = -1
-    nbytes: int = 0
-    every: str = ""
-    twin: int = -1
-    order: float = 0.0
-    view: bool = False
-    by: str = ""
-    role: str = ""
-    short: str = ""
-    size: int = 0
-
-
-@dataclass(frozen=True)
-class StepRecord(GraphRecord):
-    """A step of a graph or job after one pass. modules: path -> class.  loss: the place of the node where backward was
-    called, or -1.  note: a line that is shown with the picture.
-
-    The explorer knows a node by its place among `nodes`, and a value as (place, output).
-    """
-
-    modules: dict[str, str] = field(default_factory=dict)
-    loss: int = -1
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        return {node.id: i for i, node in enumerate(self.nodes)}
-
-    @cached_property
-    def reads(self) -> list[tuple[Read, ...]]:
-        """The values that each node reads; None for a number."""
-        at = self.places
-        return [tuple([(at[x.ref], x.index) if x.ref else None for x in node.inputs]) for node in self.nodes]
-
-    @cached_property
-    def states(self) -> list[int]:
-        """The places of inputs, parameters and whatever else is no operation."""
-        return [i for i, node in enumerate(self.nodes) if node.column < 0]
-
-
-Read = tuple[int, int] | None
 
 
 class Item:
@@ -433,11 +376,7 @@ class StepTree:
 def idle(record: StepRecord, i: int) -> bool:
     """Is it a reshape to the shape that is there already?"""
     node = record.nodes[i]
-    return node.label == "reshape" and node.view and bool(x := record.reads[i][0]) and node.outs[0] == spec_of(record, x)
-
-
-def spec_of(record: GraphRecord, value: tuple[int, int]) -> str:
-    return record.nodes[value[0]].outs[value[1]]
+    return node.label == "reshape" and node.view and bool(x := record.reads[i][0]) and node.outs[0] == record.spec(x)
 
 
 def loss_of(record: StepRecord) -> int:

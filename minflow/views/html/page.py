@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from ..records.structure import ModuleRecord
+from ..records.module import ModuleRecord
 from ..text.listing import clean, module_totals
 
 CARD = (

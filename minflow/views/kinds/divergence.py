@@ -13,7 +13,7 @@ from ..draw.fold import NEAR, near_the_end
 from ..html.table import CELL, GREEN, INK, NAME, RED, SIGN, low
 from ..draw.boxes import diagram_of
 from ..html.page import CARD, NO_MATH, picture_card
-from ..records.structure import GraphRecord
+from ..records.graph import GraphRecord
 from ..draw.engines import render_svg
 from ..text.listing import clean
 

@@ -15,7 +15,8 @@ from typing import Any
 from ...core.ir import Freed, Node, Source, Value, toposort, where_text
 from ..draw import svg_writer as svg
 from ..html.page import picture_card
-from ..records.structure import input_name, leaf_name, names_in
+from ..records.graph import input_name
+from ..records.tape import leaf_name, names_in
 from ..text.sparkline import table
 from ..text.listing import clean, count
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.ir import Source, where_text
-from ..records.structure import numbers_text
+from ..records.arrays import numbers_text
 from ..text.sparkline import BARS, shaded, short_number
 from ..text.listing import clean, count
 

@@ -9,7 +9,9 @@ import re
 
 from ...core.base.errors import clean as clean
 from ..draw.fold import LINES, fold
-from ..records.structure import GraphRecord, Input, ModuleRecord, NodeRecord, PartsRecord, TapeRecord
+from ..records.graph import GraphRecord, Input, NodeRecord, PartsRecord
+from ..records.module import ModuleRecord
+from ..records.tape import TapeRecord
 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most

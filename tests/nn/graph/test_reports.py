@@ -11,7 +11,7 @@ from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
 from minflow.views.draw.fold import fold
-from minflow.views.records.structure import record_of
+from minflow.views.records.recorders import record_of
 from minflow.views.show import picture
 from minflow.views.text.listing import graph_text
 

@@ -19,7 +19,7 @@ from ....core.random import default_generator
 from ....core.tensor import Tensor
 from ....core.where import fail
 from ....views.kinds.divergence import Comparison
-from ....views.records.structure import walk
+from ....views.records.graph import walk
 from ...module import Module
 from ..compiled import part_of
 from ..tree import Leaf, flatten, leaves, unflatten

@@ -17,7 +17,7 @@ from ....core.op import OPS
 from ....diagnosis.failed_graph import calls_apart
 from ....views.draw.fold import common_scope
 from ....views.kinds.divergence import ComparedOperation, Comparison
-from ....views.records.structure import GraphRecord, Input, NodeRecord, graph_record
+from ....views.records.graph import GraphRecord, Input, NodeRecord, graph_record
 from .closeness import ByNumbers, Tolerance, beyond, close
 from .eager_run import Recording, Step
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....views.explorer.layout import Row, counted
-from ....views.explorer.rows import Item, StepNode, StepRecord, StepTree, spec_of
+from ....views.explorer.rows import Item, StepTree
+from ....views.records.step import StepNode, StepRecord
 from ....views.explorer.tiles import tiles_picture
 from .subject import Subject
 from .array_summary import Summary, number_text, summary_of
@@ -227,7 +228,7 @@ def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int])
     wanted = {spec for i in nodes for spec in record.nodes[i].outs}
     source, target = inside(tree, item)
     coming = reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1))
-    keys = [(record.nodes[n].name, k) for n, k in coming if spec_of(record, (n, k)) in wanted]
+    keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in wanted]
     return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
 
 
@@ -254,7 +255,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, WORDS) if n)])
     ins, outs = crossing(tree, item, column)
     for word, values in (("takes", ins), ("gives", outs)):
-        rows += [[word, spec_of(record, v)] for v in values[:4]]
+        rows += [[word, record.spec(v)] for v in values[:4]]
         rows += [["", f"and {len(values) - 4} more"]] if len(values) > 4 else []
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
     if where:

@@ -21,8 +21,9 @@ from ....core.ir import CONSTANT, Node, Source, Value
 from ....core.ir import Graph as IR
 from ....core.random import default_generator
 from ....core.where import fail
-from ....views.explorer.rows import StepNode, StepRecord, loss_of
-from ....views.records.structure import op_fields, short
+from ....views.explorer.rows import loss_of
+from ....views.records.graph import op_fields, short
+from ....views.records.step import StepNode, StepRecord
 from ..compare.restore import input_arrays, last_call_restored, restored
 from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....diagnosis.failure import Recorded, builds
-from ....views.records.structure import recorder
+from ....views.records.recorders import recorder
 from ..build import Build
 from ..compiled import compile_graph
 from . import text

@@ -21,7 +21,7 @@ from ....views.records.reports import (
     TreeRow, Why,
 )  # fmt: skip
 from ....views.text.reports import Report
-from ....views.records.structure import GraphRecord, PartsRecord, graph_record
+from ....views.records.graph import GraphRecord, PartsRecord, graph_record
 from ...module import Module
 from ..python_state import PLAIN
 from ..tree import leaves

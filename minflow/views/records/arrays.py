@@ -1,0 +1,46 @@
+"""An array in a few words: all numbers of a small one, else least, mean and greatest. Read next: `tape.py`, which
+shows them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SHOWN = 8  # elements, up to which a tensor's numbers are written out
+
+
+def gradient_text(array: Any) -> str:
+    """The numbers of a gradient, of a large one with its norm; zeros are worth a word, for nothing learns from them."""
+    text = numbers_text(array)
+    if array is None or array.size <= SHOWN:
+        return text
+    import numpy as np
+
+    array = np.asarray(array.get() if hasattr(array, "get") else array)
+    if not array.any():
+        return "all 0"
+    with np.errstate(all="ignore"):
+        return f"{text}, norm {np.sqrt(np.square(array, dtype=np.float64).sum()):.4g}"
+
+
+def numbers_text(array: Any) -> str:
+    """All numbers of a small array, else its least, mean and greatest."""
+    if array is None:
+        return "(symbolic)"
+    import numpy as np
+
+    array = np.asarray(array.get() if hasattr(array, "get") else array)
+    if array.size == 0:
+        return "(empty)"
+    if array.size <= SHOWN:
+        each = {"float_kind": lambda x: f"{x:.4g}"}  # by itself: numpy writes all as 1e-04 where one is small
+        return np.array2string(array, separator=", ", threshold=SHOWN, max_line_width=10_000, formatter=each).replace("\n", "")
+    if array.dtype == bool:
+        return f"{int(array.sum())} of {array.size} true"
+    with np.errstate(all="ignore"):
+        wide = array.astype(np.float64)
+        finite = wide[np.isfinite(wide)]
+        bad = f", {wide.size - finite.size} not finite" if finite.size < wide.size else ""
+        if not finite.size:
+            return f"none of {wide.size} finite"
+        return f"{finite.min():.4g} .. {finite.max():.4g}, mean {finite.mean():.4g}{bad}"

@@ -1,0 +1,203 @@
+"""A traced program as plain frozen records with stable ids, and what a tape and a graph say of an operation.
+
+Making a record is the only step that touches live objects; text, DOT and HTML are pure functions of records. Knows
+Nodes and Specs, not Tensors. Read next: `tape.py`; `../draw/fold.py`, how a large record becomes a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.ir import Graph, Node, Source, Value, where_text
+from ...core.spec import DType
+
+# What an attribute of an op is where nobody asked for anything: not told.
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
+    **dict.fromkeys(("axis", "divisor_override"), None),
+    "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100, "reduction": "mean",
+    "weight_decay": 0.0, "dampening": 0.0,
+}  # fmt: skip
+# name -> what says nothing either; None: it never does, it is for messages
+SILENT = {"loss": None, "ignore_index": -(2**31)}
+WORDS = {"ta": "a transposed", "tb": "b transposed"}
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a node. `ref` is the node it comes from; where nothing is recorded, `text` alone says what it is."""
+
+    name: str
+    ref: str = ""
+    index: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """One box: an op, a leaf, an input or state of a graph, or many ops folded into one.
+
+    label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
+    needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
+    phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
+    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.  hidden: leaves in it in
+    all.
+    mark: "failed" or "differs" for the one node that a picture is about, "equal" for what was checked before it, "only"
+    for what the other side does not have, "ghost" for what only the other side has. notes: lines of a marked node: got,
+    expected, try.
+    """
+
+    id: str
+    kind: str  # "op", "leaf", "input", "state" or "folded"
+    label: str
+    outs: tuple[str, ...]
+    inputs: tuple[Input, ...] = ()
+    attrs: str = ""
+    scope: str = ""
+    where: str = ""
+    needs: bool = True
+    count: int = 1
+    value: str = ""
+    grad: str = ""
+    phase: str = ""
+    held: int = 0
+    hidden: int = 0
+    mark: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GraphRecord:
+    """A traced program. outputs: (node, output number).  updates: (state, node, output number)."""
+
+    nodes: tuple[NodeRecord, ...]
+    outputs: tuple[tuple[str, int], ...]
+    updates: tuple[tuple[str, str, int], ...]
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PartsRecord:
+    """Graphs that run one after the other in one call: the micro-step and the update of gradient accumulation."""
+
+    parts: tuple[GraphRecord, ...]
+    title: str
+
+    @property
+    def nodes(self) -> tuple[NodeRecord, ...]:
+        return tuple(node for part in self.parts for node in part.nodes)
+
+
+def walk(roots: Iterable[Node]) -> list[Node]:
+    """The nodes that `roots` depend on, inputs before users and left before right; each leaf just before its first
+    user."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack = [(node, False) for node in roots]
+    while stack:
+        node, done = stack.pop()
+        sources = [x.node for x in node.inputs if x.__class__ is Value]
+        if done:
+            for source in sources:
+                if isinstance(source, Source) and source not in seen:
+                    seen.add(source)
+                    order.append(source)
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack += [(x, False) for x in reversed(sources) if x not in seen and not isinstance(x, Source)]
+    return order
+
+
+def first_users(order: Iterable[Node]) -> dict[Node, Node]:
+    """For each node that is read, the first that reads it."""
+    found: dict[Node, Node] = {}
+    for node in order:
+        for x in node.inputs:
+            if x.__class__ is Value:
+                found.setdefault(x.node, node)
+    return found
+
+
+def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None) -> NodeRecord:
+    """places: the number of an output that is counted anew, in a box."""
+    return NodeRecord(**op_fields(node, ids, places or {}), phase="" if node.origin is None else node.phase)
+
+
+def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], limit: int = 40) -> dict[str, Any]:
+    """What every record of an operation holds. limit: characters of an attribute."""
+    return dict(
+        id=ids[node],
+        kind="op",
+        label=str(node.op),
+        outs=tuple(map(str, node.out_specs)),
+        inputs=tuple(
+            Input(input_name(node, i), ids.get(x.node, ""), places.get(x, x.index), str(x.spec))
+            if x.__class__ is Value
+            else Input(input_name(node, i), text=str(x))
+            for i, x in enumerate(node.inputs)
+        ),
+        attrs=attrs_text(node.attrs, limit),
+        scope=node.scope,
+        where=where_text(node.where) if node.where else "",
+        needs=bool(node.needs),
+    )
+
+
+def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
+    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of
+    each."""
+    told = []
+    for name, x in attrs.items():
+        if name in SILENT and SILENT[name] in (None, x):
+            continue
+        usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
+        if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
+            told.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}")
+    return ", ".join(told)
+
+
+def input_name(node: Node, i: int) -> str:
+    names = getattr(node.op, "inputs", ())
+    if names and names[0][:1] == "*":
+        return f"{names[0][1:]}[{i}]"
+    return names[i] if i < len(names) else f"input {i}"
+
+
+def module_name(path: Sequence[str]) -> str:
+    """The last name of a path of modules; a number says little by itself: "blocks.0.1" of model.blocks.0.1."""
+    first = len(path) - 1
+    while first > 0 and path[first].isdigit():
+        first -= 1
+    return ".".join(path[max(first, 0) :])
+
+
+def short(x: Any, limit: int = 40) -> str:
+    """The repr of an attribute, cut to a readable length."""
+    text = x.name if isinstance(x, DType) else repr(x)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def graph_record(graph: Graph, title: str = "") -> GraphRecord:
+    """The record of a traced program, its nodes in the graph's own order."""
+    sources = (*graph.inputs, *graph.states)
+    ids = {node: f"n{i}" for i, node in enumerate((*sources, *graph.nodes))}
+    users = first_users(graph.nodes)
+    nodes = []
+    for source in sources:
+        scope = users[source].scope if source in users else ""
+        kind = "input" if source in graph.inputs else "state"
+        nodes.append(
+            NodeRecord(ids[source], kind, source.name or kind, tuple(map(str, source.out_specs)), scope=scope if kind == "state" else "")
+        )
+    nodes += [op_record(node, ids) for node in graph.nodes]
+    return GraphRecord(
+        tuple(nodes),
+        tuple((ids[v.node], v.index) for v in graph.outputs),
+        tuple((ids[s], ids[v.node], v.index) for s, v in graph.updates.items()),
+        title or f"graph: {len(graph.inputs)} inputs, {len(graph.states)} states, {len(graph.nodes)} operations",
+    )

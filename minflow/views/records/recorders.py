@@ -1,0 +1,41 @@
+"""From anything that can be shown to its record; rooms above register how one is made of their classes.
+
+Read next: `graph.py`, `tape.py` and `module.py`, the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.ir import Graph
+from .graph import GraphRecord, PartsRecord, graph_record
+from .module import ModuleRecord
+from .tape import TapeRecord, tape_record
+
+Record = TapeRecord | GraphRecord | PartsRecord | ModuleRecord
+RECORDERS: dict[type, Callable[[Any], Record]] = {}
+
+
+def recorder(kind: type):
+    """Say how a record is made of a class above this room: `@recorder(Module) def module_record(module): ...`."""
+
+    def register(function):
+        RECORDERS[kind] = function
+        return function
+
+    return register
+
+
+def record_of(x: Any, **options) -> Record | None:
+    """The record of a Tensor, a Graph, a Module or a record itself; None for anything else."""
+    if isinstance(x, Record):
+        return x
+    if isinstance(x, Graph):
+        return graph_record(x)
+    for kind in type(x).__mro__:
+        if kind in RECORDERS:
+            return RECORDERS[kind](x)
+    if hasattr(x, "spec") and hasattr(x, "value"):
+        return tape_record(x, **options)
+    return None

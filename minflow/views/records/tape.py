@@ -1,0 +1,139 @@
+"""What a tensor was computed from, as a record. A tensor is anything with `.spec` and `.value`.
+
+All is walked with loops, so a tape of 20,000 ops is no deeper than one of two. Read next: `../text/listing.py`, a
+record as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...core.ir import Freed, Node, Source, Value, where_text
+from .arrays import gradient_text, numbers_text
+from .graph import NodeRecord, first_users, module_name, op_record, walk
+
+MOST = 5_000  # nodes of a tape that get a record each; those before them become one box
+
+
+@dataclass(frozen=True)
+class TapeRecord:
+    """What a tensor was computed from. nodes: inputs before users; `root` made the tensor (as its output `index`)."""
+
+    nodes: tuple[NodeRecord, ...]
+    root: str
+    index: int
+    title: str
+    note: str = ""
+
+    @property
+    def outputs(self) -> tuple[tuple[str, int], ...]:
+        return ((self.root, self.index),) if self.root else ()
+
+    @property
+    def updates(self) -> tuple[tuple[str, str, int], ...]:
+        return ()
+
+
+def tape_record(
+    tensor: Any,
+    *,
+    values: bool = False,
+    names: Mapping[int, str] | None = None,
+    title: str = "",
+    tensors: Mapping[str, Any] | None = None,
+) -> TapeRecord:
+    """The tape of a tensor. values: with numbers and gradients of leaves, of the tensor itself and of `tensors`.
+
+    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.  tensors: the learner's
+    own variables, name -> tensor: what was computed on the way and still has a name.
+    """
+    names = names or {}
+    title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
+    if tensor.value is None:
+        return TapeRecord((), "", 0, title, "no gradient is wanted by anything it was computed from, so nothing is recorded")
+    value: Value = tensor.value
+    order = walk([value.node])
+    freed = next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values else None
+    nodes, order, inside, places = early_box(order)
+    ids = {**inside, **{node: f"n{i}" for i, node in enumerate(order)}}
+    users = first_users(order)
+    named = named_results(tensors) if values and tensors else {}
+    for node in order:
+        if isinstance(node, Source):
+            record = leaf_record(node, ids[node], users.get(node), names, values)
+        else:
+            record = op_record(node, ids, places)
+        if values and node is value.node:
+            record = with_numbers(record, tensor, not isinstance(node, Source))
+        elif node in named:
+            name, held = named[node]
+            record = with_numbers(record, held, True)
+            record = replace(record, value=f"{name} = {record.value}")
+        nodes.append(record)
+    note = f"backward ran at {where_text(freed)}; h.retain_grad() before it keeps the gradient of a computed h too" if freed else ""
+    return TapeRecord(tuple(nodes), ids[value.node], value.index, title, note)
+
+
+def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Node, str], dict[Value, int]]:
+    """The one box for the early nodes of a long tape, the other nodes, the box's id for those in it, and which of its
+    outputs each value of them is that is read outside. Leaves that are read outside stay out of it."""
+    late = order[-MOST:]
+    read = {x: None for node in late for x in node.inputs if x.__class__ is Value}
+    early = [node for node in order[:-MOST] if not (isinstance(node, Source) and Value(node, 0, node.out_specs[0]) in read)]
+    if not early:
+        return [], order, {}, {}
+    inside = dict.fromkeys(early, "f0")
+    places = {x: i for i, x in enumerate([x for x in read if x.node in inside])}
+    leaves = sum(isinstance(node, Source) for node in early)
+    ops = len(early) - leaves
+    attrs = f"{ops} operations" + f", {leaves} parameter{'s' * (leaves != 1)}" * bool(leaves)
+    box = NodeRecord("f0", "folded", "earlier operations", tuple([str(x.spec) for x in places]), attrs=attrs, count=ops, hidden=leaves)
+    return [box], [node for node in order if node not in inside], inside, places
+
+
+def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
+    """The node that computed it -> (name, tensor), for the tensors that were computed."""
+    found: dict[Node, tuple[str, Any]] = {}
+    for name, x in tensors.items():
+        node = getattr(getattr(x, "value", None), "node", None)
+        if node is not None and not isinstance(node, Source) and len(node.out_specs) == 1 and x.alias is None:
+            found.setdefault(node, (name, x))
+    return found
+
+
+def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, str], values: bool) -> NodeRecord:
+    tensor = node.tensor()
+    scope = user.scope if user is not None else ""
+    name = leaf_name(node, tensor, scope, names)
+    record = NodeRecord(id, "leaf", name, tuple(map(str, node.out_specs)), scope=scope)
+    return with_numbers(record, tensor, True) if values else record
+
+
+def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -> str:
+    """ "fc1.weight" for a parameter met inside fc1 (or inside a function there), else the learner's own name, else
+    nothing."""
+    label = getattr(tensor, "label", "") or ""
+    if label:
+        module = module_name(scope.partition("/")[0].split("."))
+        return f"{module}.{label}" if module else label
+    return names.get(id(tensor), "") or node.name or "leaf"
+
+
+def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
+    if tensor is None:
+        return replace(record, value="(its tensor is gone)")
+    is_leaf = record.kind == "leaf"
+    grad = getattr(tensor, "gradient", None) if gradient else None
+    told = gradient_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
+    return replace(record, value=numbers_text(tensor.array), grad=told)
+
+
+def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
+    """`id(tensor)` -> the name under which the learner holds it. Names that start with an underscore are not theirs."""
+    found: dict[int, str] = {}
+    for name, x in list(namespace.items()):
+        if not name.startswith("_") and hasattr(type(x), "requires_grad") and hasattr(x, "spec"):
+            found.setdefault(id(x), name)
+    return found

@@ -16,7 +16,7 @@ from ...compiler.traced import Compiled, Part, PlanCache
 from ...core.base import events
 from ...core.base.interrupts import uninterrupted
 from ...core.messages.notices import look_at_results
-from ...core.mode import MODE
+from ...core.mode import MODE, Mode
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...core.where import NOTICES
@@ -86,26 +86,17 @@ class CompiledGraph(Compiled):
                 for t, array, needs, name in self.captured if t.array is not array or t.needs is not needs]  # fmt: skip
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
-        """One call: results in the structure that build gave. The step of a training graph ends with its
-        bookkeeping."""
-        plan, start = self.parts[0].plan, time.perf_counter() if self.runs < 2 else 0.0
+        """One call: results in the structure that build gave."""
+        start = time.perf_counter() if self.runs < 2 else 0.0
         mode = MODE.get()
         mode.before_run(graph, self.parts)
-        with LOCK, uninterrupted(self.writes):
-            if self.steps == 1:
-                results = run(plan, arrays, timed)
-            else:
-                results = self.accumulate(arrays, timed)
-            for cell in plan.cells if self.steps == 1 else self.cells():
-                cell.version, cell.where = cell.version + 1, mode.entered
-            self.runs += 1
-            heard, rates = mode.hears(GraphRan), ()
-            if self.trains:
-                if heard:  # before a schedule goes on
-                    rates = self.optimizers[0][0].learning_rates()
-                if NOTICES.on and mode.looks_for_mistakes():
-                    look_at_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
-                self.end_step(graph)
+        heard = mode.hears(GraphRan)
+        if self.writes:  # an interrupt waits for the end of the step
+            with LOCK, uninterrupted():
+                results, rates = self.step(graph, arrays, timed, mode, heard)
+        else:
+            with LOCK:
+                results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         if self.simple:
@@ -116,19 +107,34 @@ class CompiledGraph(Compiled):
             events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))
         return result
 
-    def output(self, array: np.ndarray) -> Tensor:
-        """A new tensor that remembers which graph it came from, for the error of its backward()."""
-        result = Tensor(array, spec_of(array))
-        result.result_of = self.name
-        return result
-
-    def end_step(self, graph: Any) -> None:
-        """The bookkeeping at the end of a training step; runs where an interrupt waits."""
+    def step(self, graph: Any, arrays: list[np.ndarray], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
+        """Its results, and where it is heard the learning rates of this step. That of a training graph ends with its
+        bookkeeping."""
+        if self.steps == 1:
+            plan = self.parts[0].plan
+            results, cells = run(plan, arrays, timed), plan.cells
+        else:
+            results, cells = self.accumulate(arrays, timed), self.cells()
+        for cell in cells:
+            cell.version, cell.where = cell.version + 1, mode.entered
+        self.runs += 1
+        if not self.trains:
+            return results, ()
+        rates = self.optimizers[0][0].learning_rates() if heard else ()  # before a schedule goes on
+        if NOTICES.on and mode.looks_for_mistakes():
+            look_at_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
         graph.__dict__["_steps"] += 1
         for optimizer, schedulers in self.optimizers:
             optimizer.stepped()
             for scheduler in schedulers:
                 scheduler.step()
+        return results, rates
+
+    def output(self, array: np.ndarray) -> Tensor:
+        """A new tensor that remembers which graph it came from, for the error of its backward()."""
+        result = Tensor(array, spec_of(array))
+        result.result_of = self.name
+        return result
 
     def learning_rates(self) -> list[float]:
         return [rate for optimizer, _ in self.optimizers for rate in optimizer.learning_rates()]

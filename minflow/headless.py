@@ -90,7 +90,7 @@ def execute(path: Path, timeout: float = 600) -> int:
             raise ValueError(f"it has more than {LARGEST:,} bytes")
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
-    except Exception as error:  # damaged in any way: nbformat, json, jsonschema and the system each have errors of their own
+    except Exception as error:  # damaged in any way: nbformat, json, jsonschema and the system have their own
         reason = COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
         say(f"minflow run: {path} is no notebook that can be read: {ascii(reason)[1:-1]}\n"
             "Try: open it in JupyterLab; or copy it again from where it came\n", sys.stderr)

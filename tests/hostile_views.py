@@ -323,7 +323,7 @@ def view_curve(name):
     from minflow_widgets import LossCurve
     from minflow_widgets.curve import loss_curve as module
 
-    chosen, module.frontends.choose = module.frontends.choose, lambda: Nowhere()
+    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: Nowhere()
     try:
         with LossCurve() as curve:
             for step in range(5):

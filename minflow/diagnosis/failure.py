@@ -56,7 +56,8 @@ def builds(code: CodeType):
     return register
 
 
-PUBLIC = [*functions.__path__, *getattr(methods, "__path__", [methods.__file__])]  # files of functions that a learner calls by their names
+# files of functions that a learner calls by their names
+PUBLIC = [*functions.__path__, *getattr(methods, "__path__", [methods.__file__])]
 
 
 def public_functions(folder: str) -> None:

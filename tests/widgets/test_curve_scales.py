@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from minflow_widgets import LossCurve, frontends
+from minflow_widgets.curve import live_curve
 from minflow_widgets.curve.scales import isolated, with_gaps
 from minflow_widgets.curve.panels import spans_decades
 
@@ -22,7 +23,7 @@ class Front:
 
 @pytest.fixture(autouse=True)
 def front(monkeypatch):
-    monkeypatch.setattr(frontends, "choose", Front)
+    monkeypatch.setattr(frontends, "choose", lambda *kinds: Front())
 
 
 def header(curve):
@@ -82,7 +83,7 @@ def test_when_a_scale_is_logarithmic_by_itself(values, word, expected):
 def test_a_page_may_choose_the_scale_and_another_axis_alone(monkeypatch):
     pytest.importorskip("anywidget")
     curve = filled([900_000.0, 2.0, 1.0])
-    widget = frontends.live(curve)
+    widget = live_curve.live(curve)
     assert json.loads(widget.look) == {"log": None, "x": "step"}
     widget.set_state({"look": '{"log": null, "x": "time"}'})
     assert (curve.log, curve.x) == (None, "time")

@@ -15,7 +15,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError
 from minflow_widgets import LossCurve, frontends
-from minflow_widgets.curve import loss_curve
+from minflow_widgets.curve import live_curve, loss_curve
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import POINTS, Series
 from minflow_widgets.curve.thinning import decimate, smooth
@@ -41,7 +41,7 @@ class Front:
 @pytest.fixture
 def front(monkeypatch):
     front = Front()
-    monkeypatch.setattr(frontends, "choose", lambda: front)
+    monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
     return front
 
 
@@ -162,10 +162,10 @@ def test_without_anywidget_there_is_a_picture(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    frontends.widget_class.cache_clear()
+    live_curve.widget_class.cache_clear()
     with LossCurve() as curve:
         curve.add(1, loss=0.5)
-    frontends.widget_class.cache_clear()
+    live_curve.widget_class.cache_clear()
     html = shown[-1]["text/html"]
     drawn = base64.b64decode(re.search(r"base64,([^\"]+)", html).group(1)).decode()
     assert "loss 0.5" in drawn and "loss 0.5" in shown[-1]["text/plain"]

@@ -14,7 +14,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve, frontends
-from minflow_widgets.curve import loss_curve, previous_run, scales
+from minflow_widgets.curve import live_curve, loss_curve, previous_run, scales
 from minflow_widgets.curve.loss_curve import duration
 from minflow_widgets.curve.panels import encode, rows
 from minflow_widgets.curve.series import POINTS, Series
@@ -40,13 +40,13 @@ def header(data):
 @pytest.fixture
 def front(monkeypatch):
     front = Front()
-    monkeypatch.setattr(frontends, "choose", lambda: front)
+    monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
     return front
 
 
 def test_ten_updates_a_second_whatever_the_rate(front):
     with LossCurve() as curve:
-        rows, start, step = curve.rows(), time.perf_counter(), 0
+        rows, start, step = curve.feed(), time.perf_counter(), 0
         while (seconds := time.perf_counter() - start) < 1.2 or len(front.times) < 3 and seconds < 60:
             step += 1
             rows.append((("loss",), step, time.perf_counter(), 1.0))
@@ -205,7 +205,7 @@ def test_buttons_reach_the_run(front):
                                     stop=lambda: done.append("stop"))
     curve = LossCurve(control=control, log=True)
     curve.add(1, loss=1.0)
-    widget = frontends.live(curve)
+    widget = live_curve.live(curve)
     assert json.loads(widget.look) == {"log": True, "x": "step"}
     for wish in ("pause 1", "resume 2", "stop 3", "__class__ 4"):
         widget.wish = wish
@@ -292,7 +292,7 @@ def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypa
     shown, run = [], [("cell", "run 1")]
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=lambda bundle, raw: shown.append(bundle)))
     monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: run[0])
-    monkeypatch.setattr(frontends, "explore", lambda curve: shown.append("live"))
+    monkeypatch.setattr(live_curve, "explore", lambda curve: shown.append("live"))
     curve = LossCurve()
     curve.add(1, loss=2.0)
     curve._ipython_display_()

@@ -10,7 +10,7 @@ from watching import Train, X, model_and_optimizer, watched_front  # noqa: F401 
 
 import minflow as flow
 from minflow_widgets import watch
-from minflow_widgets.sources.gradient_norm import Norm
+from minflow_widgets.sources.gradient_norm import GradientNorm
 
 
 def header(curve):
@@ -116,16 +116,16 @@ def test_how_often_the_norm_is_taken():
                 norm.choose(step, when, took)
         return taken
 
-    fast = Norm()
+    fast = GradientNorm()
     taken = run(fast, 3000, 1e-3, 60e-6)
     assert taken[:60] == list(range(1, 61)) and fast.every == 100 and len([t for t in taken if t > 1000]) == 20
     assert set(np.diff(run(fast, 9000, 1e-3, 60e-6, pauses=(3100,))[-10:]).tolist()) <= {50, 100}, "a pause saves up no more than FREE"
     taken = run(fast, 500, 0.1, 60e-6)
     assert taken[-1] - taken[-2] == 1, "slow steps are taken all"
-    large = Norm()
+    large = GradientNorm()
     taken = run(large, 200, 0.16, 0.02)
     assert taken[0] == 1 and large.every >= 100 and len(taken) < 15, "a norm that takes an eighth of each step is not taken thirty times"
-    assert run(Norm(), 29, 0.2, 0.002) == list(range(1, 30))
+    assert run(GradientNorm(), 29, 0.2, 0.002) == list(range(1, 30))
 
 
 def test_the_last_norm_is_not_that_of_another_backward():

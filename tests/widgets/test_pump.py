@@ -11,7 +11,6 @@ from watching import nobody_watches, until
 import minflow as flow
 import minflow.typing as tp
 from minflow_widgets import LossCurve, frontends, pump, watch, watch_timeline
-from minflow_widgets.timeline import live_timeline as timeline
 
 
 class Front:
@@ -33,8 +32,7 @@ class Front:
 @pytest.fixture
 def place(monkeypatch):
     def placed(front):
-        monkeypatch.setattr(frontends, "choose", lambda: front)
-        monkeypatch.setattr(timeline, "choose", lambda shown: front)
+        monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
         return front
 
     flow.clear_default_session()

@@ -56,7 +56,7 @@ class Front:
 @pytest.fixture
 def front(monkeypatch):
     front = Front()
-    monkeypatch.setattr(module, "choose", lambda timeline: front)
+    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: front)
     return front
 
 
@@ -157,7 +157,7 @@ def page(monkeypatch):
             self.shown += 1
 
     front, cell = Page(), ["cell 1", "run 1"]
-    monkeypatch.setattr(module, "choose", lambda timeline: (front.show(timeline), front)[1])
+    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: (front.show(None), front)[1])
     monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
     monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: tuple(cell))
     front.cell = cell
@@ -183,7 +183,7 @@ def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(page):
 
 
 def test_shown_without_a_block_where_there_are_no_widgets(page, monkeypatch):
-    monkeypatch.setattr(module, "choose", lambda timeline: module.frontends.Still())
+    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.Still())
     live = watch_timeline()
     assert not IPythonDisplayFormatter()(live) and live.pump is not None
     assert live._repr_mimebundle_() == {"text/plain": "no step has run so far: call a job"}
@@ -224,7 +224,7 @@ def test_a_front_end_that_breaks_stops_nothing(monkeypatch):
             raise OSError("gone")
 
     front = Broken()
-    monkeypatch.setattr(module, "choose", lambda timeline: front)
+    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: front)
     job = adding()
     with watch_timeline() as live:
         for _ in range(3):

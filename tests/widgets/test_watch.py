@@ -17,7 +17,7 @@ from minflow.core.base import events
 from minflow.core.base.errors import JobError, MinflowError
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve import loss_curve
-from minflow_widgets.curve.feed import Rows
+from minflow_widgets.curve.feed import Feed
 
 
 def test_a_graph(front):
@@ -48,9 +48,9 @@ def test_what_goes_wrong_in_watching_is_told_at_the_end():
     graph = Forward(model)
     with watch(graph) as curve:
         graph(flow.from_numpy(X))
-    assert f"{graph.name} gives no number to draw: return the loss from build" in curve.text() and "return the loss" in curve.svg()
+    assert f"{graph.name} returns no number to draw: return the loss from build" in curve.text() and "return the loss" in curve.svg()
     with pytest.raises(KeyError), watch(model, optimizer) as curve:
-        curve._source.sources[0].norm.tell = lambda *what: 1 / 0
+        curve._source.sources[0].norm.record = lambda *what: 1 / 0
         model(flow.from_numpy(X)).sum().backward()
         optimizer.step()
         raise KeyError
@@ -263,7 +263,7 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
 def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
     model, optimizer = model_and_optimizer()
     train = Train(model, optimizer)
-    monkeypatch.setattr(Rows, "append", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr(Feed, "append", lambda *args, **kwargs: 1 / 0)
     with watch(train):
         assert train(flow.from_numpy(X)).item() > 0
 
@@ -330,7 +330,7 @@ def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
     """Together they keep within the budget; a loop at 100 steps a second is shown as often as ever."""
     def share(cost, rate):
         curve = loss_curve.LossCurve()
-        rows = curve.rows()
+        rows = curve.feed()
         rows.cost = cost
         now = loss_curve.clock()
         monkeypatch.setattr(loss_curve, "clock", lambda: now + 1.0)

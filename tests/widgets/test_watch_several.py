@@ -57,7 +57,7 @@ def test_a_block_may_be_used_in_each_epoch():
             with block:
                 train(flow.from_numpy(X))
         train(flow.from_numpy(X))
-    assert curve.data["loss"][0].tolist() == curve.data["gradient norm"][0].tolist() == [1, 2] and curve._rows == []
+    assert curve.data["loss"][0].tolist() == curve.data["gradient norm"][0].tolist() == [1, 2] and curve._feeds == []
 
 
 def test_a_run_moves_in_the_curve_of_another():
@@ -73,7 +73,7 @@ def test_a_run_moves_in_the_curve_of_another():
         with watch(run, into=curve):
             until(lambda: len(curve._series) and curve._series["loss"].count >= 9)
             go.set()
-    assert len(curve.data["loss"][0]) == 20 and curve._fed == []
+    assert len(curve.data["loss"][0]) == 20 and curve._within == []
 
 
 def test_what_goes_wrong_within_the_curve_of_another_is_told():
@@ -87,7 +87,7 @@ def test_what_goes_wrong_within_the_curve_of_another_is_told():
             with watch(graph, into=curve):
                 graph(flow.from_numpy(X))
         curve.add(accuracy=1.0)
-    assert curve.text().count(f"{graph.name} gives no number to draw") == 1 and curve.svg().count("the loss from build</text>") == 1
+    assert curve.text().count(f"{graph.name} returns no number to draw") == 1 and curve.svg().count("the loss from build</text>") == 1
 
 
 def test_one_curve_for_two_parts():
@@ -100,4 +100,4 @@ def test_one_curve_for_two_parts():
             train(X)
     assert [len(values) for _, values in curve.data.values()] == [1, 1, 1, 1]
     assert list(curve.data) == ["first loss", "first lr", "second loss", "second lr"]
-    assert curve._rows == [], "a curve that is filled in many parts looks at none of them for ever"
+    assert curve._feeds == [], "a curve that is filled in many parts looks at none of them for ever"

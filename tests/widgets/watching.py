@@ -34,7 +34,7 @@ class Front:
 def watched_front(monkeypatch):
     """Stands for the page; in each module that imports it."""
     front = Front()
-    monkeypatch.setattr(frontends, "choose", lambda: front)
+    monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
     flow.clear_default_session()
     yield front
     flow.clear_default_session()

@@ -1,52 +1,37 @@
-"""The places where a curve can be shown: a live widget, a picture that is drawn anew, lines of text, or nothing.
+"""The places where something live can be shown: a widget, a picture that is drawn anew, lines of text, or nothing.
 
-Each has `update(curve)`, called at most ten times a second from one thread at a time, and `finish(curve)`, which leaves
-what is to stay. IPython and anywidget are imported here only, when a curve is first shown; a missing one is no error.
-Read next: `curve/loss_curve.py`, which chooses and calls them.
+Each has `update(shown)`, called at most ten times a second from one thread at a time, and `finish(shown)`, which leaves
+what is to stay. A missing anywidget is no error. Read next: `curve/live_curve.py`.
 """
 
 from __future__ import annotations
 
-import functools
-import json
 import signal
 import sys
 import threading
 import weakref
 from collections import deque
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
-CURVE = Path(__file__).with_name("curve")
 ENDED: deque = deque()  # widgets that have ended last, which still live
 SHOWN: deque = deque()  # the same of those for which no picture stands on the page
 
 
-def choose():
-    """The best front end that this process has. `MINFLOW_LIVE=0` leaves only the final static output."""
+def choose(widget, lines=None):
+    """The best front end that this process has: what `widget()` gives, a picture or `lines`, which write text.
+    `MINFLOW_LIVE=0` leaves only the final static output."""
     live = notebook.live()
     if notebook.in_notebook():
         if not live:
             return Still()
         try:
-            return Widget()
+            return widget()
         except Exception:  # no anywidget, or one that does not fit this notebook: pictures need neither
             return Still(live=True)
-    return Lines(sys.stdout, live)
-
-
-def start(curve):
-    """The front end that shows this curve from now on."""
-    front = choose()
-    try:
-        if hasattr(front, "open"):
-            front.open(curve)
-    except Exception:  # as above
-        return Still(live=True)
-    return front
+    return (lines or Lines)(sys.stdout, live)
 
 
 def leave(front, shown) -> None:
@@ -73,8 +58,8 @@ class Hearing:
             self.set_state(data["state"])
 
     def set_state(self, sync_data) -> None:
-        said = sync_data if isinstance(sync_data, dict) else {}
-        super().set_state({name: said[name] for name in self.hears if isinstance(said.get(name), str)})
+        state = sync_data if isinstance(sync_data, dict) else {}
+        super().set_state({name: state[name] for name in self.hears if isinstance(state.get(name), str)})
 
 
 @contextmanager
@@ -93,64 +78,12 @@ def undisturbed():
         before(*came[-1])
 
 
-@functools.cache
-def widget_class():
-    """The anywidget. All state is in traits, so a page loaded again shows it again.
-
-    data: the whole decimated curve.  before: that of the previous run.  look: what the reader chose, as JSON
-    {"log": bool or null, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop
-    3".
-    """
-    import anywidget
-    import traitlets
-
-    class LiveCurve(Hearing, anywidget.AnyWidget):
-        hears = "look", "wish"
-        _esm = "".join((CURVE / name).read_text(encoding="utf-8") for name in ("curve_panel.js", "loss_curve.js"))
-        data = traitlets.Bytes(b"").tag(sync=True)
-        before = traitlets.Bytes(b"").tag(sync=True)
-        look = traitlets.Unicode("{}").tag(sync=True)
-        wish = traitlets.Unicode("").tag(sync=True)
-
-        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
-            return "LossCurve (live)"
-
-    return LiveCurve
-
-
-def live(curve):
-    """A widget that shows the curve and does what its buttons say."""
-    mine = weakref.ref(curve)
-    widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=json.dumps({"log": curve.log, "x": curve.x}))
-
-    def looked(change) -> None:
-        curve = mine()
-        try:
-            chosen = json.loads(change["new"])
-        except (ValueError, RecursionError):
-            return
-        if curve is not None and isinstance(chosen, dict):
-            log = chosen.get("log")  # null: nobody has chosen
-            curve.log, curve.x = None if log is None else bool(log), "time" if chosen.get("x") == "time" else "step"
-
-    def wished(change) -> None:
-        curve, wish = mine(), change["new"].partition(" ")[0]
-        if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
-            getattr(curve.control, wish, lambda: None)()
-            if curve._pump is not None:
-                curve._pump.wake()  # so that the new state is seen, also where no further step comes
-
-    widget.observe(looked, "look")
-    widget.observe(wished, "wish")
-    return answering(widget)
-
-
 def answering(widget):
-    """The widget, which now hears what a page tells it, also a page that was loaded or opened again.
+    """The widget, which now hears what a page sends, also a page that was loaded or opened again.
 
     A page asks the kernel to hear it on a thread of the page's own (a subshell), so that clicks count while a cell
-    runs. The Python kernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread of
-    ours, which goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is
+    runs. The Python kernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread
+    of ours, which goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is
     loaded, and from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of the
     server). So the message stays where the page has put it. Other versions have no such route, and nothing to turn off.
     """
@@ -158,51 +91,6 @@ def answering(widget):
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda data, default: default
     return widget
-
-
-def explore(curve) -> None:
-    """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a
-    picture."""
-    if not notebook.in_notebook():
-        Lines(sys.stdout).finish(curve)
-        return
-    if isinstance(curve._front, Widget) and not curve._finished:
-        curve._front.show()
-        return
-    try:
-        widget = live(curve)
-        notebook.display(widget)
-        retire(widget, SHOWN, 16)
-    except Exception:
-        notebook.display(curve.bundle(), raw=True)
-
-
-class Widget:
-    """A live canvas. At the end the static picture takes its place under the same display id, wherever it was shown."""
-
-    def __init__(self):
-        widget_class()
-        self.handles = []
-
-    def open(self, curve) -> None:
-        self.widget = live(curve)
-        self.dropped = when_dropped(curve, self.widget)
-        self.show()
-
-    def show(self) -> None:
-        self.handles.append(notebook.display(self.widget, display_id=True))
-
-    def update(self, curve) -> None:
-        self.widget.data = curve.encode()
-
-    def finish(self, curve) -> None:
-        # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
-        # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
-        self.widget.data, bundle = curve.encode(), curve.bundle()
-        for handle in self.handles:
-            handle.update(bundle, raw=True)
-        self.dropped.detach()
-        retire(self.widget)
 
 
 def retire(widget, ended: deque = ENDED, most: int = 8) -> None:

@@ -11,7 +11,7 @@ import time
 import weakref
 
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
-LONGEST = 3.0  # seconds between two updates, also where one was dear, as by a collection of garbage in it
+LONGEST = 3.0  # seconds between two updates, also where one was expensive, as by a collection of garbage
 TRIES = 3  # updates that fail one after the other, until it is shown no more
 PATIENCE = 10.0  # seconds that one waits for the picture that another thread leaves
 clock = time.perf_counter
@@ -25,15 +25,16 @@ class Pump:
     thread); `_update()` shows it; `_share()` is of how much of a processor that may take. It is held weakly: an owner
     that nobody holds any more ends the thread. idle: seconds without a `wake`, after which it looks by itself; 0: at
     each PERIOD. What cannot be shown, since a page went away, is tried a few times and then no more; looking goes on
-    all the same, as it is what ends the curve of a run. Where threads cannot start (WebAssembly), the same work is done
-    by who calls `wake`.
+    all the same, as it is what ends the curve of a run. Where threads cannot start (WebAssembly), `wake` does the same
+    work.
     """
 
     def __init__(self, owner, idle: float = 1.0):
         self.owner, self.idle = weakref.ref(owner), idle
         self.news, self.stopping = threading.Event(), threading.Event()
         self.shown_at, self.failures = -PERIOD, 0
-        self.thread: threading.Thread | None = threading.Thread(target=self.run, name=f"minflow {type(owner).__name__}", daemon=True)
+        name = f"minflow {type(owner).__name__}"
+        self.thread: threading.Thread | None = threading.Thread(target=self.run, name=name, daemon=True)
         try:
             self.thread.start()
         except RuntimeError:
@@ -96,8 +97,7 @@ class Ending:
         self.lock, self.by, self.over = threading.Lock(), 0, threading.Event()
 
     def first(self, pump: Pump | None) -> bool:
-        """True for the first who comes; who comes later has waited until that one is ready: then the program may
-        end."""
+        """True for the first caller; a later one waits until the first is ready: then the program may end."""
         with self.lock:
             if not self.by:
                 self.by = threading.get_ident()

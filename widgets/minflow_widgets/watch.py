@@ -3,7 +3,7 @@
     with watch(graph) as curve: ...            # an nn.Graph
     with watch(model, optimizer) as curve: ... # eager
     with watch(job) as curve: ...              # a job function; two of them side by side: watch(sync_job, async_job)
-    watch(run)                                 # what flow.start gave: the cell returns, the buttons pause and stop it
+    watch(run)                                 # of flow.start: the cell returns, the buttons pause and stop it
 
 Listens to the engine's events, which cost one test where nobody listens; knows nothing of how a curve is shown.
 Read next: `curve/loss_curve.py`.
@@ -22,7 +22,7 @@ from minflow.job.run import Run
 from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 
-from .curve.feed import Rows
+from .curve.feed import Feed
 from .curve.loss_curve import LossCurve
 from .sources.graph import GraphSource
 from .sources.job import JobSource, RunSource
@@ -35,9 +35,9 @@ HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 def watch(*things, names=None, total=None, epoch=None, x=None, log=None, gradients=True, into=None):
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
-    What a step gives is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm of
-    all gradients together, of every n-th step where each would cost too much. Several things stand side by side, told
-    apart by their names or by `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a
+    What a step returns is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm
+    of all gradients together, of every n-th step where each would cost too much. Several things stand side by side,
+    with their names or those in `names`. total, epoch, x, log: see LossCurve. gradients=False: no norm.  into: a
     LossCurve to fill; then leaving the `with` block ends the watching, not the curve. Raises MinflowError for anything
     that has no steps.
     """
@@ -45,14 +45,15 @@ def watch(*things, names=None, total=None, epoch=None, x=None, log=None, gradien
     others = [thing for thing in things if not isinstance(thing, Module)]
     sources = [source_of(thing, gradients) for thing in others]
     if not sources:
-        raise MinflowError("watch has nothing that takes steps", values={"got": ", ".join(map(described, things)) or "nothing"},
-                           hint="with watch(model, optimizer), watch(graph), watch(job) or watch(run)")  # fmt: skip
-    if names is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-                                  and len(names) == len(set(names)) == len(sources)):  # fmt: skip
-        raise MinflowError("watch: names is a list with a name for each, no two alike", hint='names=["sync", "async"]',
-                           values={"names": repr(names)[:60], "things": len(sources)})  # fmt: skip
+        raise MinflowError(
+            "watch has nothing that takes steps",
+            values={"got": ", ".join(map(described, things)) or "nothing"},
+            hint="with watch(model, optimizer), watch(graph), watch(job) or watch(run)",
+        )
+    check_names(names, len(sources))
     if into is not None and not isinstance(into, LossCurve):
-        raise MinflowError("watch: into is a LossCurve", values={"got": described(into)}, hint="with watch(graph, into=curve): ...")
+        hint = "with watch(graph, into=curve): ..."
+        raise MinflowError("watch: into is a LossCurve", values={"got": described(into)}, hint=hint)
     if len(sources) > 1 or names is not None:
         for i, source in enumerate(sources):
             source.prefix = f"{names[i] if names is not None else unique(sources, i)} "
@@ -64,9 +65,10 @@ def watch(*things, names=None, total=None, epoch=None, x=None, log=None, gradien
     if total is None and len(runs) == 1:
         with suppress(TypeError):  # no length, or that of a data set that has none
             total = len(runs[0].loader) * runs[0].epochs or None
-    curve = LossCurve(total=total, epoch=epoch, x=x or ("time" if len(sources) > 1 else "step"), log=log,
-                      panels=tuple(dict.fromkeys([word for source in sources for word in source.panels])),
-                      control=runs[0] if len(runs) == len(sources) == 1 else None)  # fmt: skip
+    panels = tuple(dict.fromkeys([word for source in sources for word in source.panels]))
+    control = runs[0] if len(runs) == len(sources) == 1 else None
+    x = x or ("time" if len(sources) > 1 else "step")
+    curve = LossCurve(total=total, epoch=epoch, x=x, log=log, panels=panels, control=control)
     curve._source = Sources(curve, sources)
     if runs and len(runs) == len(sources):
         HELD.add(curve)
@@ -83,8 +85,17 @@ def source_of(thing, gradients: bool) -> Source:
         return RunSource(thing)
     if hasattr(thing, "param_groups") and hasattr(thing, "stepped"):
         return OptimizerSource(thing, gradients)
-    raise MinflowError("watch does not know what this is", values={"got": described(thing)},
-                       hint="an nn.Graph, a job function, what flow.start gave, or a model and its optimizer")  # fmt: skip
+    hint = "an nn.Graph, a job function, what flow.start returned, or a model and its optimizer"
+    raise MinflowError("watch does not know what this is", values={"got": described(thing)}, hint=hint)
+
+
+def check_names(names, count: int) -> None:
+    if names is None or isinstance(names, list | tuple) and len(names) == len(set(map(str, names))) == count:
+        if all(isinstance(name, str) for name in names or ()):
+            return
+    values = {"names": repr(names)[:60], "things": count}
+    hint = 'names=["sync", "async"]'
+    raise MinflowError("watch: names is a list with a name for each, no two alike", values=values, hint=hint)
 
 
 def described(thing) -> str:
@@ -107,7 +118,7 @@ class Sources:
         self.curve, self.sources, self.listening, self.began = curve, sources, None, False
         self.lock = threading.Lock()  # the loop's thread and the pump may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
-        self.rows: list[Rows] = []
+        self.feeds: list[Feed] = []
 
     def begin(self) -> None:
         with self.lock:
@@ -117,13 +128,13 @@ class Sources:
             if self.polled and len(self.polled) == len(self.sources):
                 self.curve._started = min([source.run.started for source in self.polled])
             for source in self.sources:
-                source.curve, source.rows = self.curve, self.curve.rows(source.prefix)
-                source.rows.cost = source.cost
-                self.rows.append(source.rows)
+                source.curve, source.feed = self.curve, self.curve.feed(source.prefix)
+                source.feed.cost = source.cost
+                self.feeds.append(source.feed)
                 if source.norm is not None:
                     source.norm.last = None
-                    source.norm.rows = self.curve.rows(source.prefix)
-                    self.rows.append(source.norm.rows)
+                    source.norm.feed = self.curve.feed(source.prefix)
+                    self.feeds.append(source.norm.feed)
                 for kind, listener in source.listeners().items():
                     self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
         if self.curve._front is None and not self.curve._finished:
@@ -140,7 +151,7 @@ class Sources:
         return len(over) < len(self.sources) or not all(over)
 
     def wait(self) -> None:
-        """Until what was submitted has landed, and all of the last step is told. After an error nobody waits."""
+        """Until what was submitted has landed, and all of the last step is recorded. After an error nobody waits."""
         for source in self.sources:
             source.wait()
             source.safely(lambda _, source=source: source.last())(None)
@@ -153,8 +164,8 @@ class Sources:
             self.listening = None  # a further block goes on
         for source in self.polled:
             source.take()
-        self.curve.close(self.rows)
-        self.rows = []
+        self.curve.close(self.feeds)
+        self.feeds = []
 
     def ended(self) -> float | None:
         """When the last of several runs ended; None where not all that is watched is a run that has."""
@@ -166,7 +177,7 @@ class Sources:
         HELD.discard(self.curve)
 
     def note(self) -> str:
-        """What is to be told at the end."""
+        """What the curve says at its end."""
         if not self.began:
             return "nothing was watched: with watch(...) as curve, around the loop"
         return "; ".join([note for source in self.sources if (note := source.note())])
@@ -180,7 +191,7 @@ class Filling:
 
     def __enter__(self) -> LossCurve:
         self.sources.begin()
-        self.curve._fed.append(self.sources)  # its pump looks what has come
+        self.curve._within.append(self.sources)  # its pump looks what has come
         return self.curve
 
     def __exit__(self, kind, error, traceback) -> None:
@@ -189,8 +200,8 @@ class Filling:
                 self.sources.wait()
         finally:
             self.sources.end()
-            self.curve._fed.remove(self.sources)
-            self.curve._remark(self.sources.note())
+            self.curve._within.remove(self.sources)
+            self.curve._add_note(self.sources.note())
 
 
 @atexit.register

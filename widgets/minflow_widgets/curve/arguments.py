@@ -1,4 +1,4 @@
-"""What a caller gives to a curve, checked: options, numbers, and words of panels.
+"""The arguments of a curve, checked: options, numbers, and words of panels.
 
 Knows nothing of curves. Read next: `loss_curve.py`.
 """
@@ -23,25 +23,29 @@ def check_options(total, epoch, x, control=None) -> None:
     if not isinstance(x, str) or x not in AXES:
         raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)[:60]}, hint='x="step" or x="time"')
     for name, value in (("total", total), ("epoch", epoch)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < float("inf")):
-            raise MinflowError(f"LossCurve: {name} is a number of steps", values={"got": repr(value)[:60]}, hint=f"{name}=100")
+        number = isinstance(value, Real) and not isinstance(value, bool) and 0 < value < float("inf")
+        if value is not None and not number:
+            values = {"got": repr(value)[:60]}
+            raise MinflowError(f"LossCurve: {name} is a number of steps", values=values, hint=f"{name}=100")
     if control is not None and not any(callable(getattr(control, act, None)) for act in ACTS):
-        raise MinflowError("LossCurve: control is what the buttons act on", values={"got": type(control).__name__},
-                           hint="what flow.start gave, or an object with pause(), resume(), stop() and state")  # fmt: skip
+        hint = "what flow.start returned, or an object with pause(), resume(), stop() and state"
+        values = {"got": type(control).__name__}
+        raise MinflowError("LossCurve: control is what the buttons act on", values=values, hint=hint)
 
 
 def words(panels) -> tuple[str, ...]:
     """The last words of names, as series have them: "loss" and ("val_loss",) mean the panel "loss"."""
     from minflow.core.base.errors import MinflowError
 
-    given = (panels,) if isinstance(panels, str) else tuple(panels) if isinstance(panels, Iterable) else (None,)
-    if not all(isinstance(one, str) for one in given):
-        raise MinflowError("LossCurve: panels are last words of names", values={"got": repr(panels)[:60]}, hint='panels=("loss", "lr")')
-    return tuple(dict.fromkeys(map(word_of, given)))
+    names = (panels,) if isinstance(panels, str) else tuple(panels) if isinstance(panels, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        values = {"got": repr(panels)[:60]}
+        raise MinflowError("LossCurve: panels are last words of names", values=values, hint='panels=("loss", "lr")')
+    return tuple(dict.fromkeys(map(word_of, names)))
 
 
 def as_number(name: str, value, owner: str = "LossCurve.add") -> float:
-    """`float(value)`, or an error that says what was given."""
+    """`float(value)`, or an error that says what it was."""
     try:
         if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not isinstance(value, np.ma.MaskedArray):
             value = value.item()  # float() of an array with axes warns, and of a complex number it forgets a part
@@ -52,10 +56,10 @@ def as_number(name: str, value, owner: str = "LossCurve.add") -> float:
         if isinstance(error, MinflowError) and "shape" not in dir(value):
             raise
         shape = getattr(value, "shape", None)
-        given = f"shape {tuple(shape)}" if shape is not None else type(value).__name__
-        given += " that no float can hold" if isinstance(error, OverflowError) else ""
+        got = f"shape {tuple(shape)}" if shape is not None else type(value).__name__
+        got += " that no float can hold" if isinstance(error, OverflowError) else ""
         hint = f"{name}=value.mean()" if shape is not None else "a float, or a tensor with one element"
         raise DTypeError(
-            f"{owner}: {name} must be one number, got {given}",
+            f"{owner}: {name} must be one number, got {got}",
             hint=".add(step, loss=...), step as a number" if name == "step" else hint,
         ) from error

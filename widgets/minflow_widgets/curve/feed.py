@@ -1,4 +1,4 @@
-"""Rows: numbers on their way from a fast loop to a curve.
+"""A feed: numbers on their way from a fast loop to a curve.
 
 Knows nothing of curves. Read next: `loss_curve.py`, whose pump takes them.
 """
@@ -12,14 +12,14 @@ from operator import itemgetter
 FIRST = itemgetter(0)
 
 
-class Rows(deque):
+class Feed(deque):
     """Numbers on their way from a fast loop to a curve. A loop appends rows (names, step, when, value of each name), a
     tuple of texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in
     bulk.
 
     prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a
-    prefix, else from the start of the curve.  late: name -> what makes its numbers out of those in the rows, so that
-    the loop need not.
+    prefix, else from the start of the curve.  late: name -> a function that computes its numbers from those in the
+    rows, so that the loop need not.
     cost: seconds of processor that a row has cost the loop.  every: n, where there is a row for every n-th step only.
     """
 

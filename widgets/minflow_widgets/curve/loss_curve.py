@@ -1,8 +1,8 @@
 """LossCurve: numbers of a training run, drawn while it runs and kept as a picture when it ends.
 
 `add` only appends; one thread, the pump, shows what is there at most ten times a second, the last value always.
-Knows nothing of how things are shown: that is `../frontends.py`. Read next: `../watch.py`, which fills a curve by itself;
-`series.py`, what is sent and why so little.
+Knows nothing of how things are shown: that is `live_curve.py`. Read next: `../watch.py`, which fills a curve by
+itself; `series.py`, what is sent and why so little.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
 from .. import frontends
-from . import previous_run
+from . import live_curve, previous_run
 from .arguments import as_number, check_options, words
 from ..pump import Ending, Pump, clock
-from .feed import Rows
+from .feed import Feed
 from .panels import drawn, encode, latest
 from .series import Series, number
 
@@ -42,7 +42,7 @@ class LossCurve:
     until that cell has ended, then the whole curve. Not saved, the place is lost, but not the curve: `curve.explore()`
     in a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
 
-    total: how many steps the run has in all; then the time left is told.  epoch: how many steps an epoch has; each end
+    total: how many steps the run has in all; then the time left is shown.  epoch: how many steps an epoch has; each end
     of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values;
     by default where they are more than four decades apart, which the picture says.
     panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
@@ -53,8 +53,16 @@ class LossCurve:
     {}
     """
 
-    def __init__(self, *, total: float | None = None, epoch: float | None = None, x: str = "step", log: bool | None = None,
-                 panels: tuple[str, ...] = (), control=None):  # fmt: skip
+    def __init__(
+        self,
+        *,
+        total: float | None = None,
+        epoch: float | None = None,
+        x: str = "step",
+        log: bool | None = None,
+        panels: tuple[str, ...] = (),
+        control=None,
+    ):
         check_options(total, epoch, x, control)
         self.total, self.x, self.panels, self.control = total, x, words(panels), control
         self.log = None if log is None else bool(log)
@@ -62,18 +70,18 @@ class LossCurve:
         self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
         self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
         self._series: dict[str, Series] = {}
-        self._rows: list[Rows] = []  # what fast loops fill, and the pump empties
-        # guards the series; held while the front end is made, not while it shows something
+        self._feeds: list[Feed] = []  # what fast loops fill, and the pump empties
+        # guards the series; held while the front end starts, not while it shows something
         self._lock = threading.RLock()
         self._front = None
         self._pump: Pump | None = None
         self._place = previous_run.Place([], 0, [])
         self._cell = ("", "")  # where it was shown first, and in which run of that cell
         self._source = None  # what fills the curve by itself: `../watch.py`
-        self._fed: list = []  # the same within blocks of the caller
+        self._within: list = []  # the same within blocks of the caller
         self._note = ""
         self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block
-        # seconds of processor that rows have cost their loops; when last looked
+        # seconds of processor that feeds have cost their loops; when last looked
         self._recording, self._recorded = 0.0, (clock(), 0.0)
         self._started, self._ended = clock(), None
 
@@ -92,10 +100,13 @@ class LossCurve:
         if at is not None and at - at != 0.0:
             from minflow.core.base.errors import DTypeError
 
-            raise DTypeError("LossCurve.add: a step is a finite number", values={"step": str(at)}, hint="curve.add(step, loss=...)")
+            hint = "curve.add(step, loss=...)"
+            raise DTypeError("LossCurve.add: a step is a finite number", values={"step": str(at)}, hint=hint)
         self.put(at, numbers)
 
-    def put(self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None) -> None:
+    def put(
+        self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None
+    ) -> None:
         """`add` for numbers that are floats already, at the `time.perf_counter` `when`; `zero` is where its series
         began."""
         with self._lock:
@@ -116,39 +127,39 @@ class LossCurve:
                 return
         self._pump.wake()
 
-    def rows(self, prefix: str = "", zero: float | None = None) -> Rows:
+    def feed(self, prefix: str = "", zero: float | None = None) -> Feed:
         """What a fast loop fills at less cost than by `add`."""
-        rows = Rows(prefix, zero)
+        feed = Feed(prefix, zero)
         with self._lock:
-            self._rows.append(rows)
-        return rows
+            self._feeds.append(feed)
+        return feed
 
-    def close(self, rows: Sequence[Rows]) -> None:
+    def close(self, feeds: Sequence[Feed]) -> None:
         """Take what these hold, and look no longer at them."""
-        closed = {id(one) for one in rows}
+        closed = {id(feed) for feed in feeds}
         with self._lock:
             self._take()
-            self._rows = [one for one in self._rows if id(one) not in closed]
+            self._feeds = [one for one in self._feeds if id(one) not in closed]
 
     def _take(self) -> bool:
-        """Move what waits in rows into the series; is there something new? Called with the lock."""
+        """Move what waits in the feeds into the series; is there something new? Called with the lock."""
         fresh = False
-        for rows in self._rows:
-            for names, steps, times, columns in rows.take():
+        for feed in self._feeds:
+            for names, steps, times, columns in feed.take():
                 fresh = True
-                self._recording += rows.cost * len(steps)
-                if rows.zero is None:
-                    rows.zero = times[0] if rows.prefix else self._started
+                self._recording += feed.cost * len(steps)
+                if feed.zero is None:
+                    feed.zero = times[0] if feed.prefix else self._started
                 for name, values in dict(zip(names, columns)).items():
-                    series = self._series.get(rows.prefix + name)
+                    series = self._series.get(feed.prefix + name)
                     if series is None:
-                        series = self._series[rows.prefix + name] = Series(rows.prefix + name, rows.zero)
+                        series = self._series[feed.prefix + name] = Series(feed.prefix + name, feed.zero)
                     series.extend(steps, values, times)
-                    series.every = rows.every
+                    series.every = feed.every
         return fresh
 
-    def _remark(self, note: str) -> None:
-        """What is to be told under the picture, once."""
+    def _add_note(self, note: str) -> None:
+        """Write it under the picture, once."""
         if note not in self._note:
             self._note = "; ".join(filter(None, [self._note, note]))
 
@@ -168,7 +179,7 @@ class LossCurve:
             return {name: (s.steps.copy(), s.values.copy()) for name, s in self._series.items()}
 
     def csv(self, path=None) -> str:
-        """All numbers as a table with the columns series, step, seconds, value; written to the file `path` if given."""
+        """All numbers as a table with the columns series, step, seconds, value; also written to the file `path`."""
         import csv
         import io
 
@@ -178,7 +189,8 @@ class LossCurve:
         with self._lock:
             self._take()
             for name, s in self._series.items():
-                writer.writerows([[name, f"{a:.17g}", f"{t:.6f}", repr(v)] for a, v, t in s.table[:, : s.count].T.tolist()])
+                rows = s.table[:, : s.count].T.tolist()
+                writer.writerows([[name, f"{step:.17g}", f"{t:.6f}", repr(value)] for step, value, t in rows])
         if path is not None:
             with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 file.write(out.getvalue())
@@ -194,10 +206,11 @@ class LossCurve:
         try:
             with self._lock:
                 self._take()
-                self._finished, self._ended = True, (self._source.ended() if self._source is not None else None) or clock()
-                self._remark(note or ("" if self._series or self._source is None else self._source.note()))
+                ended = self._source.ended() if self._source is not None else None
+                self._finished, self._ended = True, ended or clock()
+                self._add_note(note or ("" if self._series or self._source is None else self._source.note()))
                 if self._front is None:
-                    self._front = frontends.start(self) if self._series else None
+                    self._front = live_curve.start(self) if self._series else None
                     self._cell = notebook.running_cell()
                 self._place.keep([s.thin() for s in self._series.values() if s.count])
             try:
@@ -213,14 +226,14 @@ class LossCurve:
 
     def explore(self) -> None:
         """Show the curve once more as a canvas with hover values and a log scale. While it is live, so is this one."""
-        frontends.explore(self)
+        live_curve.explore(self)
 
     def __enter__(self) -> LossCurve:
         if self._left:
             from minflow.core.base.errors import MinflowError
 
-            raise MinflowError("This curve has ended with its block", values={"curve": self.text()[:60]},
-                               hint="a new one for each block: with LossCurve() as curve, with watch(graph) as curve")  # fmt: skip
+            hint = "a new one for each block: with LossCurve() as curve, with watch(graph) as curve"
+            raise MinflowError("This curve has ended with its block", values={"curve": self.text()[:60]}, hint=hint)
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
@@ -240,7 +253,7 @@ class LossCurve:
             with frontends.undisturbed():
                 notes = [] if kind is None else [f"stopped by {kind.__name__}"]
                 if self._source is not None:
-                    self._source.end()  # takes what is left; only then is known what there is to tell
+                    self._source.end()  # takes what is left; only then is known what it says
                     notes.append(self._source.note())
                 self.finish("; ".join(filter(None, notes)))
 
@@ -248,7 +261,7 @@ class LossCurve:
         self._started = clock()
         self._place = previous_run.place()
         self._cell = notebook.running_cell()
-        self._front = frontends.start(self)
+        self._front = live_curve.start(self)
         self._pump = Pump(self)
 
     # -- what is shown
@@ -261,7 +274,7 @@ class LossCurve:
         if self._source is not None and not self._source.look():
             self.finish(self._source.note())
             return None
-        for source in tuple(self._fed):
+        for source in tuple(self._within):
             source.look()
         self._look_for_pauses()
         with self._lock:
@@ -274,7 +287,8 @@ class LossCurve:
 
     def _paused(self, since: float, until: float) -> float:
         """Seconds of pauses between two times."""
-        return sum([max(min(pause[1] if pause[1:] else until, until) - max(pause[0], since), 0.0) for pause in self._pauses])
+        ends = [(pause[0], pause[1] if pause[1:] else until) for pause in self._pauses]
+        return sum([max(min(end, until) - max(start, since), 0.0) for start, end in ends])
 
     def _gaps(self) -> list[list[float]]:
         """Seconds between which no line is drawn: pauses, from the last value before to the first one after, a bit
@@ -314,8 +328,9 @@ class LossCurve:
             self._take()
             note = "" if self.control is not None else "use Kernel > Interrupt"
             state = "ended" if self._finished else getattr(self.control, "state", "running")
-            return encode(list(self._series.values()), self._status(), self.panels, self._place.before, marks=self.marks(), note=note,
-                          state=state, gaps=self._gaps(), controls=self.control is not None)  # fmt: skip
+            more = {"marks": self.marks(), "note": note, "state": state, "gaps": self._gaps()}
+            more["controls"] = self.control is not None
+            return encode(list(self._series.values()), self._status(), self.panels, self._place.before, **more)
 
     def encode_before(self) -> bytes:
         """The same of the run before of the same cell, thinned; nothing where there was none."""
@@ -332,7 +347,7 @@ class LossCurve:
         n, (_, (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
         ended, state = self._ended or clock(), getattr(self.control, "state", "running")
         spent, paused = ended - self._started, self._paused(self._started, ended)
-        # A value is not always a step: the loop may tell of every hundredth only, and go on at step 1000 of a run
+        # A value is not always a step: the loop may record every hundredth only, and go on at step 1000 of a run
         # before.
         each = longest.stride()
         rate = n * each / max(spent - paused, 1e-9)
@@ -374,7 +389,8 @@ class LossCurve:
         with self._lock:
             self._take()
             last = max((s.steps[-1] for s in self._series.values() if s.count), default=None)
-            parts = [] if last is None else [f"step {number(last)}" + (f" of {number(self.total)}" if self.total else "")]
+            total = f" of {number(self.total)}" if self.total else ""
+            parts = [] if last is None else [f"step {number(last)}{total}"]
             every = list(self._series.values())
             parts += [s.now(latest(every, s)) + (f" ({s.warning()})" if s.bad else "") for s in every]
         return "  ".join(parts) or "no values yet"
@@ -385,7 +401,8 @@ class LossCurve:
 
         with self._lock:
             self._take()
-            note = self._source.note() if self._source is not None and not (self._note or self._finished or self._series) else self._note
+            empty = not (self._note or self._finished or self._series)
+            note = self._source.note() if self._source is not None and empty else self._note
             return describe(list(self._series.values()), note)
 
     def __repr__(self) -> str:
@@ -397,8 +414,9 @@ class LossCurve:
 
         with self._lock:
             self._take()
-            return draw(list(self._series.values()), self._note, self.panels, self._status(), self.marks(), self.x, self.log,
-                        self._place.before, self._gaps())  # fmt: skip
+            look = {"x": self.x, "log": self.log, "before": self._place.before, "gaps": self._gaps()}
+            series = list(self._series.values())
+            return draw(series, self._note, self.panels, self._status(), self.marks(), **look)
 
     def bundle(self) -> dict[str, str]:
         """The still picture in all forms."""
@@ -436,4 +454,6 @@ def duration(seconds: float) -> str:
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{int(seconds) // 60} min {int(seconds) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 60:
+        return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+    return f"{minutes // 60} h {minutes % 60} min"

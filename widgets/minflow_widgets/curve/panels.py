@@ -33,7 +33,7 @@ def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
 
 
 def latest(series: list[Series], s: Series) -> float | None:
-    """The last step of those that are told with this one, under the same prefix."""
+    """The last step of those that are recorded with this one, under the same prefix."""
     prefix = s.name.rpartition(" ")[0].removesuffix("gradient")
     return max([one.steps[-1] for one in series if one.count and one.name.startswith(prefix)], default=None)
 
@@ -55,12 +55,14 @@ def rows(titles: list[str]) -> list[list[int]]:
     return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
 
 
-def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more) -> bytes:
+def encode(
+    series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more
+) -> bytes:
     """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
 
-    For each series: n steps, n values, m steps of the means, m means; steps are told from its `zero` on, since a
+    For each series: n steps, n values, m steps of the means, m means; steps count from its `zero` on, since a
     float32 has only 24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no
-    clock can tell times, and n and m seconds follow ("timed"). before: of the previous run, which share the scales.
+    clock can give times, and n and m seconds follow ("timed"). before: of the previous run, which share the scales.
     more: further entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
@@ -81,7 +83,8 @@ def encode(series: list[Series], status: str, declared: tuple[str, ...] = (), be
             arrays += [s.points("time")[0], s.means("time")[0]]
         label = s.label(latest(series, s))
         entries.append(
-            {"panel": titles.index(s.word), "name": clean(s.name), "label": label, "n": len(x), "m": len(mx), "window": window}
+            {"panel": titles.index(s.word), "name": clean(s.name), "label": label}
+            | {"n": len(x), "m": len(mx), "window": window}
             | ({"zero": zero} if zero else {})
             | ({"every": s.sampled()} if s.every > 1 else {})
             | ({} if clock is times else {"clock": clock})

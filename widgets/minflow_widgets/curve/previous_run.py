@@ -15,7 +15,7 @@ CURVES = 8  # of one cell
 
 
 class Place:
-    """The place of a curve: the how manyeth of its cell. before: its series at the run before, thinned, or nothing."""
+    """The place of a curve among those of its cell. before: its series at the run before, thinned, or nothing."""
 
     def __init__(self, kept: list, index: int, before: list):
         self.kept, self.index, self.before = kept, index, before

@@ -16,7 +16,7 @@ TINY, HUGE = 1e-300, 1e300  # of a scale: differences and quotients of what it s
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers within low..high, two at least: a single one does not tell a scale."""
+    """About `count` round numbers within low..high, two at least: a single one makes no scale."""
     if not high - low > TINY:
         return [low]
     rough = (high - low) / count

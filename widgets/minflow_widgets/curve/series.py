@@ -107,7 +107,7 @@ class Series:
         return [[item(row, at) for row in range(3)] for at in (0, last)]
 
     def within(self, other: Series) -> bool:
-        """Has the other, at the first and the last step of this one, the same times? Then one clock tells both."""
+        """Has the other, at the first and the last step of this one, the same times? Then one clock holds for both."""
         if not self.count or self.zero != other.zero:
             return False
         ends = self.table[::2, [0, self.count - 1]]
@@ -136,7 +136,8 @@ class Series:
         """`loss 0.0512 · lowest 0.048 at step 688`"""
         text = self.now(latest)
         if self.best is not None and self.count > 1 and self.word not in SMALL:
-            text += f" · {'highest' if self.sign < 0 else 'lowest'} {number(self.best[0])} at step {number(self.best[1])}"
+            best = "highest" if self.sign < 0 else "lowest"
+            text += f" · {best} {number(self.best[0])} at step {number(self.best[1])}"
         return text
 
     def sampled(self) -> str:
@@ -166,7 +167,7 @@ class Series:
         return (steps if x == "step" else seconds), means, window
 
     def clock(self, limit: int = 24) -> list[list[float]]:
-        """A few (step, seconds) between which a line tells when a step was; none where steps do not grow.
+        """A few (step, seconds) between which a line says when a step was; none where steps do not grow.
 
         Spread evenly, and on both sides of the longest waits, such as a pause.
         """

@@ -14,7 +14,7 @@ class Thinned:
     """Indices of the least and the greatest value of each bucket; the buckets that are full are looked at once."""
 
     def __init__(self) -> None:
-        self.size, self.full, self.found = 0, 0, np.empty(0, int)
+        self.size, self.full, self.known = 0, 0, np.empty(0, int)
 
     def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
         """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a
@@ -24,14 +24,14 @@ class Thinned:
             return np.arange(n)
         size = bucket_size(n, (limit - 4) // 2)
         if size != self.size:
-            self.size, self.full, self.found = size, 0, np.empty(0, int)
+            self.size, self.full, self.known = size, 0, np.empty(0, int)
         full = n // size
         if full > self.full:
             new = extremes(values[self.full * size : full * size].reshape(-1, size)) + self.full * size
-            self.found, self.full = np.concatenate([self.found, new]), full
+            self.known, self.full = np.concatenate([self.known, new]), full
         rest = values[full * size :]
-        tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.found[:0]
-        at = np.concatenate([START, self.found, tail, [n - 1, n]])
+        tail = extremes(rest.reshape(1, -1)) + full * size if len(rest) else self.known[:0]
+        at = np.concatenate([START, self.known, tail, [n - 1, n]])
         return at[:-1][at[1:] != at[:-1]]
 
 
@@ -44,7 +44,9 @@ def extremes(rows: np.ndarray) -> np.ndarray:
     """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each
     row."""
     finite = np.isfinite(rows)
-    least, greatest = (rows, rows) if finite.all() else (np.where(finite, rows, np.inf), np.where(finite, rows, -np.inf))
+    least = greatest = rows
+    if not finite.all():
+        least, greatest = np.where(finite, rows, np.inf), np.where(finite, rows, -np.inf)
     pairs = np.array([least.argmin(1), greatest.argmax(1)])
     pairs.sort(0)
     return (pairs.T + np.arange(0, rows.size, rows.shape[1])[:, None]).ravel()
@@ -90,7 +92,8 @@ def summed(table: np.ndarray, size: int) -> np.ndarray:
         if finite.all():
             sums[:3], sums[3] = table.reshape(3, -1, size).sum(2), size
         else:
-            sums[:3], sums[3] = np.where(finite, table, 0.0).reshape(3, -1, size).sum(2), finite.reshape(-1, size).sum(1)
+            sums[:3] = np.where(finite, table, 0.0).reshape(3, -1, size).sum(2)
+            sums[3] = finite.reshape(-1, size).sum(1)
     return sums
 
 
@@ -101,5 +104,5 @@ def decimate(values: np.ndarray, limit: int) -> np.ndarray:
 
 def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Steps and values of at most `limit` means, and the number of values in a window."""
-    found = Summed().means(np.stack([steps, values, steps]), limit)
-    return found[0], found[1], found[3]
+    result = Summed().means(np.stack([steps, values, steps]), limit)
+    return result[0], result[1], result[3]

@@ -82,7 +82,8 @@ class Place:
 def living(bundle: dict[str, str], name: str) -> dict[str, str]:
     """The picture as the place where the widget of that name is drawn."""
     inside = bundle.get("text/html", "")
-    return {"text/html": f'<minflow-live {NO_MATH} data-name="{name}">{inside}</minflow-live>', "text/plain": bundle["text/plain"]}
+    live = f'<minflow-live {NO_MATH} data-name="{name}">{inside}</minflow-live>'
+    return {"text/html": live, "text/plain": bundle["text/plain"]}
 
 
 def folded(bundle: dict[str, str]) -> dict[str, str]:
@@ -118,8 +119,9 @@ class Explorer:
             raise AttributeError(f"an explorer has no {name!r}")
         target = self.refer() if self.refer is not None else None
         if target is None:
-            fail(GraphError, f"this explorer of a {self.name} is a still picture: {MOST} newer ones were shown, and the graph is gone",
-                 "explore(graph, x, y) once more, with a graph that is still held")  # fmt: skip
+            why = f"{MOST} newer ones were shown, and the graph is gone"
+            fail(GraphError, f"this explorer of a {self.name} is a still picture: {why}",
+                 "explore(graph, x, y) once more, with a graph that is still held")
         self.session = ExplorerSession(subject_of(target, (), {}))
         self.target, self.still = target, None
         return self.__dict__[name]
@@ -138,11 +140,13 @@ class Explorer:
         """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
         there is none."""
         if not isinstance(name, str):
-            fail(GraphError, f"explorer.open: a name is a text, not of type {type(name).__name__}", 'explorer.open("model.fc1")', name=name)
-        found = self.session.tree.search(name)
-        exact = [item for item in found if name in (item.path, item.name)] or found
+            what = f"explorer.open: a name is a text, not of type {type(name).__name__}"
+            fail(GraphError, what, 'explorer.open("model.fc1")', name=name)
+        matches = self.session.tree.search(name)
+        exact = [item for item in matches if name in (item.path, item.name)] or matches
         if not exact:
-            fail(GraphError, f"nothing in {self.session.subject.title} is called {name!r}", "explorer.text lists the rows", name=name)
+            what = f"nothing in {self.session.subject.title} is called {name!r}"
+            fail(GraphError, what, "explorer.text lists the rows", name=name)
         item = exact[0]
         self.session.reveal(item)
         if item.kind in ("module", "fold"):
@@ -187,10 +191,10 @@ class Explorer:
 
     # ---- the live picture --------------------------------------------------------------------------------------------
 
-    def send(self, changed: bool, arena: bool = False, answer: str = "", said: str = "") -> None:
-        """Tell the widgets what to draw. answer: to which ask.  said: a line for the reader."""
+    def send(self, changed: bool, arena: bool = False, answer: str = "", note: str = "") -> None:
+        """Send the widgets what to draw. answer: to which ask.  note: a line for the reader."""
         picture = compact(self.session.picture(arena)) if changed else ""
-        detail = compact({**self.session.detail(), "n": answer, "said": said})
+        detail = compact({**self.session.detail(), "n": answer, "said": note})
         for widget, _ in self.shown:
             with widget.hold_sync():
                 widget.picture, widget.detail = picture or widget.picture, detail
@@ -207,7 +211,7 @@ class Explorer:
         answer = str(number)[:40] if isinstance(number, int | float | str) else ""
         if ask.get("do") == "keep":
             self.keep()
-            self.send(False, answer=answer, said="Kept: a saved notebook shows this picture.")
+            self.send(False, answer=answer, note="Kept: a saved notebook shows this picture.")
             return
         changed = self.session.act(ask)
         self.send(changed, answer=answer)
@@ -259,7 +263,8 @@ class Explorer:
         text = self.text
         try:
             svg = self.svg
-            return {"text/html": picture_card(svg, text.partition("\n")[0], text), "image/svg+xml": svg, "text/plain": text}
+            card = picture_card(svg, text.partition("\n")[0], text)
+            return {"text/html": card, "image/svg+xml": svg, "text/plain": text}
         except Exception as error:  # showing a thing must not break a cell
             return {"text/plain": f"{text}\n(no picture: {type(error).__name__}: {error})"}
 
@@ -273,7 +278,7 @@ def compact(data: dict) -> str:
 
 
 class Forward(Graph):
-    """A model by itself as a graph: what it gives for the inputs."""
+    """A model by itself as a graph: its outputs for the inputs."""
 
     def __init__(self, model: Module):
         super().__init__()
@@ -286,7 +291,7 @@ def forward_of(model: Module) -> Forward:
     def build(self, *args: Any, **kwargs: Any) -> Any:
         return self.model(*args, **kwargs)
 
-    with contextlib.suppress(TypeError, ValueError):  # a forward that tells nothing of its arguments
+    with contextlib.suppress(TypeError, ValueError):  # a forward without a signature
         build.__signature__ = inspect.signature(type(model).forward)  # type: ignore[attr-defined]
     return type(type(model).__name__, (Forward,), {"build": build, "__doc__": Forward.__doc__})(model)
 
@@ -297,12 +302,13 @@ def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
 
     With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
     parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their
-    last gradients are there. Raises GraphError if a graph was never called and no inputs are given.
+    last gradients are there. Raises GraphError if a graph was never called and there are no inputs.
     """
     if isinstance(x, Module):
         if not args and not kwargs:
-            fail(GraphError, f"explore: a model is run forward to be explored, and the input of {type(x).__name__} is missing",
-                 "explore(model, x); or explore(graph) of the nn.Graph that trains it, which shows backward and update too")  # fmt: skip
+            what = f"explore: a model is run forward to be explored, and the input of {type(x).__name__} is missing"
+            hint = "explore(model, x); or explore(graph) of the nn.Graph that trains it, with backward and update"
+            fail(GraphError, what, hint)
         x = forward_of(x)
     return Explorer(x, args, kwargs)
 
@@ -311,10 +317,15 @@ def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject
     if isinstance(x, Graph):
         subject = graph_subject(x, args, kwargs, step)
         if isinstance(x, Forward):
-            subject.note = "Forward only: explore an nn.Graph that calls backward and has an optimizer to see the rest of a step."
+            subject.note = (
+                "Forward only: explore an nn.Graph that calls backward and has an optimizer to see the rest of a step."
+            )
         return subject
     if isinstance(x, Job):
         return job_subject(x, args, kwargs, step)
-    hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model; show(x) draws a tensor's tape"
-    what = f"but the class {x.__name__}, and one is made of it first" if isinstance(x, type) else f"but of type {type(x).__name__}"
+    hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model; "
+    hint += "show(x) draws a tensor's tape"
+    what = f"but of type {type(x).__name__}"
+    if isinstance(x, type):
+        what = f"but the class {x.__name__}, and one is made of it first"
     raise GraphError(f"explore: this is no graph, no job and no model, {what}", where=here(), hint=hint)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..curve.feed import Rows
+from ..curve.feed import Feed
 
 NORM = ("gradient norm",)
 FIRST = 30  # steps of which each is taken, so that a short run has a curve
@@ -23,7 +23,7 @@ LARGEST = 1_000_000  # steps between two, at most
 processor = getattr(time, "thread_time", time.perf_counter)
 
 
-class Norm:
+class GradientNorm:
     """Which steps are taken. left: steps until the next one; the loop counts it down.  last: (step, when) of the last
     step.
 
@@ -32,13 +32,13 @@ class Norm:
     """
 
     def __init__(self) -> None:
-        self.rows: Rows | None = None
+        self.feed: Feed | None = None
         self.every, self.left, self.bad = 1, 1, False
         self.last: tuple[float, float] | None = None
         self.taken: tuple[float, float] | None = None  # (step, when) of the last one that was taken
         self.count, self.credit, self.apart = 0, FREE, 1
 
-    def tell(self, step: float, when: float, gradients: Callable[[], list]) -> None:
+    def record(self, step: float, when: float, gradients: Callable[[], list]) -> None:
         """Take the one of this step, and choose the next."""
         start = processor()
         self.bad = self.bad or self.left > 0  # before its turn: for the sake of a loss that is not finite
@@ -46,8 +46,8 @@ class Norm:
         if arrays:
             value = norm_of(arrays)
             self.bad = self.bad or value - value != 0.0
-            self.rows.every = self.every
-            self.rows.append((NORM, step, when, value))
+            self.feed.every = self.every
+            self.feed.append((NORM, step, when, value))
         self.choose(step, when, processor() - start)
 
     def choose(self, step: float, when: float, took: float) -> None:
@@ -70,7 +70,7 @@ class Norm:
     def end(self, gradients: Callable[[], list]) -> None:
         """The last step of the run is taken too; its gradients are there until the next one begins."""
         if self.last is not None and self.last != self.taken:
-            self.tell(*self.last, gradients)
+            self.record(*self.last, gradients)
 
 
 def more(n: int) -> int:

@@ -7,7 +7,7 @@ from minflow.nn.graph.compiled import GraphRan
 from minflow.nn.graph import Graph
 
 from ..pump import clock
-from .gradient_norm import Norm
+from .gradient_norm import GradientNorm
 from .source import Source
 from .step_values import LOSS, NOTHING, numbers_of, rates, scheduled
 
@@ -18,10 +18,11 @@ class GraphSource(Source):
     def __init__(self, graph: Graph, gradients: bool):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
-        # rates of the last step; told as; names of a step that gives one number
-        self.told, self.lr, self.names = (), NOTHING, LOSS
-        self.norm = Norm() if gradients and graph.training and graph.config.gradients else None
-        self.panels = ("loss", *(scheduled(graph.optimizers[0][0]) if graph.training else ()), *(["norm"] if self.norm else []))
+        # rates of the last step; as names and numbers; names of a step that gives one number
+        self.last_rates, self.lr, self.names = (), NOTHING, LOSS
+        self.norm = GradientNorm() if gradients and graph.training and graph.config.gradients else None
+        rates_panel = scheduled(graph.optimizers[0][0]) if graph.training else ()
+        self.panels = ("loss", *rates_panel, *(["norm"] if self.norm else []))
 
     def listeners(self) -> dict:
         return {GraphRan: self.ran}
@@ -32,24 +33,24 @@ class GraphSource(Source):
         step, when, result = event.step, clock(), event.result
         if not step:
             step = self.count = self.count + 1
-        elif event.lr != self.told:
-            self.told, self.lr = event.lr, rates(event.lr)
+        elif event.lr != self.last_rates:
+            self.last_rates, self.lr = event.lr, rates(event.lr)
             self.names = LOSS + self.lr[0]
         # without a call, which costs a microsecond between cold steps
         if type(result) is Tensor and result.array.size == 1:
             values = (float(result.array.item()),)
-            self.rows.append((self.names, step, when, *values, *self.lr[1]))
+            self.feed.append((self.names, step, when, *values, *self.lr[1]))
         else:
             (names, values), (more, lr) = numbers_of(result, self.training), self.lr
             if not names:
-                self.problem = f"{self.name} gives no number to draw: return the loss from build"
-            self.rows.append((names + more, step, when, *values, *lr))
+                self.problem = f"{self.name} returns no number to draw: return the loss from build"
+            self.feed.append((names + more, step, when, *values, *lr))
         norm = self.norm
         if norm is not None:
             norm.last = step, when
             norm.left -= 1
             if norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not norm.bad):
-                norm.tell(step, when, self.gradients)
+                norm.record(step, when, self.gradients)
 
     def gradients(self) -> list:
         return [g.numpy() for g in self.graph.grads.values()]

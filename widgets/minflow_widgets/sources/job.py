@@ -40,21 +40,21 @@ class JobSource(Source):
         step = self.count = self.count + 1
         result, (more, lr) = event.result, self.lr()
         if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # without a call, as above
-            self.rows.append((LOSS_LR if more else LOSS, step, event.record.ended, float(result.item()), *lr))
+            self.feed.append((LOSS_LR if more else LOSS, step, event.record.ended, float(result.item()), *lr))
             return
         names, values = numbers_of(result, self.job.training)
         if not names:
-            self.problem = f"{self.name} gives no number to draw: return the loss"
-        self.rows.append((names + more, step, event.record.ended, *values, *lr))
+            self.problem = f"{self.name} returns no number to draw: return the loss"
+        self.feed.append((names + more, step, event.record.ended, *values, *lr))
 
     def begun(self, event) -> None:
         """Its first step that is heard: it goes on where another watch of the same curve has ended."""
         with self.curve._lock:
             self.curve._take()
-            found = [self.curve._series.get(self.prefix + name) for name in LOSS_LR]
-        self.count = int(max([s.steps[-1] for s in found if s is not None], default=0))
-        if self.rows.zero is None and self.prefix:
-            self.rows.zero = event.record.submitted
+            series = [self.curve._series.get(self.prefix + name) for name in LOSS_LR]
+        self.count = int(max([s.steps[-1] for s in series if s is not None], default=0))
+        if self.feed.zero is None and self.prefix:
+            self.feed.zero = event.record.submitted
 
     def lr(self) -> Numbers:
         """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it
@@ -81,13 +81,13 @@ class JobSource(Source):
             self.rate = None
             return
 
-        def told(done: float) -> float:
+        def rate_after(done: float) -> float:
             try:
                 return float(rate(int(done)))
             except Exception:
                 return float("nan")
 
-        self.rows.late = {"lr": told}
+        self.feed.late = {"lr": rate_after}
 
     def wait(self) -> None:
         if STREAM.thread is not threading.current_thread():
@@ -103,17 +103,17 @@ class RunSource(JobSource):
 
     def stepped(self, event) -> None:
         if event.owner is self.run:
-            self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after it is told of here
+            self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after this event
 
     def take(self) -> bool:
         """Put what has landed since the last time; True once the run has ended."""
         run = self.run
         over = run.done()
         with self.taking:
-            self.rows.zero = run.started
+            self.feed.zero = run.started
             for i in range(self.seen, len(run.values)):
                 names, lr = self.rates.pop(i, NOTHING)
-                self.rows.append((LOSS + names, i + 1, run.times[i], run.values[i], *lr))
+                self.feed.append((LOSS + names, i + 1, run.times[i], run.values[i], *lr))
                 self.seen = i + 1
             while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
                 at = run.starts[self.epochs]

@@ -8,7 +8,7 @@ from minflow.core.base import events
 from minflow.nn.graph.compiled import GraphRan
 
 from ..pump import clock
-from .gradient_norm import Norm
+from .gradient_norm import GradientNorm
 from .source import Source
 from .step_values import LOSS, NOTHING, numbers_of, rates, scheduled
 
@@ -23,22 +23,22 @@ class OptimizerSource(Source):
 
     def __init__(self, optimizer, gradients: bool):
         super().__init__(type(optimizer).__name__)
-        self.optimizer, self.norm = optimizer, Norm() if gradients else None
+        self.optimizer, self.norm = optimizer, GradientNorm() if gradients else None
         self.parameters, self.graph = None, None  # graph: that stepped it last
         self.losses: dict[int, list[float]] = {}  # of each thread
-        # rates of the last step; told as; names of a step with a loss
-        self.told, self.lr, self.names = None, NOTHING, LOSS
+        # rates of the last step; as names and numbers; names of a step with a loss
+        self.last_rates, self.lr, self.names = None, NOTHING, LOSS
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
     def listeners(self) -> dict:
         return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}
 
     def backward(self, event) -> None:
-        found = [float(t.array.item()) for t in event.outputs if t.array is not None and t.array.size == 1]
-        if found:
-            kept = self.losses.setdefault(get_ident(), found)
-            if kept is not found:
-                kept += found
+        losses = [float(t.array.item()) for t in event.outputs if t.array is not None and t.array.size == 1]
+        if losses:
+            kept = self.losses.setdefault(get_ident(), losses)
+            if kept is not losses:
+                kept += losses
                 if len(kept) > 2 * MOST:  # of a thread that never steps
                     del kept[:-MOST]
 
@@ -48,20 +48,20 @@ class OptimizerSource(Source):
         if optimizer is not self.optimizer:
             return
         when = clock()
-        if lr != self.told:
-            self.told, self.lr = lr, rates(lr)
+        if lr != self.last_rates:
+            self.last_rates, self.lr = lr, rates(lr)
             self.names = LOSS + self.lr[0]
         if losses is None:
-            self.rows.append((self.lr[0], step, when, *self.lr[1]))
+            self.feed.append((self.lr[0], step, when, *self.lr[1]))
         else:
             loss = losses[0] if len(losses) == 1 else sum(losses) / len(losses)
-            self.rows.append((self.names, step, when, loss, *self.lr[1]))
+            self.feed.append((self.names, step, when, loss, *self.lr[1]))
             norm = self.norm
             if norm is not None:
                 norm.last = step, when
                 norm.left -= 1
                 if norm.left <= 0 or (loss - loss != 0.0 and not norm.bad):
-                    norm.tell(step, when, self.gradients)
+                    norm.record(step, when, self.gradients)
 
     def gradients(self) -> list:
         grads = [p.grad for p in self.parameters or self.optimizer.parameters()]
@@ -80,9 +80,9 @@ class OptimizerSource(Source):
         if any(optimizer is self.optimizer for optimizer, _ in event.graph.optimizers):
             step, when, (names, values) = self.optimizer.steps, clock(), numbers_of(event.result, True)
             self.graph = event.graph
-            self.rows.append((names, step, when, *values))
+            self.feed.append((names, step, when, *values))
             if self.norm is not None:
                 self.norm.last = step, when
                 self.norm.left -= 1
                 if self.norm.left <= 0 or (values and values[0] - values[0] != 0.0 and not self.norm.bad):
-                    self.norm.tell(step, when, self.of_graph)
+                    self.norm.record(step, when, self.of_graph)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from ..curve.feed import Rows
+from ..curve.feed import Feed
 from ..curve.loss_curve import LossCurve
-from .gradient_norm import Norm
+from .gradient_norm import GradientNorm
 
 
 class Source:
     """One thing that is watched. prefix: of the names of its series.  panels: words of them, known in advance."""
 
     panels: tuple[str, ...] = ("loss",)
-    norm: Norm | None = None
-    # seconds of processor that a step takes to be told, in a loop that sleeps between them: benchmarks/widgets.py
+    norm: GradientNorm | None = None
+    # seconds of processor that a step takes to be recorded, in a loop that sleeps between them: benchmarks/widgets.py
     cost = 7e-6
 
     def __init__(self, name: str):
         self.name, self.prefix, self.problem = name, "", ""
         self.curve: LossCurve | None = None
-        self.rows: Rows | None = None
+        self.feed: Feed | None = None
 
     def listeners(self) -> dict:
         return {}
 
     def safely(self, listener):
-        """What is watched goes on, whatever goes wrong here; the curve tells it at its end."""
+        """What is watched goes on, whatever goes wrong here; the curve says it at its end."""
 
         def heard(event) -> None:
             try:
@@ -38,7 +38,7 @@ class Source:
         pass
 
     def last(self) -> None:
-        """Tell what is still to be told of the last step."""
+        """Record what is left of the last step."""
 
     def note(self) -> str:
         return self.problem

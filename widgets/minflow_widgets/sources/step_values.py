@@ -1,4 +1,4 @@
-"""What a step gave, as names and numbers: its loss, other values, learning rates.
+"""The result of a step, as names and numbers: its loss, other values, learning rates.
 
 Knows nothing of curves. Read next: `../watch.py`, which asks at each step.
 """
@@ -29,7 +29,7 @@ def rates(lr: tuple[float, ...]) -> Numbers:
 
 
 def numbers_of(result, training: bool) -> Numbers:
-    """What a step gave: one number is "loss"; of a training step the first array is, by its mean."""
+    """The result of a step: one number is "loss"; of a training step the first array is, by its mean."""
     array = result.array if type(result) is Tensor else result
     if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
         return LOSS, (float(array.item()),)
@@ -39,14 +39,14 @@ def numbers_of(result, training: bool) -> Numbers:
         entries = [("loss" if i == 0 else f"value{i}", value) for i, value in enumerate(result)]
     else:
         entries = [("loss", result)]
-    found = {}
+    numbers = {}
     for i, (name, value) in enumerate(entries):
         array = value.array if isinstance(value, Tensor) else value
         if not isinstance(array, ARRAYS | int | float):
             continue
         size = getattr(array, "size", 1)
         if size == 1:
-            found[name] = float(array.item() if hasattr(array, "item") else array)
+            numbers[name] = float(array.item() if hasattr(array, "item") else array)
         elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":
-            found[name] = float(array.mean())
-    return (tuple(found), tuple(found.values())) if found else NOTHING
+            numbers[name] = float(array.mean())
+    return (tuple(numbers), tuple(numbers.values())) if numbers else NOTHING

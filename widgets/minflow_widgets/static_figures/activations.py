@@ -21,8 +21,9 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     from minflow import no_grad
 
     if isinstance(model, type) or not hasattr(model, "named_modules"):
-        raise DTypeError("activations: this is no model", values={"got": described(model)}, hint="activations(model, x), an nn.Module")
-    found: dict[str, list[np.ndarray]] = {}
+        hint = "activations(model, x), an nn.Module"
+        raise DTypeError("activations: this is no model", values={"got": described(model)}, hint=hint)
+    outputs: dict[str, list[np.ndarray]] = {}
     modules = dict(model.named_modules())
     flags = [(module, module.training) for module in modules.values()]
     handles = []
@@ -30,7 +31,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     def keep(name: str):
         def hook(module, args, output):
             if hasattr(output, "numpy"):
-                found.setdefault(name, []).append(array_of(output).copy())
+                outputs.setdefault(name, []).append(array_of(output).copy())
 
         return hook
 
@@ -46,7 +47,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
             handle.remove()
         for module, training in flags:
             module.training = training
-    return found
+    return outputs
 
 
 def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FIRST, ax: Any = None) -> Any:
@@ -57,30 +58,34 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
     ("features.0"): its channels for the first image, or (N, F) results as a matrix; of a layer that ran several times,
     its last call.
     """
-    first, found = several(first, "activations"), outputs_of(model, x)
+    first, outputs = several(first, "activations"), outputs_of(model, x)
     if layer is None:
-        return draw_ranges(found, ax)
-    layer = next((name for name, module in model.named_modules() if module is layer), str(layer) if isinstance(layer, int) else layer)
-    if layer not in found:
-        raise DTypeError(f"activations: no layer {layer!r} ran", hint=f"these did: {', '.join(map(clean, found)) or 'none'}")
-    numbers = found[layer][-1].astype(np.float64)
+        return draw_ranges(outputs, ax)
+    layer = str(layer) if isinstance(layer, int) else layer
+    layer = next((name for name, module in model.named_modules() if module is layer), layer)
+    if layer not in outputs:
+        hint = f"these did: {', '.join(map(clean, outputs)) or 'none'}"
+        raise DTypeError(f"activations: no layer {layer!r} ran", hint=hint)
+    numbers = outputs[layer][-1].astype(np.float64)
     if numbers.ndim == 4:
         tiles, what = numbers[0, :first], f"{numbers.shape[1]} channels of {numbers.shape[2]} x {numbers.shape[3]}"
         what += f", the first {first}" if numbers.shape[1] > first else ""
         what += f", for image 0 of {numbers.shape[0]}"
         columns = int(np.ceil(np.sqrt(len(tiles))))
     elif numbers.ndim == 2:
-        tiles, columns, what = numbers[None, :first], 1, f"{numbers.shape[0]} samples (rows) x {numbers.shape[1]} features"
+        tiles, columns = numbers[None, :first], 1
+        what = f"{numbers.shape[0]} samples (rows) x {numbers.shape[1]} features"
     else:
-        raise ShapeError(f"activations: {layer} gives shape {list(numbers.shape)}", hint="(N, C, H, W) and (N, F) can be drawn")
-    what += f"; call {calls} of {calls}" if (calls := len(found[layer])) > 1 else ""
+        hint = "(N, C, H, W) and (N, F) can be drawn"
+        raise ShapeError(f"activations: {layer} gives shape {list(numbers.shape)}", hint=hint)
+    what += f"; call {calls} of {calls}" if (calls := len(outputs[layer])) > 1 else ""
     return draw_tiles(axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{plain(layer)}: {what}", "activation")
 
 
-def ranges(found: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
+def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
     """(name, percentiles 5, 25, 50, 75, 95, share of zeros, how many numbers are not finite) for each layer."""
     rows = []
-    for name, arrays in found.items():
+    for name, arrays in outputs.items():
         flat = np.concatenate([np.asarray(a).reshape(-1) for a in arrays]).astype(np.float64)
         finite = flat[np.isfinite(flat)]
         some = finite[:: max(1, -(-finite.size // SAMPLE))]
@@ -98,8 +103,8 @@ def called(name: str, calls: int) -> str:
     return plain(name) + (f" ({calls} calls)" if calls > 1 else "")
 
 
-def draw_ranges(found: dict[str, list[np.ndarray]], ax: Any) -> Any:
-    rows = ranges(found)
+def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
+    rows = ranges(outputs)
     ax = axes(ax, "activations()", (7.2, min(1.2 + 0.3 * len(rows), 14.0)))
     for y, (_, points, zeros, bad) in enumerate(rows):
         if np.isfinite(points).all():
@@ -107,9 +112,9 @@ def draw_ranges(found: dict[str, list[np.ndarray]], ax: Any) -> Any:
             ax.barh(y, points[3] - points[1], left=points[1], height=0.6, color="#b9d2ee", edgecolor=COLORS[0])
             ax.plot([points[2]] * 2, [y - 0.3, y + 0.3], color=COLORS[1], linewidth=2)
         if notes(zeros, bad):
-            place, color = (1.01, y), RED if bad else "#57606a"
-            ax.annotate(notes(zeros, bad), place, xycoords=("axes fraction", "data"), va="center", color=color, fontsize=9)
-    ax.set_yticks(range(len(rows)), [called(name, len(found[name])) for name, *_ in rows], parse_math=False)
+            look = {"va": "center", "color": RED if bad else "#57606a", "fontsize": 9}
+            ax.annotate(notes(zeros, bad), (1.01, y), xycoords=("axes fraction", "data"), **look)
+    ax.set_yticks(range(len(rows)), [called(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
     ax.set_title("what each layer gives", fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.axvline(0, color="#57606a", linewidth=0.8, linestyle=":")
@@ -119,7 +124,10 @@ def draw_ranges(found: dict[str, list[np.ndarray]], ax: Any) -> Any:
 
 def activations_text(model: Any, x: Any) -> str:
     """The ranges of `activations(model, x)` as a table."""
-    found = outputs_of(model, x)
-    rows = ranges(found)
-    cells = [[called(name, len(found[name])), *[f"{p:.4g}" for p in points], notes(zeros, bad)] for name, points, zeros, bad in rows]
+    outputs = outputs_of(model, x)
+    rows = ranges(outputs)
+    cells = [
+        [called(name, len(outputs[name])), *[f"{p:.4g}" for p in points], notes(zeros, bad)]
+        for name, points, zeros, bad in rows
+    ]
     return "\n".join(table(["layer", "5 %", "25 %", "median", "75 %", "95 %", ""], cells, right=range(1, 6)))

@@ -27,13 +27,16 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
         guess = guess.argmax(axis=1)
     guess = whole(guess, "predictions")
     if true.shape != guess.shape:
-        raise ShapeError(f"confusion_matrix: {true.size} targets and {guess.size} predictions", hint="one prediction for each target")
+        what = f"confusion_matrix: {true.size} targets and {guess.size} predictions"
+        raise ShapeError(what, hint="one prediction for each target")
     least, most = (min(true.min(), guess.min()), max(true.max(), guess.max())) if true.size else (0, -1)
     classes = max(classes or 0, int(most) + 1)
     if least < 0 or not classes:
-        raise DTypeError(f"confusion_matrix: classes are 0, 1, 2, ...; got {int(least)}" if true.size else "confusion_matrix: no targets")
+        what = f"classes are 0, 1, 2, ...; got {int(least)}" if true.size else "no targets"
+        raise DTypeError(f"confusion_matrix: {what}")
     if classes > CLASSES:
-        raise DTypeError(f"confusion_matrix: {classes} classes are more than {CLASSES}", hint="number the classes 0, 1, 2, ...")
+        what = f"confusion_matrix: {classes} classes are more than {CLASSES}"
+        raise DTypeError(what, hint="number the classes 0, 1, 2, ...")
     return np.bincount(true * classes + guess, minlength=classes * classes).reshape(classes, classes)
 
 
@@ -50,13 +53,15 @@ def whole(x: Any, what: str) -> np.ndarray:
 def how_many(names: Sequence[Any] | None) -> int | None:
     """How many classes have names, where they have."""
     if names is not None and not hasattr(names, "__len__"):
-        raise DTypeError("confusion_matrix: names is a list", values={"got": described(names)}, hint='names=["cat", "dog"]')
+        values = {"got": described(names)}
+        raise DTypeError("confusion_matrix: names is a list", values=values, hint='names=["cat", "dog"]')
     return len(names) if names is not None else None
 
 
 def class_names(names: Sequence[Any] | None, classes: int) -> list[str]:
     if names is not None and len(names) < classes:
-        raise ShapeError(f"confusion_matrix: {len(names)} names for {classes} classes", hint="a name for each class, in their order")
+        what = f"confusion_matrix: {len(names)} names for {classes} classes"
+        raise ShapeError(what, hint="a name for each class, in their order")
     return [plain(name) for name in names[:classes]] if names is not None else [str(i) for i in range(classes)]
 
 

@@ -20,7 +20,7 @@ FIRST = 64  # filters or channels that are drawn
 
 
 def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
-    """The Axes to draw into: those given, else new ones."""
+    """The Axes to draw into: `ax`, else new ones."""
     if ax is not None:
         return ax
     pyplot = need("matplotlib.pyplot", what_for, "matplotlib")
@@ -53,14 +53,15 @@ def described(x: Any) -> str:
     if isinstance(x, type):
         return f"the class {x.__name__}"
     dtype = getattr(x, "dtype", None)
-    told = f" of {dtype}" if dtype is not None else f" {x!r}" if isinstance(x, str | int | float | list | tuple) else ""
-    return clean(type(x).__name__ + told)[:60]
+    more = f" of {dtype}" if dtype is not None else f" {x!r}" if isinstance(x, str | int | float | list | tuple) else ""
+    return clean(type(x).__name__ + more)[:60]
 
 
 def several(first: Any, what: str) -> int:
     """How many are drawn at most."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
-        raise DTypeError(f"{what}: first is how many are drawn", values={"got": described(first)}, hint=f"first={FIRST}")
+        values = {"got": described(first)}
+        raise DTypeError(f"{what}: first is how many are drawn", values=values, hint=f"first={FIRST}")
     return int(first)
 
 
@@ -89,7 +90,9 @@ def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) 
     else:
         most = float(np.abs(finite).max()) if finite.size else 1.0
         signed = bool(finite.size) and finite.min() < 0
-        scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most} if signed else {"cmap": "viridis", "vmin": 0, "vmax": most or 1.0}
+        scale = {"cmap": "viridis", "vmin": 0, "vmax": most or 1.0}
+        if signed:
+            scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
         picture = ax.imshow(np.where(np.isfinite(sheet := mosaic(tiles, columns)), sheet, np.nan), **scale)
         ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what)
     ax.set_facecolor(GAP)

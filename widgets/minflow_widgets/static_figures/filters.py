@@ -24,16 +24,17 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
         shape = (1, shape)
     if shape is not None and weights.ndim == 2:
         if int(np.prod(shape)) != weights.shape[1]:
-            raise ShapeError(f"filters: rows of {weights.shape[1]} numbers are no images of shape {list(shape)}",
-                             hint="shape=(height, width) or (channels, height, width)")  # fmt: skip
+            what = f"filters: rows of {weights.shape[1]} numbers are no images of shape {list(shape)}"
+            raise ShapeError(what, hint="shape=(height, width) or (channels, height, width)")
         weights = weights.reshape(-1, *shape)
     weights = weights[:, None] if weights.ndim == 3 else weights
     if weights.ndim != 4 or not weights.size:
-        raise ShapeError(f"filters: weights of shape {list(weights.shape)} are no filters",
-                         hint="(filters, channels, height, width); of a Linear: filters(layer, shape=(28, 28))")  # fmt: skip
+        hint = "(filters, channels, height, width); of a Linear: filters(layer, shape=(28, 28))"
+        raise ShapeError(f"filters: weights of shape {list(weights.shape)} are no filters", hint=hint)
     many, channels, height, width = weights.shape
     shown = weights[:first]
-    title = f"weights: {many} filters of {channels} x {height} x {width}" + (f", the first {first}" if many > first else "")
+    title = f"weights: {many} filters of {channels} x {height} x {width}"
+    title += f", the first {first}" if many > first else ""
     if channels in (1, 3):
         tiles = shown[:, 0] if channels == 1 else shown.transpose(0, 2, 3, 1)
         columns = int(np.ceil(np.sqrt(len(tiles))))

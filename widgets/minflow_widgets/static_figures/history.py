@@ -27,7 +27,8 @@ def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> t
     """Both with one number more: views of an array that has room for as many again, so that a long run costs no more
     per step."""
     n, table = steps.size, steps.base
-    mine = isinstance(table, np.ndarray) and table is values.base and table.shape[:1] == (3,) and table.dtype == np.float64
+    mine = isinstance(table, np.ndarray) and table is values.base
+    mine = mine and table.shape[:1] == (3,) and table.dtype == np.float64
     # somebody else's, or full, or another History has gone on in it
     if not mine or n == table.shape[1] or table[2, 0] != n:
         table = np.empty((3, max(2 * n, 64)))
@@ -37,7 +38,7 @@ def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> t
 
 
 class History:
-    """Numbers of a run by name, to be drawn and told: `History(curve).plot()`.
+    """Numbers of a run by name, as lines and as text: `History(curve).plot()`.
 
     source: a curve (anything with `.data`), or a mapping of names to values, or to (steps, values). Without a source it
     is empty: `history.add(step, loss=0.5)` fills it.
@@ -50,15 +51,16 @@ class History:
         self.data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         mapping = getattr(source, "data", source)
         if mapping is not None and not isinstance(mapping, Mapping):
-            raise DTypeError(f"History: a {type(source).__name__} has no series", hint="a curve, or {'loss': [0.9, 0.5]}")
+            hint = "a curve, or {'loss': [0.9, 0.5]}"
+            raise DTypeError(f"History: a {type(source).__name__} has no series", hint=hint)
         for name, entry in (mapping or {}).items():
             pair = isinstance(entry, tuple) and len(entry) == 2 and all(np.ndim(part) == 1 for part in entry)
             what, hint = f"History: {clean(str(name))}", "{'loss': [0.9, 0.5]}, or {'loss': (steps, values)}"
             values = numbers_of(entry[1] if pair else entry, what, hint)
             steps = numbers_of(entry[0], what, hint) if pair else np.arange(values.size, dtype=np.float64)
             if values.ndim != 1 or steps.shape != values.shape:
-                raise ShapeError(f"History: {name} has values of shape {list(values.shape)} and steps of shape {list(steps.shape)}",
-                                 hint="as many steps as values, in one row each")  # fmt: skip
+                shapes = f"values of shape {list(values.shape)} and steps of shape {list(steps.shape)}"
+                raise ShapeError(f"History: {name} has {shapes}", hint="as many steps as values, in one row each")
             self.data[str(name)] = steps, values
 
     def add(self, step: float | None = None, **values: float) -> None:
@@ -73,11 +75,12 @@ class History:
 
         names: which ones (default: all).  log: logarithmic scale of the first axis. Series whose names end in the same
         word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 200 values
-        on the raw line is faint under its mean, whose window the legend tells; the first NaN is marked.
+        on the raw line is faint under its mean, whose window the legend gives; the first NaN is marked.
         """
         unknown = [name for name in names if name not in self.data]
         if unknown:
-            raise DTypeError(f"History.plot: there is no series {unknown[0]!r}", hint=f"there are {', '.join(self.data) or 'none'}")
+            hint = f"there are {', '.join(self.data) or 'none'}"
+            raise DTypeError(f"History.plot: there is no series {unknown[0]!r}", hint=hint)
         first = axes(ax, "history.plot()")
         scales: dict[str, Any] = {}
         handles = []
@@ -85,7 +88,8 @@ class History:
             word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
             if word not in scales:
                 scales[word] = self.scale(first, len(scales), plain(word))
-            handles += self.line(scales[word], name, COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)])
+            color, style = COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)]
+            handles += self.line(scales[word], name, color, style)
         # without one there is no such scale
         if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
             first.set_yscale("log")
@@ -93,7 +97,8 @@ class History:
         first.grid(True, alpha=0.3)
         if handles:
             # Above the plot: axes at the right are drawn over what stands inside.
-            legend = first.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=9, frameon=False)
+            place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2}
+            legend = first.legend(handles=handles, fontsize=9, frameon=False, **place)
             for text in legend.get_texts():
                 text.set_parse_math(False)
         return first
@@ -108,7 +113,7 @@ class History:
         return ax
 
     def line(self, ax: Any, name: str, color: str, style: str) -> list:
-        """One series; what the legend shall tell of it."""
+        """One series; its entries in the legend."""
         steps, values = self.data[name]
         finite = np.isfinite(values)
         shown = np.where(finite, values, np.nan)
@@ -118,7 +123,8 @@ class History:
         if window >= SMOOTH_FROM and finite.any():
             means_at, means = smooth(steps, shown, window)
             ax.plot(steps, shown, color=color, alpha=0.25, linewidth=1)
-            handles += ax.plot(means_at, means, color=color, linestyle=style, linewidth=2, label=f"{label}, mean of {window}")
+            look = {"color": color, "linestyle": style, "linewidth": 2}
+            handles += ax.plot(means_at, means, label=f"{label}, mean of {window}", **look)
         else:
             marker = "." if values.size < DOTS_BELOW else ""
             handles += ax.plot(steps, shown, color=color, linestyle=style, marker=marker, label=label)

@@ -1,8 +1,8 @@
-"""watch_timeline: who is busy when, drawn while jobs run and kept as a picture when they end.
+"""watch_timeline: what is busy when, drawn while jobs run and kept as a picture when they end.
 
     with watch_timeline():          # all jobs in the block; a sync and an async loop end side by side
         for x, y in loader: job(x, y)
-    watch_timeline(run)             # what flow.start gave: the cell returns, the picture comes with the end
+    watch_timeline(run)             # of flow.start: the cell returns, the picture comes with the end
     live = watch_timeline(); live   # shown, it follows all jobs of all cells until live.stop()
 
 It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 import threading
 import time
 from pathlib import Path
@@ -35,20 +34,23 @@ from ..pump import Ending, Pump
 
 RECENT = 60  # steps that the live numbers are of
 LOOKED = 600  # steps of all jobs, among which they are looked for
-NOT_YET = ("not watching yet: `with watch_timeline(): ...` follows the jobs of a block; `live = watch_timeline(); live.start()` "
-           "those from then on, until `live.stop()`")  # fmt: skip
+NOT_YET = (
+    "not watching yet: `with watch_timeline(): ...` follows the jobs of a block; "
+    "`live = watch_timeline(); live.start()` those from then on, until `live.stop()`"
+)
 KINDS = ("busy", "wait", "failed")
 HELD: set[LiveTimeline] = set()  # timelines of runs, which nobody else needs to hold
 
 
 class LiveTimeline:
-    """Made by `watch_timeline`. timeline: what was seen, a Timeline, a Comparison of two loops, or None before the
+    """What `watch_timeline` returns. timeline: what was seen, a Timeline, a Comparison of two loops, or None before the
     first step."""
 
     def __init__(self, job: Job | Run | str | None = None):
         if not isinstance(job, Job | Run | str | None):
-            raise JobError("watch_timeline takes a job function, its name or a run", values={"got": type(job).__name__},
-                           hint="with watch_timeline(): ... watches every job in the block")  # fmt: skip
+            hint = "with watch_timeline(): ... watches every job in the block"
+            values = {"got": type(job).__name__}
+            raise JobError("watch_timeline takes a job function, its name or a run", values=values, hint=hint)
         self.job, self.begun, self.seen = job, time.perf_counter(), None
         self.front, self.pump, self.note, self.cell = None, None, "", ("", "")
         self.ending, self.finished = Ending(), False
@@ -61,7 +63,7 @@ class LiveTimeline:
         """Show it and follow the jobs from now on; a block, a run, or showing it in a notebook do so by themselves."""
         if self.front is None:
             self.cell = notebook.running_cell()
-            self.front = choose(self)
+            self.front = frontends.choose(lambda: Widget(self), Lines)
             self.pump = Pump(self, idle=0.0)
 
     def stop(self) -> None:
@@ -77,8 +79,8 @@ class LiveTimeline:
     def __enter__(self) -> LiveTimeline:
         if not isinstance(self.job, Run):
             if self.finished:
-                raise JobError("This timeline has ended", values={"timeline": self.line()[:60]},
-                               hint="a new one for each block: with watch_timeline() as live")  # fmt: skip
+                hint = "a new one for each block: with watch_timeline() as live"
+                raise JobError("This timeline has ended", values={"timeline": self.line()[:60]}, hint=hint)
             self.begun = time.perf_counter()
         self.start()
         return self
@@ -104,7 +106,7 @@ class LiveTimeline:
         self.finished, self.note = True, note
         try:
             self.start()
-            if self.pump is not None:  # it may come here first, while it is made
+            if self.pump is not None:  # it may come here first, while it starts
                 self.pump.stop()
             frontends.leave(self.front, self)
         finally:
@@ -121,13 +123,13 @@ class LiveTimeline:
     def timeline(self) -> Timeline | Comparison | None:
         """All of it: two loops, one that waits and one that does not, side by side; otherwise the last loop."""
         records = self.records()
-        found = []
+        runs = []
         for name in dict.fromkeys([r.name for r in records]) if self.job is None else [self.job]:
-            found += loops(known(name, records))
-        if not found:
+            runs += loops(known(name, records))
+        if not runs:
             return None
-        found.sort(key=lambda loop: loop[-1].submitted)
-        last = [record_of(loop, since=self.begun) for loop in found[-2:]]
+        runs.sort(key=lambda loop: loop[-1].submitted)
+        last = [record_of(loop, since=self.begun) for loop in runs[-2:]]
         if len(last) == 2 and {one.mode for one in last} == {"sync", "async"}:
             return Comparison(pair(*last))
         return Timeline(last[-1])
@@ -135,8 +137,8 @@ class LiveTimeline:
     def now(self):
         """The last steps of the job whose step ran last, or None."""
         recent = [r for r in STREAM.history()[-LOOKED:] if r.submitted >= self.begun]
-        found = known(self.job, recent)[-RECENT:]
-        return record_of(found, since=self.begun) if found else None
+        steps = known(self.job, recent)[-RECENT:]
+        return record_of(steps, since=self.begun) if steps else None
 
     def _look(self) -> bool | None:
         """Whether there is something new; None where its run has ended: then it has ended too."""
@@ -152,14 +154,15 @@ class LiveTimeline:
         self.front.update(self)
 
     def _share(self) -> float:
-        return 1.0  # of a processor: ten updates a second are seldom dear
+        return 1.0  # of a processor: ten updates a second are seldom expensive
 
     def line(self) -> str:
         """Where it stands, in one line."""
         record = self.now()
         if record is None or not record.ended:
             return "no step has ended yet"
-        return f"{record.title}: step {record.steps[-1].number:,} · a step every {ms(record.step)} · {formula(record)} at best"
+        step = f"step {record.steps[-1].number:,} · a step every {ms(record.step)}"
+        return f"{record.title}: {step} · {formula(record)} at best"
 
     def text(self) -> str:
         timeline = self.timeline
@@ -228,17 +231,6 @@ def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
 
 
 # ---- where it is shown -----------------------------------------------------------------------------------------------
-
-
-def choose(timeline: LiveTimeline):
-    """The best place that this process has; see `frontends.choose`."""
-    front = frontends.choose()
-    if isinstance(front, frontends.Widget):
-        try:
-            return Widget(timeline)
-        except Exception:  # no anywidget, or one that does not fit this notebook
-            return frontends.Still(live=True)
-    return Lines(sys.stdout, front.live) if isinstance(front, frontends.Lines) else front
 
 
 class Lines(frontends.Lines):

@@ -1,0 +1,127 @@
+"""A curve on a page: the widget, what it hears of its reader, and the picture that takes its place at the end.
+
+anywidget is imported here only, when a curve is first shown. Read next: `loss_curve.js`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import weakref
+from pathlib import Path
+
+from minflow.diagnosis import notebook
+
+from .. import frontends
+
+SCRIPTS = ("curve_panel.js", "loss_curve.js")
+
+
+def start(curve):
+    """The front end that shows this curve from now on."""
+    front = frontends.choose(Widget)
+    try:
+        if hasattr(front, "open"):
+            front.open(curve)
+    except Exception:  # a widget that does not fit this notebook
+        return frontends.Still(live=True)
+    return front
+
+
+@functools.cache
+def widget_class():
+    """The anywidget. All state is in traits, so a page loaded again shows it again.
+
+    data: the whole decimated curve.  before: that of the previous run.  look: what the reader chose, as JSON
+    {"log": bool or null, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop
+    3".
+    """
+    import anywidget
+    import traitlets
+
+    class LiveCurve(frontends.Hearing, anywidget.AnyWidget):
+        hears = "look", "wish"
+        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS)
+        data = traitlets.Bytes(b"").tag(sync=True)
+        before = traitlets.Bytes(b"").tag(sync=True)
+        look = traitlets.Unicode("{}").tag(sync=True)
+        wish = traitlets.Unicode("").tag(sync=True)
+
+        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
+            return "LossCurve (live)"
+
+    return LiveCurve
+
+
+def live(curve):
+    """A widget that shows the curve and does what its buttons say."""
+    mine = weakref.ref(curve)
+    look = json.dumps({"log": curve.log, "x": curve.x})
+    widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=look)
+
+    def looked(change) -> None:
+        curve = mine()
+        try:
+            chosen = json.loads(change["new"])
+        except (ValueError, RecursionError):
+            return
+        if curve is not None and isinstance(chosen, dict):
+            log = chosen.get("log")  # null: nobody has chosen
+            curve.log, curve.x = None if log is None else bool(log), "time" if chosen.get("x") == "time" else "step"
+
+    def wished(change) -> None:
+        curve, wish = mine(), change["new"].partition(" ")[0]
+        if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
+            getattr(curve.control, wish, lambda: None)()
+            if curve._pump is not None:
+                curve._pump.wake()  # so that the new state is seen, also where no further step comes
+
+    widget.observe(looked, "look")
+    widget.observe(wished, "wish")
+    return frontends.answering(widget)
+
+
+def explore(curve) -> None:
+    """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a
+    picture."""
+    if not notebook.in_notebook():
+        frontends.Lines(sys.stdout).finish(curve)
+        return
+    if isinstance(curve._front, Widget) and not curve._finished:
+        curve._front.show()
+        return
+    try:
+        widget = live(curve)
+        notebook.display(widget)
+        frontends.retire(widget, frontends.SHOWN, 16)
+    except Exception:
+        notebook.display(curve.bundle(), raw=True)
+
+
+class Widget:
+    """A live canvas. At the end the static picture takes its place under the same display id, wherever it was shown."""
+
+    def __init__(self):
+        widget_class()
+        self.handles = []
+
+    def open(self, curve) -> None:
+        self.widget = live(curve)
+        self.dropped = frontends.when_dropped(curve, self.widget)
+        self.show()
+
+    def show(self) -> None:
+        self.handles.append(notebook.display(self.widget, display_id=True))
+
+    def update(self, curve) -> None:
+        self.widget.data = curve.encode()
+
+    def finish(self, curve) -> None:
+        # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
+        # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
+        self.widget.data, bundle = curve.encode(), curve.bundle()
+        for handle in self.handles:
+            handle.update(bundle, raw=True)
+        self.dropped.detach()
+        frontends.retire(self.widget)

@@ -81,8 +81,9 @@ class Blob(Tensor):
         build = current()
         job = f"job {build.job.name}" if build is not None else "a job"
         what = "a branch (if, while, and, or)" if verb == "bool" else f"{verb}()"
-        raise JobError(f"{what} asks a Blob for its numbers; while {job} is built it has none",
-                       values={"blob": self.described()}, where=here(), hint=INSTEAD["bool" if verb == "bool" else "numpy"])  # fmt: skip
+        what = f"{what} asks a Blob for its numbers; while {job} is built it has none"
+        hint = INSTEAD["bool" if verb == "bool" else "numpy"]
+        raise JobError(what, values={"blob": self.described()}, where=here(), hint=hint)
 
     def described(self) -> str:
         return f"{self.op_name}: {self.spec.dtype.name}{list(self.spec.shape)}"

@@ -81,8 +81,8 @@ class Group:
         if name not in GROUPS[self.name]:
             raise unknown(f"function_config().{self.name}", name, GROUPS[self.name])
         if self.name in INSTEAD:
-            raise JobError(f"function_config().{self.name}.{name} is of a generation before job functions with optimizers",
-                           where=here(), hint=INSTEAD[self.name])  # fmt: skip
+            what = f"function_config().{self.name}.{name} is of a generation before job functions with optimizers"
+            raise JobError(what, where=here(), hint=INSTEAD[self.name])
         return lambda *args: self.config.record(f"{self.name}.{name}", *args)
 
 
@@ -110,23 +110,24 @@ class FunctionConfig:
         """flow.scope.mirrored_view(): the job runs once on each device; consistent_view() (as it is): one logical
         tensor."""
         if not isinstance(view, View):
-            raise JobError("default_logical_view takes a view", values={"got": repr(view)[:60]}, where=here(),
-                           hint="flow.scope.mirrored_view() or flow.scope.consistent_view()")  # fmt: skip
+            what = "default_logical_view takes a view"
+            hint = "flow.scope.mirrored_view() or flow.scope.consistent_view()"
+            raise JobError(what, values={"got": repr(view)[:60]}, where=here(), hint=hint)
         self.logical_view = view
 
     def default_placement_scope(self, place: Place) -> None:
         """flow.scope.placement("cpu", "0:0"): recorded; there is one machine."""
         if not isinstance(place, Place):
-            raise JobError("default_placement_scope takes a placement", values={"got": repr(place)[:60]}, where=here(),
-                           hint='flow.scope.placement("cpu", "0:0")')  # fmt: skip
+            what = "default_placement_scope takes a placement"
+            hint = 'flow.scope.placement("cpu", "0:0")'
+            raise JobError(what, values={"got": repr(place)[:60]}, where=here(), hint=hint)
         self.place = place
 
     def concurrency_width(self, width: int) -> None:
         """How many steps of this job may be in flight, instead of 2."""
         if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-            raise JobError(
-                "concurrency_width is an integer above 0", values={"got": repr(width)}, where=here(), hint="2 as it is"
-            )
+            what = "concurrency_width is an integer above 0"
+            raise JobError(what, values={"got": repr(width)}, where=here(), hint="2 as it is")
         self.depth = width
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -213,12 +214,8 @@ class Config:
 
     def devices(self, name: str, n: int) -> None:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise JobError(
-                f"flow.config.{name} takes how many devices there are",
-                values={"got": repr(n)},
-                where=here(),
-                hint=f"flow.config.{name}(2)",
-            )
+            what = f"flow.config.{name} takes how many devices there are"
+            raise JobError(what, values={"got": repr(n)}, where=here(), hint=f"flow.config.{name}(2)")
         SESSION.settings.pop("gpu_device_num", None)
         SESSION.settings.pop("cpu_device_num", None)
         SESSION.settings[name] = n

@@ -83,8 +83,8 @@ class Run:
         TimeoutError after `timeout` seconds. Interrupting the wait leaves the run running."""
         STREAM.refuse_inside("waiting for a run")
         if LOOP.get() is self:
-            raise JobError(f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself", where=here(),
-                           hint="run.stop() ends it; wait where it was started")  # fmt: skip
+            what = f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself"
+            raise JobError(what, where=here(), hint="run.stop() ends it; wait where it was started")
         seconds(timeout)
         if not self.over.wait(timeout):
             raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
@@ -173,25 +173,23 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
     the worker. An iterator can be gone through once only: with several epochs give a list or a DataLoader.
     """
     if not isinstance(job, Job):
-        raise JobError("flow.start runs a job function", values={"got": described(job)}, where=here(),
-                       hint="flow.start(train_job, loader), not train_job(...)")  # fmt: skip
+        hint = "flow.start(train_job, loader), not train_job(...)"
+        raise JobError("flow.start runs a job function", values={"got": described(job)}, where=here(), hint=hint)
     if callback is not None:
         if not callable(callback):
-            raise JobError(
-                "the callback of a run is not callable",
-                values={"got": described(callback)},
-                where=here(),
-                hint="callback=show",
-            )
+            what = "the callback of a run is not callable"
+            raise JobError(what, values={"got": described(callback)}, where=here(), hint="callback=show")
         check_arity(job.name, callback)
     if not isinstance(loader, Iterable):
-        raise JobError("flow.start takes something to loop over", values={"got": described(loader)}, where=here(),
-                       hint="flow.start(train_job, zip(images, labels)), or a DataLoader")  # fmt: skip
+        what = "flow.start takes something to loop over"
+        hint = "flow.start(train_job, zip(images, labels)), or a DataLoader"
+        raise JobError(what, values={"got": described(loader)}, where=here(), hint=hint)
     if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 1:
         raise JobError("epochs is an integer above 0", values={"got": repr(epochs)}, where=here(), hint="epochs=1")
     if epochs > 1 and isinstance(loader, Iterator):
-        raise JobError("an iterator ends after one epoch", values={"epochs": epochs, "loader": type(loader).__name__}, where=here(),
-                       hint="list(zip(images, labels)), or a DataLoader")  # fmt: skip
+        what = "an iterator ends after one epoch"
+        hint = "list(zip(images, labels)), or a DataLoader"
+        raise JobError(what, values={"epochs": epochs, "loader": type(loader).__name__}, where=here(), hint=hint)
     STREAM.refuse_inside("starting a run")
     run = Run(job, loader, epochs, callback)
     try:

@@ -27,12 +27,8 @@ class Place:
 
     def __init__(self, device_tag: str, machine_device_ids: Any = "0:0"):
         if device_tag not in ("cpu", "gpu"):
-            raise JobError(
-                "a placement is on cpu or gpu",
-                values={"got": repr(device_tag)},
-                where=here(),
-                hint='flow.scope.placement("cpu", "0:0")',
-            )
+            hint = 'flow.scope.placement("cpu", "0:0")'
+            raise JobError("a placement is on cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint=hint)
         self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
         if device_tag == "gpu":
             tell_of_gpu()
@@ -107,9 +103,8 @@ def view_now() -> str:
 def namespace(name: str) -> AbstractContextManager[None]:
     """Names of layers and variables made inside start with `name-`."""
     if not isinstance(name, str) or not name:
-        raise JobError(
-            "a namespace is a name", values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")'
-        )
+        what = "a namespace is a name"
+        raise JobError(what, values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")')
     return named(name)
 
 

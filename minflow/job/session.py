@@ -106,15 +106,16 @@ class Session:
         """Make a variable. Its numbers depend on the seed and its name alone, so the order of jobs does not matter."""
         check_name(name)
         if name.startswith("System-") and not slot:
-            raise JobError("names that begin with System- are those of what a checkpoint keeps beside variables", values={"name": name},
-                           where=here(), hint='name="dense1"')  # fmt: skip
+            what = "names that begin with System- are those of what a checkpoint keeps beside variables"
+            raise JobError(what, values={"name": name}, where=here(), hint='name="dense1"')
         loaded = self.waiting.get(name)  # it goes when the job has compiled: this trace may yet fail
         if loaded is not None:
             array = np.asarray(loaded(shape, dtype))
             if array.shape != shape or array.dtype != dtype.np:
-                raise JobError(f"the loaded numbers of variable {name} do not fit the job", where=here(),
-                               values={"loaded": f"{array.dtype}{list(array.shape)}", "wanted": f"{dtype.name}{list(shape)}"},
-                               hint="load the checkpoint of this model, or give the layer another name")  # fmt: skip
+                what = f"the loaded numbers of variable {name} do not fit the job"
+                hint = "load the checkpoint of this model, or give the layer another name"
+                values = {"loaded": f"{array.dtype}{list(array.shape)}", "wanted": f"{dtype.name}{list(shape)}"}
+                raise JobError(what, where=here(), values=values, hint=hint)
         else:
             generator = Generator(derive_key(default_generator.initial_seed() if seed is None else seed, "init", name))
             size = math.prod(shape) * dtype.np.itemsize
@@ -123,9 +124,10 @@ class Session:
                     raise MemoryError
                 array = np.asarray(fill(generator))
             except MemoryError:
-                raise JobError(f"variable {name} does not fit into memory", where=here(),
-                               values={"wanted": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"},
-                               hint="fewer units or filters; a product of sizes may stand where one size was meant") from None  # fmt: skip
+                what = f"variable {name} does not fit into memory"
+                hint = "fewer units or filters; a product of sizes may stand where one size was meant"
+                values = {"wanted": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
+                raise JobError(what, where=here(), values=values, hint=hint) from None
         array = np.array(array, dtype.np, order="C").reshape(shape)
         tensor = Tensor(array, spec_of(array))
         tensor.label = name

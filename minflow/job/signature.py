@@ -59,9 +59,10 @@ class LocalTensor(np.ndarray):
         if parallel_id not in range(len(parts)):
             from ..core.where import here
 
-            raise JobError("numpy(parallel_id) of a device that is not there", where=here(),
-                           values={"parallel_id": repr(parallel_id), "devices": len(parts)},
-                           hint="numpy_list() gives all parts")  # fmt: skip
+            what = "numpy(parallel_id) of a device that is not there"
+            hint = "numpy_list() gives all parts"
+            values = {"parallel_id": repr(parallel_id), "devices": len(parts)}
+            raise JobError(what, where=here(), values=values, hint=hint)
         return parts[parallel_id]
 
     def numpy_list(self) -> list[np.ndarray]:
@@ -92,21 +93,15 @@ class Signature:
         self.arguments: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                self.fail(
-                    f"the argument {'*' * (1 + (parameter.kind is parameter.VAR_KEYWORD))}{key} of job {name} stands for any number",
-                    {},
-                    "one placeholder for each argument",
-                )
+                what = f"the argument {'*' * (1 + (parameter.kind is parameter.VAR_KEYWORD))}{key} of job {name} stands for any number"
+                self.fail(what, {}, "one placeholder for each argument")
             if key not in hints:
                 others = [k for k in self.parameters if k in hints]
                 hint = f"{key}: tp.Numpy.Placeholder((100, 28, 28)), with the shape of one batch"
                 if key == "self":
                     hint = "a job takes no self: define it inside a method, where self is seen"
-                self.fail(
-                    f"the argument {key} of job {name} has no annotation",
-                    {"annotated": ", ".join(others) or "none"},
-                    hint,
-                )
+                what = f"the argument {key} of job {name} has no annotation"
+                self.fail(what, {"annotated": ", ".join(others) or "none"}, hint)
             self.arguments[key] = self.argument(key, hints[key])
         given = hints.get("return", Missing)
         self.style = "sync"
@@ -117,11 +112,8 @@ class Signature:
         elif typing.get_origin(given) is Callback or given is Callback:
             arguments = typing.get_args(given)
             if not arguments:
-                self.fail(
-                    f"job {name} returns a Callback of nothing",
-                    {"annotation": "tp.Callback"},
-                    "-> tp.Callback[tp.Numpy]",
-                )
+                what = f"job {name} returns a Callback of nothing"
+                self.fail(what, {"annotation": "tp.Callback"}, "-> tp.Callback[tp.Numpy]")
             self.style, given = "callback", arguments[0]
         self.result = given if given is Missing else self.returned(given)
 
@@ -131,13 +123,14 @@ class Signature:
     def argument(self, path: str, given: Any) -> Any:
         if isinstance(given, type) and issubclass(given, Leaf):
             if given.shape is None:
-                self.fail(f"the argument {path} of job {self.name} has no shape", {"annotation": text(given)},
-                          f"{path}: tp.{given.__name__}.Placeholder((100, 28, 28), dtype=flow.float)")  # fmt: skip
+                hint = f"{path}: tp.{given.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
+                self.fail(f"the argument {path} of job {self.name} has no shape", {"annotation": text(given)}, hint)
             return given
         if typing.get_origin(given) is tuple and Ellipsis not in typing.get_args(given):
             return tuple(self.argument(f"{path}[{i}]", inner) for i, inner in enumerate(typing.get_args(given)))
-        self.fail(f"the annotation of argument {path} of job {self.name} is no placeholder", {"annotation": text(given)},
-                  f"{path}: tp.Numpy.Placeholder((100, 28, 28), dtype=flow.float), or a Tuple of placeholders")  # fmt: skip
+        what = f"the annotation of argument {path} of job {self.name} is no placeholder"
+        hint = f"{path}: tp.Numpy.Placeholder((100, 28, 28), dtype=flow.float), or a Tuple of placeholders"
+        self.fail(what, {"annotation": text(given)}, hint)
 
     def returned(self, given: Any, inside: bool = False) -> Any:
         """Check an annotation of a result."""
@@ -150,11 +143,8 @@ class Signature:
             for inner in arguments[origin is dict :]:
                 self.returned(inner, True)
             return given
-        self.fail(
-            f"the return annotation of job {self.name} is not one of the known",
-            {"annotation": text(given)},
-            f"-> {ALLOWED}",
-        )
+        what = f"the return annotation of job {self.name} is not one of the known"
+        self.fail(what, {"annotation": text(given)}, f"-> {ALLOWED}")
 
     # ---- a call ------------------------------------------------------------------------------------------------------
 
@@ -180,9 +170,10 @@ class Signature:
                 f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}"
                 for key, tree in self.arguments.items()
             )
-            raise JobError(f"job {self.name} was called with other arguments than it has: {error}", values={"it takes": wanted or "nothing",
-                           "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else "")}, where=here(),
-                           hint=f"{self.name}({', '.join(self.arguments)})") from None  # fmt: skip
+            what = f"job {self.name} was called with other arguments than it has: {error}"
+            hint = f"{self.name}({', '.join(self.arguments)})"
+            values = {"it takes": wanted or "nothing", "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else "")}
+            raise JobError(what, values=values, where=here(), hint=hint) from None
         given.apply_defaults()
         found: list[tuple[Argument, Any]] = []
 
@@ -196,9 +187,9 @@ class Signature:
                     if isinstance(value, tuple | list)
                     else type(value).__name__
                 )
-                raise JobError(f"the argument {path} of job {self.name} is {kind_of(value)}, where a tuple of {len(tree)} arrays is wanted",
-                               values={"got": got}, where=here(),
-                               hint=f"{self.name}(..., ({', '.join(['array'] * len(tree))}))")  # fmt: skip
+                what = f"the argument {path} of job {self.name} is {kind_of(value)}, where a tuple of {len(tree)} arrays is wanted"
+                hint = f"{self.name}(..., ({', '.join(['array'] * len(tree))}))"
+                raise JobError(what, values={"got": got}, where=here(), hint=hint)
             for i, (inner, part) in enumerate(zip(tree, value)):
                 inside(f"{path}[{i}]", inner, part)
 
@@ -215,26 +206,23 @@ class Signature:
                 return [np.array(array, order="C")]
             axis = kind.batch_axis
             if axis is None or array.shape[axis] % devices:
-                self.refuse(argument, "does not split into one part for each device", {"shape": array.shape, "devices": devices},
-                            "a batch that the number of devices divides, or tp.ListNumpy with a list")  # fmt: skip
+                what = "does not split into one part for each device"
+                hint = "a batch that the number of devices divides, or tp.ListNumpy with a list"
+                self.refuse(argument, what, {"shape": array.shape, "devices": devices}, hint)
             return [np.array(part, order="C") for part in np.split(array, devices, axis)]
         if not isinstance(value, list | tuple) or len(value) != devices:
             got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else described(value)
             one = "array" if issubclass(kind, ListNumpy) else "list of arrays"
-            self.refuse(argument, f"is {kind_of(value)}, where a list with one {one} for each device is wanted",
-                        {"devices": devices, "got": got},
-                        f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)")  # fmt: skip
+            what = f"is {kind_of(value)}, where a list with one {one} for each device is wanted"
+            hint = f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)"
+            self.refuse(argument, what, {"devices": devices, "got": got}, hint)
         if issubclass(kind, ListNumpy):
             return [np.array(self.checked(argument, part, None, f"[{i}]"), order="C") for i, part in enumerate(value)]
         result = []
         for i, inner in enumerate(value):
             if not isinstance(inner, list | tuple) or not inner:
-                self.refuse(
-                    argument,
-                    f"has for device {i} no list of arrays",
-                    {"got": described(inner)},
-                    "[[array, array], ...]",
-                )
+                what = f"has for device {i} no list of arrays"
+                self.refuse(argument, what, {"got": described(inner)}, "[[array, array], ...]")
             result.append(
                 [np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)]
             )
@@ -250,41 +238,39 @@ class Signature:
             elif isinstance(array, Tensor):
                 symbolic = array.array is None
                 hint = "return the Blob from its job: a call gives the array" if symbolic else ".numpy() gives the array of a tensor"
-            self.refuse(
-                argument,
-                f"is {kind_of(array)}, where a numpy array is wanted",
-                {"expected": text(kind), f"got {argument.path}{at}": described(array)},
-                hint,
-            )
+            what = f"is {kind_of(array)}, where a numpy array is wanted"
+            self.refuse(argument, what, {"expected": text(kind), f"got {argument.path}{at}": described(array)}, hint)
         if isinstance(array, np.ma.MaskedArray):
-            self.refuse(argument, "is a masked array, and a job knows no masks", {"masked": f"{np.ma.count_masked(array)} of {array.size}"},
-                        f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers")  # fmt: skip
+            what = "is a masked array, and a job knows no masks"
+            hint = f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers"
+            self.refuse(argument, what, {"masked": f"{np.ma.count_masked(array)} of {array.size}"}, hint)
         if shape is not None and array.shape != shape:
             hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it" if array.shape[1:] == shape[1:] \
                 else f"reshape it to {list(shape)}, or change the placeholder"  # fmt: skip
-            self.refuse(argument, "has another shape than its placeholder",
-                        {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}, hint)  # fmt: skip
+            what = "has another shape than its placeholder"
+            values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}
+            self.refuse(argument, what, values, hint)
         if shape is None and (
             array.ndim != len(kind.shape) or array.size > np.prod(kind.shape, dtype=int) or not array.size
         ):
-            self.refuse(argument, "does not fit into its placeholder",
-                        {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
-                        "as many axes as the placeholder, and at most as many numbers")  # fmt: skip
+            what = "does not fit into its placeholder"
+            hint = "as many axes as the placeholder, and at most as many numbers"
+            values = {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
+            self.refuse(argument, what, values, hint)
         if array.dtype != kind.dtype.np:
             given = array.dtype.name
             there = array.dtype.isnative and given in DType.table
-            self.refuse(argument, "has another dtype than its placeholder",
-                        {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)},
-                        f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
-                        + f", or dtype=flow.{given} in the placeholder" * there)  # fmt: skip
+            what = "has another dtype than its placeholder"
+            hint = f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")' + f", or dtype=flow.{given} in the placeholder" * there
+            values = {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
+            self.refuse(argument, what, values, hint)
         return array
 
     def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
         from ..core.where import here
 
-        raise JobError(
-            f"the argument {argument.path} of job {self.name} {what}", values=values, where=here(), hint=hint
-        )
+        what = f"the argument {argument.path} of job {self.name} {what}"
+        raise JobError(what, values=values, where=here(), hint=hint)
 
     # ---- results -----------------------------------------------------------------------------------------------------
 
@@ -292,11 +278,8 @@ class Signature:
         """Raises JobError where what the function returned is not what it is annotated with."""
         if self.style == "none":
             if value is not None:
-                self.fail(
-                    f"job {self.name} is annotated `-> None` and returns something",
-                    {"returned": described(value)},
-                    "-> tp.Numpy",
-                )
+                what = f"job {self.name} is annotated `-> None` and returns something"
+                self.fail(what, {"returned": described(value)}, "-> tp.Numpy")
             return
         if self.result is Missing:
             if value is not None:
@@ -342,11 +325,8 @@ class Signature:
             hint = "end the function with `return loss`; or annotate it `-> None`"
         elif isinstance(value, Tensor | tuple | list | dict):
             hint = f"-> {annotation_of(value)}"
-        self.fail(
-            f"job {self.name}: {path} is not what its annotation says",
-            {"annotation": text(wanted), "returned": described(value)},
-            hint,
-        )
+        what = f"job {self.name}: {path} is not what its annotation says"
+        self.fail(what, {"annotation": text(wanted), "returned": described(value)}, hint)
 
     def given_out(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
         """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each
@@ -439,8 +419,7 @@ def evaluated(function: Callable) -> dict[str, Any]:
                 try:
                     found[key] = eval(value, function.__globals__, dict(names))
                 except (NameError, SyntaxError, AttributeError, TypeError) as error:
-                    raise JobError(f"the annotation of {key} in job {function.__name__} cannot be read: {error}",
-                                   values={"annotation": value}, where=place(function),
-                                   hint="define its names at the top of the file, or leave out "
-                                   "`from __future__ import annotations`") from None  # fmt: skip
+                    what = f"the annotation of {key} in job {function.__name__} cannot be read: {error}"
+                    hint = "define its names at the top of the file, or leave out `from __future__ import annotations`"
+                    raise JobError(what, values={"annotation": value}, where=place(function), hint=hint) from None
     return found

@@ -33,22 +33,25 @@ class Leaf:
     batch_axis: int | None
 
     def __new__(cls, *args: Any, **options: Any) -> Leaf:
-        raise JobError(f"tp.{cls.__name__} is an annotation, and is not called", where=here(),
-                       hint=f"x: tp.{'Numpy' if cls.shape else cls.__name__}.Placeholder((100, 28, 28), dtype=flow.float)")  # fmt: skip
+        hint = f"x: tp.{'Numpy' if cls.shape else cls.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
+        raise JobError(f"tp.{cls.__name__} is an annotation, and is not called", where=here(), hint=hint)
 
     @classmethod
     def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[Leaf]:
         """An annotation for an argument of this kind: an array of `shape` and `dtype`."""
         kind = cls.__name__
         if not isinstance(shape, tuple | list):
-            raise JobError(f"{kind}.Placeholder: the shape is a tuple", values={"got": repr(shape)[:60]}, where=here(),
-                           hint=f"tp.{kind}.Placeholder((100, 1, 28, 28)); of one axis: (100,)")  # fmt: skip
+            what = f"{kind}.Placeholder: the shape is a tuple"
+            hint = f"tp.{kind}.Placeholder((100, 1, 28, 28)); of one axis: (100,)"
+            raise JobError(what, values={"got": repr(shape)[:60]}, where=here(), hint=hint)
         if any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape):
-            raise JobError(f"{kind}.Placeholder: each size is an integer above 0", values={"shape": tuple(shape)}, where=here(),
-                           hint="the batch size is part of the shape: load batches of one size")  # fmt: skip
+            what = f"{kind}.Placeholder: each size is an integer above 0"
+            hint = "the batch size is part of the shape: load batches of one size"
+            raise JobError(what, values={"shape": tuple(shape)}, where=here(), hint=hint)
         if batch_axis is not None and shape and batch_axis not in range(-len(shape), len(shape)):
-            raise JobError(f"{kind}.Placeholder: batch_axis is no axis of the shape", where=here(),
-                           values={"shape": tuple(shape), "batch_axis": batch_axis}, hint="batch_axis=0, or None")  # fmt: skip
+            what = f"{kind}.Placeholder: batch_axis is no axis of the shape"
+            hint = "batch_axis=0, or None"
+            raise JobError(what, where=here(), values={"shape": tuple(shape), "batch_axis": batch_axis}, hint=hint)
         shape, dtype = tuple(map(int, shape)), dtype_of(f"{kind}.Placeholder", dtype)
         given = {"shape": shape, "dtype": dtype, "batch_axis": batch_axis if shape else None, "__module__": "minflow.typing"}
         return type(f"{kind}.Placeholder({shape}, dtype={dtype.name})", (cls,), given)  # so help(job) shows it

@@ -67,8 +67,8 @@ def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, bat
     """
     if not isinstance(perm, list | tuple):
         order = list(range(a.spec.ndim))[::-1]
-        fail(DTypeError, f"transpose: perm is {perm!r}, and for a Blob it is a list with each axis once",
-             f"flow.transpose(a, perm={order}); a.transpose(dim0, dim1) swaps two axes", a=a)  # fmt: skip
+        what = f"transpose: perm is {perm!r}, and for a Blob it is a list with each axis once"
+        fail(DTypeError, what, f"flow.transpose(a, perm={order}); a.transpose(dim0, dim1) swaps two axes", a=a)
     if conjugate:
         fail(DTypeError, "transpose: conjugate=True, and there are no complex numbers", "leave it out", a=a)
     return F.permute(a, *listed("transpose", "perm", perm))
@@ -84,8 +84,8 @@ def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
     axes = [axis_of(d, len(shape), input) for d in listed("squeeze", "axis", axis)]
     for d in axes:
         if shape and shape[d] != 1:
-            fail(ShapeError, f"squeeze: axis {d} has size {shape[d]}, and only an axis of size 1 can go",
-                 f"axis={[d for d, n in enumerate(shape) if n == 1]}, or leave it out", input=input)  # fmt: skip
+            what = f"squeeze: axis {d} has size {shape[d]}, and only an axis of size 1 can go"
+            fail(ShapeError, what, f"axis={[d for d, n in enumerate(shape) if n == 1]}, or leave it out", input=input)
     return F.squeeze(input, axes)
 
 
@@ -141,21 +141,23 @@ def bounds(name: str, x, entries) -> list[range]:
     """The positions along each axis that a list of (start, stop, step) names; axes that it leaves out are whole."""
     shape = x.spec.shape
     if not isinstance(entries, Sequence) or len(entries) > len(shape):
-        fail(ShapeError, f"{name}: slice_tup_list is a list of at most {len(shape)} triples (start, stop, step)",
-             "slice_tup_list=[(0, 2, 1)]", x=x, slice_tup_list=entries)  # fmt: skip
+        what = f"{name}: slice_tup_list is a list of at most {len(shape)} triples (start, stop, step)"
+        fail(ShapeError, what, "slice_tup_list=[(0, 2, 1)]", x=x, slice_tup_list=entries)
     found = []
     for axis, n in enumerate(shape):
         entry = entries[axis] if axis < len(entries) else (None, None, None)
         if not isinstance(entry, Sequence) or len(entry) != 3:
-            fail(ShapeError, f"{name}: entry {axis} of slice_tup_list is {entry!r}, not (start, stop, step)",
-                 "(None, None, None) for a whole axis", x=x)  # fmt: skip
+            what = f"{name}: entry {axis} of slice_tup_list is {entry!r}, not (start, stop, step)"
+            fail(ShapeError, what, "(None, None, None) for a whole axis", x=x)
         start, stop, step = [k if k is None else integer(k, "slice_tup_list") for k in entry]
         if step == 0:
             fail(OutOfRangeError, f"{name}: the step of axis {axis} is 0", "a step of 1, or of -1 to go backwards", x=x)
         if start is not None and not -n <= start < max(n, 1):
-            fail(OutOfRangeError, f"{name}: start {start} is outside axis {axis}, which has size {n}", f"from {-n} to {n - 1}", x=x)
+            what = f"{name}: start {start} is outside axis {axis}, which has size {n}"
+            fail(OutOfRangeError, what, f"from {-n} to {n - 1}", x=x)
         if stop is not None and not -n - 1 <= stop <= n:
-            fail(OutOfRangeError, f"{name}: stop {stop} is outside axis {axis}, which has size {n}", f"from {-n - 1} to {n}", x=x)
+            what = f"{name}: stop {stop} is outside axis {axis}, which has size {n}"
+            fail(OutOfRangeError, what, f"from {-n - 1} to {n}", x=x)
         found.append(range(n)[builtin_slice(start, stop, step)])
     return found
 
@@ -188,14 +190,15 @@ def slice(x, begin: Sequence[int | None], size: Sequence[int | None], name: str 
     shape = x.spec.shape
     for argument, value in (("begin", begin), ("size", size)):
         if not isinstance(value, Sequence) or len(value) != len(shape):
-            fail(ShapeError, f"slice: {argument} is {value!r}, and x has {len(shape)} axes", "one number, or None, for each axis", x=x)
+            what = f"slice: {argument} is {value!r}, and x has {len(shape)} axes"
+            fail(ShapeError, what, "one number, or None, for each axis", x=x)
     entries = []
     for axis, (first, count, n) in enumerate(zip(begin, size, shape)):
         first = 0 if first is None else first
         start = first + n if first < 0 else first
         if count is not None and count != -1 and not 0 < count <= n - start:
-            fail(OutOfRangeError, f"slice: {count} elements from {first} on, but axis {axis} has size {n}",
-                 "begin + size up to the size of the axis", x=x)  # fmt: skip
+            what = f"slice: {count} elements from {first} on, but axis {axis} has size {n}"
+            fail(OutOfRangeError, what, "begin + size up to the size of the axis", x=x)
         entries.append((first, n if count is None or count == -1 else start + count, 1))
     return slice_v2(x, entries)
 
@@ -206,8 +209,8 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
     places = bounds("slice_update", x, slice_tup_list)
     shape = tuple([len(p) for p in places])
     if update.spec.shape != shape:
-        fail(ShapeError, f"slice_update: update has shape {update.spec.shape}, the place for it {shape}", "the two alike",
-             x=x, update=update)  # fmt: skip
+        what = f"slice_update: update has shape {update.spec.shape}, the place for it {shape}"
+        fail(ShapeError, what, "the two alike", x=x, update=update)
     index, backwards = forward(places)
     update = to(F.flip(update, *backwards) if backwards else update, x.spec.dtype)
     return s.view_write(x, update, path=((s.getitem, {"index": index}),))
@@ -221,7 +224,8 @@ def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | 
     """A tensor of one number, of shape `()` if none is said. dtype: float32 for a float, int32 for an int if none is
     said."""
     if value.__class__ not in NUMBERS:
-        fail(DTypeError, f"constant: value is {value!r}, not a number", "flow.constant(0.5, flow.float32, (2, 3))", value=value)
+        what = f"constant: value is {value!r}, not a number"
+        fail(DTypeError, what, "flow.constant(0.5, flow.float32, (2, 3))", value=value)
     dtype = as_dtype(dtype) if dtype is not None else float32 if value.__class__ is float else int32
     return s.full(shape=() if shape is None else listed("constant", "shape", shape), value=value, dtype=dtype)
 
@@ -344,8 +348,8 @@ def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: fl
     a, b = met("matmul", a, b)
     for argument, x in (("a", a), ("b", b)):
         if x.spec.ndim < 2:
-            fail(ShapeError, f"matmul: {argument} has {x.spec.ndim} axes, and for Blobs it takes matrices",
-                 "flow.reshape(x, [1, -1]) makes a row of a vector", a=a, b=b)  # fmt: skip
+            what = f"matmul: {argument} has {x.spec.ndim} axes, and for Blobs it takes matrices"
+            fail(ShapeError, what, "flow.reshape(x, [1, -1]) makes a row of a vector", a=a, b=b)
     product = linalg.matmul(a, b, ta=bool(transpose_a), tb=bool(transpose_b))
     return product if alpha == 1 else product * alpha
 
@@ -364,7 +368,8 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
     """
     value = tensor_of(value)
     if value.spec.shape != ref.spec.shape:
-        fail(ShapeError, f"assign: value has shape {value.spec.shape}, ref {ref.spec.shape}", "the two alike", ref=ref, value=value)
+        what = f"assign: value has shape {value.spec.shape}, ref {ref.spec.shape}"
+        fail(ShapeError, what, "the two alike", ref=ref, value=value)
     value = to(value, ref.spec.dtype)
     if MODE.get().trace is None:
         ref.copy_(value)

@@ -26,9 +26,8 @@ class Distribute:
 def split(axis: int) -> Distribute:
     """A part along `axis` on each device."""
     if not isinstance(axis, int) or isinstance(axis, bool) or axis < 0:
-        raise JobError(
-            "distribute.split takes an axis", values={"got": repr(axis)}, where=here(), hint="flow.distribute.split(0)"
-        )
+        what = "distribute.split takes an axis"
+        raise JobError(what, values={"got": repr(axis)}, where=here(), hint="flow.distribute.split(0)")
     return Distribute("split", axis)
 
 
@@ -45,5 +44,5 @@ def auto() -> Distribute:
 def assert_is_valid_distribute(distribute: object) -> None:
     """Raises JobError unless `distribute` is one of the three."""
     if not isinstance(distribute, Distribute):
-        raise JobError("this is no distribution", values={"got": repr(distribute)[:60]}, where=here(),
-                       hint="flow.distribute.split(axis), broadcast() or auto()")  # fmt: skip
+        hint = "flow.distribute.split(axis), broadcast() or auto()"
+        raise JobError("this is no distribution", values={"got": repr(distribute)[:60]}, where=here(), hint=hint)

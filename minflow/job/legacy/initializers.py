@@ -195,11 +195,9 @@ def random_uniform_initializer(minval: float = 0, maxval: float = 1, dtype: DTyp
 def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: DType | None = None) -> Normal:
     """Numbers from N(mean, stddev**2). seed and dtype: None; a variable's seed is get_variable's random_seed."""
     if seed is not None or dtype is not None:
-        fail(
-            JobError,
-            f"random_normal_initializer: seed={seed!r} and dtype={dtype!r} are the variable's, not the initializer's",
-            "flow.get_variable(..., random_seed=1, dtype=flow.float32, initializer=flow.random_normal_initializer(0, 1))",
-        )
+        what = f"random_normal_initializer: seed={seed!r} and dtype={dtype!r} are the variable's, not the initializer's"
+        hint = "flow.get_variable(..., random_seed=1, dtype=flow.float32, initializer=flow.random_normal_initializer(0, 1))"
+        fail(JobError, what, hint)
     real("random_normal_initializer", "mean", mean)
     return Normal(float(mean), deviation("random_normal_initializer", stddev))
 

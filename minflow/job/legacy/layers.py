@@ -83,19 +83,16 @@ class Layer:
         if activation is None:
             return out
         if not callable(activation):
-            fail(
-                JobError,
-                f"{self.what}: activation is {activation!r}, which cannot be called",
-                "activation=flow.nn.relu, the function itself",
-                activation=activation,
-            )
+            what = f"{self.what}: activation is {activation!r}, which cannot be called"
+            fail(JobError, what, "activation=flow.nn.relu, the function itself", activation=activation)
         with namespace(self.label):  # an activation may be a layer itself: "conv1-activation-alpha"
             return activation(out, name="activation") if takes_name(activation) else activation(out)
 
     def count(self, argument: str, value: Any) -> int:
         """A whole number of at least 1."""
         if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 1:
-            fail(JobError, f"{self.what}: {argument} is {value!r}, where a whole number of at least 1 is wanted", f"{argument}=10")
+            what = f"{self.what}: {argument} is {value!r}, where a whole number of at least 1 is wanted"
+            fail(JobError, what, f"{argument}=10")
         return value.__index__()
 
 
@@ -132,9 +129,11 @@ def dense(
     layer = Layer("dense", inputs, name, "Dense")
     units, spec = layer.count("units", units), inputs.spec
     if spec.ndim < 2:
-        fail(ShapeError, f"flow.layers.dense: the input has {spec.ndim} axes, wanted (N, K)", "flow.reshape(x, (1, -1))", inputs=inputs)
+        what = f"flow.layers.dense: the input has {spec.ndim} axes, wanted (N, K)"
+        fail(ShapeError, what, "flow.reshape(x, (1, -1))", inputs=inputs)
     if not spec.floating:
-        fail(JobError, f"flow.layers.dense: the input is {spec.dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
+        what = f"flow.layers.dense: the input is {spec.dtype.name}, wanted floating"
+        fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
     features, dtype = spec.shape[-1], spec.dtype
     weight = layer.variable(
         "weight", (units, features), dtype, kernel_initializer or constant_initializer(0), kernel_regularizer, trainable
@@ -161,10 +160,12 @@ def convolution(layer: Layer, rank: int, inputs: Tensor, filters: int, kernel_si
     kernel = sizes(what, "kernel_size", kernel_size, rank)
     channels, dtype = inputs.spec.shape[-1 if last else 1], inputs.spec.dtype
     if groups > 1 and last:
-        fail(ShapeError, f"{what}: groups={groups} with data_format {data_format}", "channels first, such as NCHW, for groups")
+        what = f"{what}: groups={groups} with data_format {data_format}"
+        fail(ShapeError, what, "channels first, such as NCHW, for groups")
     if channels % groups or filters % groups:
         hint = f"groups={math.gcd(channels, filters)}, or another divisor of both"
-        fail(ShapeError, f"{what}: groups={groups} divides {channels} channels into {filters} filters", hint, inputs=inputs)
+        what = f"{what}: groups={groups} divides {channels} channels into {filters} filters"
+        fail(ShapeError, what, hint, inputs=inputs)
     if not dtype.floating:
         fail(JobError, f"{what}: the input is {dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
     shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
@@ -274,7 +275,8 @@ def batch_normalization(
     shape = (inputs.spec.shape[axis],)
     dtype = float32 if inputs.spec.dtype is float16 else inputs.spec.dtype
     if not dtype.floating:
-        fail(JobError, f"{layer.what}: the input is {dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
+        what = f"{layer.what}: the input is {dtype.name}, wanted floating"
+        fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
     beta = gamma = None
     if center:
         beta = layer.variable("beta", shape, dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable)
@@ -367,8 +369,8 @@ def prelu(
     layer = Layer("prelu", inputs, name, "PRelu")
     shared = [axis_of(layer.what, inputs, axis) for axis in shared_axes or ()]
     if 0 in shared or inputs.spec.ndim < 2:
-        fail(ShapeError, f"{layer.what}: shared_axes {shared_axes} of an input with {inputs.spec.ndim} axes",
-             "axes from 1 on: the examples share alpha in any case", inputs=inputs)  # fmt: skip
+        what = f"{layer.what}: shared_axes {shared_axes} of an input with {inputs.spec.ndim} axes"
+        fail(ShapeError, what, "axes from 1 on: the examples share alpha in any case", inputs=inputs)
     shape = [1 if axis in shared else n for axis, n in enumerate(inputs.spec.shape)][1:]
     alpha = layer.variable("alpha", shape, inputs.spec.dtype, alpha_initializer or constant_initializer(0), alpha_regularizer, trainable)
     with layer.scope():
@@ -384,7 +386,8 @@ def upsample_2d(
     last = is_last(layer.what, data_format)
     check_rank(layer.what, x, 2, data_format)
     if interpolation != "nearest":
-        fail(JobError, f"{layer.what}: interpolation is {interpolation!r}", 'interpolation="nearest" is the one that is there', x=x)
+        what = f"{layer.what}: interpolation is {interpolation!r}"
+        fail(JobError, what, 'interpolation="nearest" is the one that is there', x=x)
     height, width = sizes(layer.what, "size", size)
     shape = x.spec.shape
     with layer.scope():

@@ -43,13 +43,9 @@ def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tupl
     a, b = labels.spec, logits.spec
     if a.floating and (not b.floating or a.ndim == b.ndim + 1):
         try:
-            fail(
-                JobError,
-                f"{what}: labels and {second} are swapped: labels is {a}, {second} is {b}",
-                f"{what}(labels, {second}): labels come first; or name them, labels=..., {second}=...",
-                labels=labels,
-                **{second: logits},
-            )
+            wrong = f"{what}: labels and {second} are swapped: labels is {a}, {second} is {b}"
+            hint = f"{what}(labels, {second}): labels come first; or name them, labels=..., {second}=..."
+            fail(JobError, wrong, hint, labels=labels, **{second: logits})
         except JobError as error:
             build = current()
             if build is None:
@@ -57,7 +53,8 @@ def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tupl
             build.problem(error)
         return logits, labels
     if not b.floating or not b.ndim:
-        fail(DTypeError, f"{what}: {second} is {b}, wanted floating scores (N, C)", f"{what}(labels, {second})", **{second: logits})
+        wrong = f"{what}: {second} is {b}, wanted floating scores (N, C)"
+        fail(DTypeError, wrong, f"{what}(labels, {second})", **{second: logits})
     return labels, logits
 
 
@@ -67,16 +64,13 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
     wanted, classes = b.shape[:-1], b.shape[-1]
     if a.shape not in (wanted, (*wanted, 1)):
         one_hot = "flow.nn.softmax_cross_entropy_with_logits takes labels of one-hot form"
-        fail(
-            ShapeError,
-            f"{what}: labels has shape {list(a.shape)}, wanted {list(wanted)} for {second} {list(b.shape)}",
-            one_hot if a.shape == b.shape else "one class number for each example",
-            labels=labels,
-            **{second: scores},
-        )
+        what = f"{what}: labels has shape {list(a.shape)}, wanted {list(wanted)} for {second} {list(b.shape)}"
+        hint = one_hot if a.shape == b.shape else "one class number for each example"
+        fail(ShapeError, what, hint, labels=labels, **{second: scores})
     if a.dtype.rank != 1:
         hint = "flow.cast(labels, flow.int32), or a Placeholder with dtype=flow.int32"
-        fail(DTypeError, f"{what}: labels is {a.dtype.name}, and class numbers are integers", hint, labels=labels, **{second: scores})
+        what = f"{what}: labels is {a.dtype.name}, and class numbers are integers"
+        fail(DTypeError, what, hint, labels=labels, **{second: scores})
     flat = reshape(labels, (math.prod(wanted),))
     if flat.array is None or MODE.get().trace:
         return checked_labels(flat, loss=what, classes=classes, ignore_index=NOTHING)
@@ -130,7 +124,8 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
         hint = "flow.nn.sparse_softmax_cross_entropy_with_logits takes class numbers"
         if labels.spec.shape == logits.spec.shape:
             hint = "flow.cast(labels, flow.float)"
-        fail(ShapeError, f"{what}: labels is {labels.spec}, logits is {logits.spec}", hint, labels=labels, logits=logits)
+        what = f"{what}: labels is {labels.spec}, logits is {logits.spec}"
+        fail(ShapeError, what, hint, labels=labels, logits=logits)
     return -total(log_softmax(logits, dim=logits.spec.ndim - 1) * labels, -1)
 
 
@@ -143,7 +138,8 @@ def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
     check_tensor(what, logits, "logits")
     if labels.spec.shape != logits.spec.shape:
         hint = "flow.reshape(labels, logits.shape): one label for each number"
-        fail(ShapeError, f"{what}: labels is {labels.spec}, logits is {logits.spec}", hint, labels=labels, logits=logits)
+        what = f"{what}: labels is {labels.spec}, logits is {logits.spec}"
+        fail(ShapeError, what, hint, labels=labels, logits=logits)
     labels = labels if labels.spec.dtype is logits.spec.dtype else labels.to(logits.spec.dtype)
     return yes_no_logits(logits, labels, reduction="none")
 
@@ -160,7 +156,8 @@ def check_same(what: str, reduction: str, **tensors: Any) -> None:
     first = next(iter(shapes.values()))
     if any(shape != first for shape in shapes.values()):
         shown = ", ".join(f"{argument} {shape}" for argument, shape in shapes.items())
-        fail(ShapeError, f"{what}: the shapes differ: {shown}", "flow.reshape(...) so that all have one shape", **tensors)
+        what = f"{what}: the shapes differ: {shown}"
+        fail(ShapeError, what, "flow.reshape(...) so that all have one shape", **tensors)
 
 
 @folded
@@ -290,7 +287,8 @@ def combined_margin_loss(
     """
     check_tensor("combined_margin_loss", x)
     if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
-        fail(ShapeError, f"combined_margin_loss: label {label.spec.shape} for x {x.spec.shape}", "(N,) and (N, classes)", x=x, label=label)
+        what = f"combined_margin_loss: label {label.spec.shape} for x {x.spec.shape}"
+        fail(ShapeError, what, "(N,) and (N, classes)", x=x, label=label)
     chosen = gt(one_hot(label, x.spec.shape[1]), 0)
     margin = x if m1 == 1 and m2 == 0 else cos(acos(where(chosen, x, 0.0)) * m1 + m2)
     return where(chosen, margin - m3, x)

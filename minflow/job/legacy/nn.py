@@ -103,7 +103,8 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str |
     """min(max(x, min_val), max_val)"""
     check_tensor("nn.hardtanh", x)
     if min_val >= max_val:
-        fail(OutOfRangeError, f"nn.hardtanh: min_val {min_val} is not below max_val {max_val}", "nn.hardtanh(x, -1, 1)", input=x)
+        what = f"nn.hardtanh: min_val {min_val} is not below max_val {max_val}"
+        fail(OutOfRangeError, what, "nn.hardtanh(x, -1, 1)", input=x)
     return within(x, min_val, max_val, x, float(min_val), float(max_val))
 
 
@@ -140,12 +141,13 @@ def bias_add(value: Tensor, bias: Tensor, data_format: str | None = None, name: 
     elif data_format.startswith("N") and data_format.endswith("C"):
         axis = value.spec.ndim - 1
     else:
-        fail(ShapeError, f"nn.bias_add: data_format is {data_format!r}", 'data_format="NC..." or "N...C", such as "NHWC"')
+        what = f"nn.bias_add: data_format is {data_format!r}"
+        fail(ShapeError, what, 'data_format="NC..." or "N...C", such as "NHWC"')
     shape = value.spec.shape
     if value.spec.ndim < 2 or bias.spec.shape != shape[axis : axis + 1]:
         hint = 'data_format="NHWC" where channels are the last axis'
-        fail(ShapeError, f"nn.bias_add: value has {list(shape)} (channels are axis {axis}), bias {list(bias.spec.shape)}", hint,
-             value=value, bias=bias)  # fmt: skip
+        what = f"nn.bias_add: value has {list(shape)} (channels are axis {axis}), bias {list(bias.spec.shape)}"
+        fail(ShapeError, what, hint, value=value, bias=bias)
     return add(value, along(bias, axis, len(shape)))
 
 
@@ -234,8 +236,9 @@ def layer_norm(
     shape = inputs.spec.shape[params:]
     for argument, given in dict(gamma=gamma, beta=beta).items():
         if given is not None and given.spec.shape != shape:
-            fail(ShapeError, f"{what}: {argument} has shape {list(given.spec.shape)}, begin_params_axis={params} wants {list(shape)}",
-                 f"begin_params_axis={inputs.spec.ndim - given.spec.ndim}", inputs=inputs, **{argument: given})  # fmt: skip
+            what = f"{what}: {argument} has shape {list(given.spec.shape)}, begin_params_axis={params} wants {list(shape)}"
+            hint = f"begin_params_axis={inputs.spec.ndim - given.spec.ndim}"
+            fail(ShapeError, what, hint, inputs=inputs, **{argument: given})
     axes = tuple(range(first, inputs.spec.ndim))
     centred = inputs - mean(inputs, axes, keepdim=True)
     out = centred * rsqrt(mean(square(centred), axes, keepdim=True) + epsilon)
@@ -257,7 +260,8 @@ def dropout(
     """
     check_tensor("nn.modules.dropout", x)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
-        fail(OutOfRangeError, f"nn.dropout: rate is {rate!r}, the share that is dropped lies in [0, 1)", "rate=0.5", input=x)
+        what = f"nn.dropout: rate is {rate!r}, the share that is dropped lies in [0, 1)"
+        fail(OutOfRangeError, what, "rate=0.5", input=x)
     build = current()
     if rate == 0 or build is not None and not build.training:
         return x

@@ -28,7 +28,8 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
             return function(*args, **options)
         if name is not None and not isinstance(name, str):
             hint = f'name="{function.__name__}1"; what are several numbers is one list: [2, 3]'
-            fail(DTypeError, f"{function.__name__}: argument {place + 1} is the name, and {name!r} is not a string", hint, name=name)
+            what = f"{function.__name__}: argument {place + 1} is the name, and {name!r} is not a string"
+            fail(DTypeError, what, hint, name=name)
         mode = MODE.get()
         token = MODE.set(mode.but(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
         try:

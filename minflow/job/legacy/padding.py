@@ -23,8 +23,8 @@ def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None
     """constant_value around x. paddings: a pair (before, after) for each axis, the first one first."""
     if not isinstance(paddings, Sequence) or len(paddings) != x.spec.ndim or any(
             not isinstance(p, Sequence) or len(p) != 2 for p in paddings):  # fmt: skip
-        fail(ShapeError, f"pad: paddings is {paddings!r}, and x has {x.spec.ndim} axes",
-             f"one pair (before, after) for each axis: {[(0, 0)] * x.spec.ndim}", x=x)  # fmt: skip
+        what = f"pad: paddings is {paddings!r}, and x has {x.spec.ndim} axes"
+        fail(ShapeError, what, f"one pair (before, after) for each axis: {[(0, 0)] * x.spec.ndim}", x=x)
     return bordered(x, [integer(n, "paddings") for pair in reversed(paddings) for n in pair], value=constant_value)
 
 
@@ -37,8 +37,8 @@ def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilati
     """
     rank = x.spec.ndim - 2
     if rank not in FORMATS or not isinstance(padding, str) or padding.upper() not in ("SAME", "SAME_LOWER", "SAME_UPPER"):
-        fail(ShapeError, f"same_padding: padding is {padding!r} for a tensor of {x.spec.ndim} axes",
-             'padding="SAME" and images (N, C, H, W)', x=x)  # fmt: skip
+        what = f"same_padding: padding is {padding!r} for a tensor of {x.spec.ndim} axes"
+        fail(ShapeError, what, 'padding="SAME" and images (N, C, H, W)', x=x)
     last = is_last("same_padding", data_format, rank)
     kernel, stride, dilation = [sizes("same_padding", argument, value, rank) for argument, value in (
         ("kernel_size", kernel_size), ("strides", strides), ("dilation_rate", dilation_rate))]  # fmt: skip
@@ -51,7 +51,8 @@ def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilati
 def sides(name: str, x, padding) -> tuple[int, int, int, int]:
     """(left, right, top, bottom) of an int or four of them, for images."""
     if x.spec.ndim != 4:
-        fail(ShapeError, f"{name}: x has {x.spec.ndim} axes, images have four: (N, C, H, W)", "flow.pad takes any number of axes", x=x)
+        what = f"{name}: x has {x.spec.ndim} axes, images have four: (N, C, H, W)"
+        fail(ShapeError, what, "flow.pad takes any number of axes", x=x)
     four = (padding,) * 4 if isinstance(padding, int) else tuple(padding) if isinstance(padding, Sequence) else ()
     if len(four) != 4:
         fail(ShapeError, f"{name}: padding is {padding!r}", "an int, or (left, right, top, bottom)", x=x)
@@ -76,8 +77,8 @@ def taken(name: str, x, padding, place, largest: int):
     for axis, before, after in ((2, top, bottom), (3, left, right)):
         n = x.spec.shape[axis]
         if min(before, after) < 0 or max(before, after) > n + largest and largest < 0:
-            fail(OutOfRangeError, f"{name}: a border of {before} and {after} pixels on axis {axis} of size {n}",
-                 f"from 0 to {n + largest}" if largest < 0 else "0 or more", x=x)  # fmt: skip
+            what = f"{name}: a border of {before} and {after} pixels on axis {axis} of size {n}"
+            fail(OutOfRangeError, what, f"from 0 to {n + largest}" if largest < 0 else "0 or more", x=x)
         if before or after:
             x = i.take(x, tensor(place(np.arange(-before, n + after), n)), axis=axis)
     return x

@@ -39,16 +39,17 @@ def gather(params, indices, validate_indices=None, axis: int | None = None, batc
     Raises OutOfRangeError for a position outside the axis, ShapeError for a batch_dims that does not fit.
     """
     if not is_tensor(indices):
-        fail(DTypeError, f"gather: indices is {indices!r}, and for a Blob it is a tensor of integers",
-             "flow.gather(params, indices, axis=1); flow.dim_gather(x, dim, index) is the modern meaning", params=params)  # fmt: skip
+        what = f"gather: indices is {indices!r}, and for a Blob it is a tensor of integers"
+        hint = "flow.gather(params, indices, axis=1); flow.dim_gather(x, dim, index) is the modern meaning"
+        fail(DTypeError, what, hint, params=params)
     shape, batch_dims = params.spec.shape, integer(batch_dims, "batch_dims")
     axis = batch_dims if axis is None else axis_of(axis, len(shape), params)
     if not batch_dims:
         return i.take(params, indices, axis=axis, by="gather")
     ids = indices.spec.shape
     if axis != batch_dims or shape[:batch_dims] != ids[:batch_dims] or len(ids) < batch_dims or len(shape) <= batch_dims:
-        fail(ShapeError, f"gather: batch_dims {batch_dims} and axis {axis} for params {shape} and indices {ids}",
-             "the first batch_dims axes alike, and axis = batch_dims", params=params, indices=indices)  # fmt: skip
+        what = f"gather: batch_dims {batch_dims} and axis {axis} for params {shape} and indices {ids}"
+        fail(ShapeError, what, "the first batch_dims axes alike, and axis = batch_dims", params=params, indices=indices)
     batch, n = math.prod(ids[:batch_dims]), shape[batch_dims]
     own = F.reshape(starts(batch, 1), ids[:batch_dims] + (1,) * (len(ids) - batch_dims))
     flat = F.reshape(params, (batch * n, *shape[batch_dims + 1 :]))
@@ -65,8 +66,8 @@ def position(name: str, indices, shape: tuple[int, ...]):
     """(positions among the elements of the first k axes of `shape`, k), for indices `(..., k)`."""
     k = indices.spec.shape[-1] if indices.spec.ndim else 0
     if not 0 < k <= len(shape):
-        fail(ShapeError, f"{name}: the last axis of indices has size {k}, for a shape {shape} of {len(shape)} axes",
-             f"from 1 to {len(shape)}: one index per axis", indices=indices)  # fmt: skip
+        what = f"{name}: the last axis of indices has size {k}, for a shape {shape} of {len(shape)} axes"
+        fail(ShapeError, what, f"from 1 to {len(shape)}: one index per axis", indices=indices)
     return i.ravel_index(*F.unbind(indices, -1), shape=tuple(shape[:k]), by=name), k
 
 
@@ -82,8 +83,8 @@ def placed(name: str, params, indices, updates, op):
     shape = params.spec.shape
     place, k = position(name, indices, shape)
     if updates.spec.shape != (*indices.spec.shape[:-1], *shape[k:]):
-        fail(ShapeError, f"{name}: updates has shape {updates.spec.shape}, the places for it {(*indices.spec.shape[:-1], *shape[k:])}",
-             "one update for each row of indices", indices=indices, updates=updates)  # fmt: skip
+        what = f"{name}: updates has shape {updates.spec.shape}, the places for it {(*indices.spec.shape[:-1], *shape[k:])}"
+        fail(ShapeError, what, "one update for each row of indices", indices=indices, updates=updates)
     flat = F.reshape(params, (math.prod(shape[:k]), *shape[k:]))
     return F.reshape(op(flat, place, to(updates, params.spec.dtype), axis=0), shape)
 
@@ -116,7 +117,8 @@ def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=
     dtype = int32 if dtype is None else as_dtype(dtype)
     for argument, value in (("on_value", on_value), ("off_value", off_value)):
         if value.__class__ is float and not value.is_integer() and not dtype.floating:
-            fail(DTypeError, f"one_hot: {argument} is {value}, which {dtype.name} cannot hold", "dtype=flow.float32", indices=indices)
+            what = f"one_hot: {argument} is {value}, which {dtype.name} cannot hold"
+            fail(DTypeError, what, "dtype=flow.float32", indices=indices)
     found = i.one_hot(indices, num_classes=integer(depth, "depth"))
     kind = float if dtype.floating else int
     found = to(found, dtype) if (on_value, off_value) == (1, 0) else e.where(F.ne(found, 0), *[
@@ -133,8 +135,8 @@ def where(condition, x=None, y=None, name: str | None = None):
     if x is None and y is None:
         return argwhere(condition)
     if x is None or y is None:
-        fail(DTypeError, f"where: {'x' if x is None else 'y'} is missing", "where(condition, x, y), or the condition alone",
-             condition=condition)  # fmt: skip
+        what = f"where: {'x' if x is None else 'y'} is missing"
+        fail(DTypeError, what, "where(condition, x, y), or the condition alone", condition=condition)
     x, y = operand(x), operand(y)
     dtype = promote(*[v.__class__ if v.__class__ in NUMBERS else v.spec for v in (x, y)])
     return e.where(as_condition(condition), *[to(v, dtype) if is_tensor(v) else v for v in (x, y)])

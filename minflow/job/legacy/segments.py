@@ -36,8 +36,8 @@ def add_n(inputs: Sequence, name: str | None = None):
     total = first
     for k, x in enumerate(others, 1):
         if x.spec.shape != first.spec.shape:
-            fail(ShapeError, f"add_n: input {k} has shape {x.spec.shape}, the first one {first.spec.shape}",
-                 "all alike; flow.math.add broadcasts", first=first, **{f"inputs[{k}]": x})  # fmt: skip
+            what = f"add_n: input {k} has shape {x.spec.shape}, the first one {first.spec.shape}"
+            fail(ShapeError, what, "all alike; flow.math.add broadcasts", first=first, **{f"inputs[{k}]": x})
         total = e.add(total, x)
     return total
 
@@ -63,8 +63,9 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
     """
     targets, predictions, k = tensor_of(targets), tensor_of(predictions), integer(k, "k")
     if predictions.spec.ndim != 2 or targets.spec.shape != predictions.spec.shape[:1]:
-        fail(ShapeError, f"in_top_k: targets {targets.spec.shape} for predictions {predictions.spec.shape}",
-             "one target for each row of predictions: (N,) and (N, classes)", targets=targets, predictions=predictions)  # fmt: skip
+        what = f"in_top_k: targets {targets.spec.shape} for predictions {predictions.spec.shape}"
+        hint = "one target for each row of predictions: (N,) and (N, classes)"
+        fail(ShapeError, what, hint, targets=targets, predictions=predictions)
     own = i.gather(predictions, F.reshape(targets, (targets.spec.size, 1)), dim=1)
     ahead = F.count_nonzero(F.gt(predictions, own), 1)
     finite = r.all(F.isfinite(own), axis=(1,), keepdims=False)
@@ -139,8 +140,9 @@ def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, na
     axis, shape = axis_of(axis, data.spec.ndim, data), data.spec.shape
     ids = segment_ids.spec.shape
     if not ids or shape[axis : axis + len(ids)] != ids:
-        fail(ShapeError, f"unsorted_segment_sum: segment_ids {ids} for axis {axis} of {shape}",
-             f"one segment for each slice: ({shape[axis] if shape else 1},)", data=data, segment_ids=segment_ids)  # fmt: skip
+        what = f"unsorted_segment_sum: segment_ids {ids} for axis {axis} of {shape}"
+        hint = f"one segment for each slice: ({shape[axis] if shape else 1},)"
+        fail(ShapeError, what, hint, data=data, segment_ids=segment_ids)
     before, after, n = shape[:axis], shape[axis + len(ids) :], segment_ids.spec.size
     data, segment_ids = F.reshape(data, (*before, n, *after)), F.reshape(segment_ids, (n,))
     empty = s.full(shape=(*before, integer(num_segments, "num_segments"), *after), value=0, dtype=data.spec.dtype)
@@ -159,8 +161,8 @@ def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str |
     num_segments, ...)`."""
     ids, shape, num_segments = segment_ids.spec.shape, data.spec.shape, integer(num_segments, "num_segments")
     if len(ids) < 2 or shape[: len(ids)] != ids:
-        fail(ShapeError, f"unsorted_batch_segment_sum: segment_ids {ids} for data {shape}",
-             "the shape of data's first axes, at least two", data=data, segment_ids=segment_ids)  # fmt: skip
+        what = f"unsorted_batch_segment_sum: segment_ids {ids} for data {shape}"
+        fail(ShapeError, what, "the shape of data's first axes, at least two", data=data, segment_ids=segment_ids)
     batch = math.prod(ids[:-1])
     own = F.repeat_interleave(starts(batch, num_segments), ids[-1])
     total = unsorted_segment_sum(F.reshape(data, (batch * ids[-1], *shape[len(ids) :])),

@@ -74,11 +74,8 @@ def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int,
     if len(pairs) != len(axes) or any(len(p) != 2 or min(p) < 0 for p in pairs) or any(p != (0, 0) for p in around):
         shown = dict.fromkeys(axes, (0, 0)) | dict.fromkeys(axes.replace("N", "").replace("C", ""), (1, 1))
         example = "[" + ", ".join(map(str, shown.values())) + "]"
-        fail(
-            ShapeError,
-            f"{what}: padding is {padding!r}, where one pair for each axis of {axes} is wanted, with 0 for N and C",
-            f'padding={example}, or padding="SAME"',
-        )
+        what = f"{what}: padding is {padding!r}, where one pair for each axis of {axes} is wanted, with 0 for N and C"
+        fail(ShapeError, what, f'padding={example}, or padding="SAME"')
     return pairs[image]
 
 
@@ -100,7 +97,8 @@ def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, 
             count -= 1
         if free < 0 or count < 1:
             what = f"{what}: a window that reaches over {reach} pixels does not fit in {n + before + after}, its padding included"
-            fail(ShapeError, what, 'padding="SAME", larger images, or fewer poolings before', image=tuple(shape), kernel=tuple(kernel))
+            hint = 'padding="SAME", larger images, or fewer poolings before'
+            fail(ShapeError, what, hint, image=tuple(shape), kernel=tuple(kernel))
         found.append(Axis(count, before, max((count - 1) * s + reach - n - before, 0)))
     return found
 
@@ -158,11 +156,13 @@ def conv(what: str, x: Tensor, filters: Tensor, strides, padding, data_format: s
     channels = x.spec.shape[-1 if last else 1]
     inside = filters.spec.shape[-1 if last else 1]
     if groups != 1 and last:
-        fail(ShapeError, f"{what}: groups={groups} with data_format {data_format}", f'data_format="{FORMATS[rank][0]}" for groups')
+        what = f"{what}: groups={groups} with data_format {data_format}"
+        fail(ShapeError, what, f'data_format="{FORMATS[rank][0]}" for groups')
     if not hasattr(groups, "__index__") or groups < 1 or inside * groups != channels or filters.spec.shape[0] % groups:
         shown = f"{channels} channels (axis {x.spec.ndim - 1 if last else 1})"
         hint = f"filters of shape (F, {channels // groups if hasattr(groups, '__index__') and groups > 0 else channels}, ...)"
-        fail(ShapeError, f"{what}: the input has {shown}, the filters take {inside} in groups={groups}", hint, input=x, filters=filters)
+        what = f"{what}: the input has {shown}, the filters take {inside} in groups={groups}"
+        fail(ShapeError, what, hint, input=x, filters=filters)
     x, filters = same_dtype(what, channels_first(x, last), channels_first(filters, last))
     pads = sides(what, padding, last, rank)
     if rank == 1:
@@ -253,7 +253,8 @@ def conv2d_transpose(
     check_rank(what, x, 2, data_format)
     check_rank(what, w, 2, data_format)
     if output_shape is None or len(output_shape) != 4:
-        fail(ShapeError, f"{what}: output_shape is {output_shape!r}", f"output_shape=({', '.join(data_format.upper())})", value=x)
+        what = f"{what}: output_shape is {output_shape!r}"
+        fail(ShapeError, what, f"output_shape=({', '.join(data_format.upper())})", value=x)
     stride, dilation = sizes(what, "strides", strides), sizes(what, "dilations", dilations)
     shape = tuple(map(int, output_shape))
     pixels, channels = (shape[1:3], shape[3]) if last else (shape[2:], shape[1])
@@ -281,7 +282,8 @@ def pooled(kind: str, what: str, x: Tensor, ksize, strides, padding, data_format
     kernel, stride = sizes(what, "ksize", ksize, rank), sizes(what, "strides", strides, rank)
     pads = sides(what, padding, last, rank)
     if not isinstance(pads, str) and any(max(p) >= k for p, k in zip(pads, kernel)):
-        fail(ShapeError, f"{what}: padding {pads} for windows of {list(kernel)}", "less padding: a window must see the image", input=x)
+        what = f"{what}: padding {pads} for windows of {list(kernel)}"
+        fail(ShapeError, what, "less padding: a window must see the image", input=x)
     x = channels_first(x, last)
     if rank == 1:
         x, kernel, stride = unsqueeze(x, 2), (1, *kernel), (1, *stride)
@@ -379,6 +381,7 @@ def pixel_shuffle(input: Tensor, height: int, width: int) -> Tensor:
     n, c, h, w = input.spec.shape
     if height < 1 or width < 1 or c % (height * width):
         hint = f"a multiple of {height * width} channels"
-        fail(ShapeError, f"nn.PixelShuffle: {c} channels cannot become {height} x {width} pixels each", hint, input=input)
+        what = f"nn.PixelShuffle: {c} channels cannot become {height} x {width} pixels each"
+        fail(ShapeError, what, hint, input=input)
     apart = reshape(input, (n, c // (height * width), height, width, h, w))
     return reshape(permute(apart, (0, 1, 4, 2, 5, 3)), (n, c // (height * width), h * height, w * width))

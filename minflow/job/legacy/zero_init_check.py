@@ -28,11 +28,9 @@ def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> 
     build.zeros.append((weight.value, name))
     if first is not None:
         build.zero_told = True
-        warn(
-            f"job {build.job.name}: the weights of the layers {first!r} and {name!r}, one behind the other, all start at 0, "
-            f"so the units of {first!r} stay equal to each other, and with relu at 0: it learns nothing",
-            "kernel_initializer=flow.truncated_normal(0.1) for both; flow.layers.dense starts at 0 unless it is told otherwise",
-        )
+        what = f"job {build.job.name}: the weights of the layers {first!r} and {name!r}, one behind the other, all start at 0, so the units of {first!r} stay equal to each other, and with relu at 0: it learns nothing"
+        hint = "kernel_initializer=flow.truncated_normal(0.1) for both; flow.layers.dense starts at 0 unless it is told otherwise"
+        warn(what, hint)
 
 
 def read_by(x: Tensor) -> set[Value]:

@@ -36,36 +36,34 @@ def watch_diff(blob: Any, handler_or_prompt: Callable | str | None = None) -> No
 def register(what: str, blob: Any, handler: Callable | str | None, gradient: bool) -> None:
     build = building(what)
     if not isinstance(blob, Tensor):
-        raise JobError(
-            f"{what} takes a Blob", values={"got": described(blob)}, where=here(), hint=f"{what}(loss, handler)"
-        )
+        wrong = f"{what} takes a Blob"
+        raise JobError(wrong, values={"got": described(blob)}, where=here(), hint=f"{what}(loss, handler)")
     if gradient and not blob.needs:
-        raise JobError("flow.watch_diff of a Blob that has no gradient", values={"blob": described(blob)}, where=here(),
-                       hint="one that a trainable variable leads to and the loss depends on")  # fmt: skip
+        what = "flow.watch_diff of a Blob that has no gradient"
+        hint = "one that a trainable variable leads to and the loss depends on"
+        raise JobError(what, values={"blob": described(blob)}, where=here(), hint=hint)
     kind, prompt = LocalTensor, ""
     if handler is None or isinstance(handler, str):
         prompt = handler or getattr(blob, "op_name", "blob")
         build.watch(blob, printer(prompt), kind, prompt, gradient)
         return
     if not callable(handler):
-        raise JobError(
-            f"the handler of {what} is not callable",
-            values={"got": repr(handler)[:60]},
-            where=here(),
-            hint="def handler(x: tp.Numpy): ...",
-        )
+        what = f"the handler of {what} is not callable"
+        raise JobError(what, values={"got": repr(handler)[:60]}, where=here(), hint="def handler(x: tp.Numpy): ...")
     parameters = list(inspect.signature(handler).parameters.values())
     try:
         inspect.signature(handler).bind(None)
     except TypeError:
-        raise JobError(f"the handler of {what} takes one argument", values={"it takes": str(inspect.signature(handler))}, where=here(),
-                       hint="def handler(x: tp.Numpy): ...") from None  # fmt: skip
+        what = f"the handler of {what} takes one argument"
+        hint = "def handler(x: tp.Numpy): ..."
+        raise JobError(what, values={"it takes": str(inspect.signature(handler))}, where=here(), hint=hint) from None
     kind = (
         evaluated(handler).get(parameters[0].name, LocalTensor) if hasattr(handler, "__annotations__") else LocalTensor
     )
     if kind is not LocalTensor and kind not in KINDS:
-        raise JobError(f"the handler of {what} is annotated with another type", values={"annotation": text(kind)}, where=here(),
-                       hint="x: tp.Numpy, tp.ListNumpy or tp.ListListNumpy")  # fmt: skip
+        what = f"the handler of {what} is annotated with another type"
+        hint = "x: tp.Numpy, tp.ListNumpy or tp.ListListNumpy"
+        raise JobError(what, values={"annotation": text(kind)}, where=here(), hint=hint)
     build.watch(blob, handler, kind, prompt, gradient)
 
 

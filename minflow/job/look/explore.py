@@ -19,7 +19,8 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
     if not args and not kwargs and not step:
         if job.compiled is None:
             hint = f"call it once, or {job.name}.compile(), or give the inputs: explore({job.name}, ...)"
-            raise JobError(f"job {job.name} has not been called yet, so there is nothing to explore", where=here(), hint=hint)
+            what = f"job {job.name} has not been called yet, so there is nothing to explore"
+            raise JobError(what, where=here(), hint=hint)
         return subject_of(job, job.compiled)
     bound = job.signature.bound(args, kwargs or {})
     inputs = [job.signature.copied(argument, value, job.devices) for argument, value in bound]

@@ -39,7 +39,8 @@ class Shown:
         """Write the picture (.svg) or the text (.txt) to a file."""
         path = Path(path)
         if path.suffix not in (".svg", ".txt"):
-            raise JobError(f"a timeline cannot be saved as {path.name!r}", where=here(), hint="a name that ends in .svg or .txt")
+            what = f"a timeline cannot be saved as {path.name!r}"
+            raise JobError(what, where=here(), hint="a name that ends in .svg or .txt")
         path.write_text(self.svg if path.suffix == ".svg" else self.text + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
@@ -73,8 +74,8 @@ class Timeline(Shown):
     def compare(self, other: Timeline) -> Comparison:
         """Both on the same seconds, sync above async, with the gain that was possible and the one that was measured."""
         if not isinstance(other, Timeline):
-            raise JobError("compare takes another timeline", values={"got": described(other)}, where=here(),
-                           hint="flow.timeline(sync_job).compare(flow.timeline(async_job))")  # fmt: skip
+            hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
+            raise JobError("compare takes another timeline", values={"got": described(other)}, where=here(), hint=hint)
         return Comparison(pair(self.record, other.record))
 
 
@@ -102,11 +103,11 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     has run.
     """
     if not isinstance(job, Job | Run | str | None):
-        raise JobError("flow.timeline takes a job function, its name or a run", values={"got": described(job)}, where=here(),
-                       hint="flow.timeline(train_job)")  # fmt: skip
+        what = "flow.timeline takes a job function, its name or a run"
+        raise JobError(what, values={"got": described(job)}, where=here(), hint="flow.timeline(train_job)")
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
-        raise JobError("steps is a number above 0, or a range of step numbers", values={"got": repr(steps)[:60]}, where=here(),
-                       hint="steps=20, or steps=range(100, 120)")  # fmt: skip
+        what = "steps is a number above 0, or a range of step numbers"
+        raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
     records = known(job, STREAM.history())
     found = list(records) if isinstance(steps, int) or isinstance(job, Run) else loops(records)[-1] if records else []
     if isinstance(steps, range):
@@ -114,9 +115,10 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     elif steps is not None:
         found = found[-steps:]
     if not found:
-        raise JobError("no step" + (f" of {name_of(job)}" if job is not None else "") + " is remembered", where=here(),
-                       values={"asked for": f"steps {steps}"} if isinstance(steps, range) else None,
-                       hint="call the job first; the last 10,000 steps are remembered")  # fmt: skip
+        what = "no step" + (f" of {name_of(job)}" if job is not None else "") + " is remembered"
+        hint = "call the job first; the last 10,000 steps are remembered"
+        values = {"asked for": f"steps {steps}"} if isinstance(steps, range) else None
+        raise JobError(what, where=here(), values=values, hint=hint)
     return Timeline(record_of(found, asked=steps is not None))
 
 

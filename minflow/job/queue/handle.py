@@ -36,10 +36,9 @@ class Handle:
     name: str
 
     def refuse(self, what: str) -> NoReturn:
-        raise UsedAsArray(f"{what} of a step of {self.name}: its call does not wait, and gives a handle, not the result",
-                          values={"handle": repr(self)}, where=here(),
-                          hint=f"{self.name}(...)(callback) hands the result to callback(result); {self.name}(...).get() waits for it; "
-                               "-> tp.Numpy in place of tp.Callback makes every call wait")  # fmt: skip
+        what = f"{what} of a step of {self.name}: its call does not wait, and gives a handle, not the result"
+        hint = f"{self.name}(...)(callback) hands the result to callback(result); {self.name}(...).get() waits for it; -> tp.Numpy in place of tp.Callback makes every call wait"
+        raise UsedAsArray(what, values={"handle": repr(self)}, where=here(), hint=hint)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and (hasattr(np.ndarray, name) or name in RESULT):

@@ -95,13 +95,14 @@ class Step(Handle):
     def __call__(self, callback: Callable[[Any], Any] | None = None) -> None:
         """Hand the result to `callback(result)`: on the worker, once, after all earlier callbacks."""
         if not callable(callback):
-            raise JobError(f"the callback of {self.name} is not callable", values={"got": repr(callback)[:60]}, where=here(),
-                           hint=f"{self.name}(...)(callback) with a function of one argument")  # fmt: skip
+            what = f"the callback of {self.name} is not callable"
+            hint = f"{self.name}(...)(callback) with a function of one argument"
+            raise JobError(what, values={"got": repr(callback)[:60]}, where=here(), hint=hint)
         check_arity(self.name, callback)
         if self.callback is not None:
-            raise JobError(f"step {self.number} of {self.name} has a callback already", where=here(),
-                           values={"its callback": name_of(self.callback)},
-                           hint="one callback for each call; it may call several functions")  # fmt: skip
+            what = f"step {self.number} of {self.name} has a callback already"
+            hint = "one callback for each call; it may call several functions"
+            raise JobError(what, where=here(), values={"its callback": name_of(self.callback)}, hint=hint)
         with uninterrupted():  # else Ctrl-C leaves a callback that nobody calls
             self.callback = callback
             if self.looked and self.call_claim.take():
@@ -163,8 +164,8 @@ def nothing() -> None:
 def seconds(timeout: Any) -> None:
     """Refuse a timeout that is no number of seconds; after NaN seconds no wait would end."""
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
-        raise JobError("a timeout is a number of seconds, or None to wait for ever", values={"got": repr(timeout)[:60]}, where=here(),
-                       hint="timeout=10.0")  # fmt: skip
+        what = "a timeout is a number of seconds, or None to wait for ever"
+        raise JobError(what, values={"got": repr(timeout)[:60]}, where=here(), hint="timeout=10.0")
 
 
 def name_of(function: Any) -> str:
@@ -200,6 +201,6 @@ def check_arity(name: str, callback: Callable) -> None:
         return
     except TypeError:
         takes = str(inspect.signature(callback))
-        raise JobError(f"the callback {name_of(callback)} of {name} cannot be called with one argument", where=here(),
-                       values={"it takes": takes},
-                       hint="a function of one argument, the result; several results come as one tuple") from None  # fmt: skip
+        what = f"the callback {name_of(callback)} of {name} cannot be called with one argument"
+        hint = "a function of one argument, the result; several results come as one tuple"
+        raise JobError(what, where=here(), values={"it takes": takes}, hint=hint) from None

@@ -135,8 +135,10 @@ class Stream:
         finally:
             self.callers.waited(start)
         if not ended:
-            raise JobError("the queue did not end in time", values={"seconds": timeout, "in flight": self.list() or "callbacks"},
-                           where=self.where_threads_stand(), hint="does a callback wait for a lock that the caller holds?")  # fmt: skip
+            what = "the queue did not end in time"
+            hint = "does a callback wait for a lock that the caller holds?"
+            values = {"seconds": timeout, "in flight": self.list() or "callbacks"}
+            raise JobError(what, values=values, where=self.where_threads_stand(), hint=hint)
         for step in steps:
             self.callers.got(step.record)
         self.tell(everybody)
@@ -195,18 +197,18 @@ class Stream:
         """Raise JobError where waiting would never end: see the docstring of this file."""
         inside = INSIDE.get()
         if inside and inside != CALLBACK:
-            raise JobError(f"{what} inside {inside}: no step runs while it is built", where=here(),
-                           hint="it says what a step computes; call the job before or after")  # fmt: skip
+            what = f"{what} inside {inside}: no step runs while it is built"
+            raise JobError(what, where=here(), hint="it says what a step computes; call the job before or after")
         if held():
             text = "inside an operation of a graph or job that runs or is built: no step starts before its end"
-            raise JobError(f"{what} {text}", where=here(),
-                           hint="do it before or after the call, and hand in what comes of it as an input")  # fmt: skip
+            hint = "do it before or after the call, and hand in what comes of it as an input"
+            raise JobError(f"{what} {text}", where=here(), hint=hint)
         if self.submitting._is_owned():
-            raise JobError(f"{what} inside another call of a job, which waits for room", where=here(),
-                           hint="a __del__ or a signal handler appends to a list, or sets a flag")  # fmt: skip
+            what = f"{what} inside another call of a job, which waits for room"
+            raise JobError(what, where=here(), hint="a __del__ or a signal handler appends to a list, or sets a flag")
         if inside or self.on_worker():
-            raise JobError(f"{what} inside a callback: the queue would wait for itself", where=here(),
-                           hint="append to a list in the callback, and go on after flow.sync_default_session()")  # fmt: skip
+            hint = "append to a list in the callback, and go on after flow.sync_default_session()"
+            raise JobError(f"{what} inside a callback: the queue would wait for itself", where=here(), hint=hint)
 
     def list(self) -> list[Any]:
         """Handles of what is in flight: steps, then runs."""

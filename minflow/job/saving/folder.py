@@ -39,8 +39,7 @@ def refuse(what: str, hint: str, error: BaseException | None = None, /, **values
     """Raise a CheckpointError in four parts; texts are shown as they are."""
     # "job train_job" stays
     named = {name.replace("_", " ") if name.isidentifier() else name: shorten(x) for name, x in values.items()}
-    raise CheckpointError(what, values=named,
-                          where=here(), hint=hint) from error  # fmt: skip
+    raise CheckpointError(what, values=named, where=here(), hint=hint) from error
 
 
 def shorten(value: object) -> str:
@@ -117,16 +116,15 @@ class FileVariable:
             self.damaged(f"its file is {lost}: {size:,} bytes, and {dtype.name}{list(shape)} has {wanted:,}", file=self.path)
 
     def damaged(self, what: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
-        refuse(f"variable {self.name!r} of the checkpoint: {what}",
-               "save or copy the checkpoint again; saving never leaves half of one, so it was damaged later", error,
-               **{"folder": self.folder, **values})  # fmt: skip
+        hint = "save or copy the checkpoint again; saving never leaves half of one, so it was damaged later"
+        refuse(f"variable {self.name!r} of the checkpoint: {what}", hint, error, **{"folder": self.folder, **values})
 
     def numpy(self) -> np.ndarray:
         """A new array with its numbers, read now."""
         if self.shape is None:
-            refuse(f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known",
-                   "flow.load_variables gives it the shape and dtype of the variable of that name; "
-                   f'np.fromfile("{self.path}", "float32") reads the bare numbers', folder=self.folder)  # fmt: skip
+            what = f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known"
+            hint = "flow.load_variables gives it the shape and dtype of the variable of that name; " f'np.fromfile("{self.path}", "float32") reads the bare numbers'
+            refuse(what, hint, folder=self.folder)
         return self.read(self.shape, self.dtype)
 
     def read(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
@@ -236,8 +234,8 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
         for entry in entries(folder):
             inner = folder / entry
             if inner.is_symlink() and os.path.isdir(inner):  # it may lead out, or in a circle
-                refuse(f"{entry!r} of the checkpoint is a link to a folder", "copy what it leads to in its place",
-                       folder=folder, leads_to=os.path.realpath(inner))  # fmt: skip
+                what = f"{entry!r} of the checkpoint is a link to a folder"
+                refuse(what, "copy what it leads to in its place", folder=folder, leads_to=os.path.realpath(inner))
             if os.path.isdir(inner) and not temporary(entry):
                 visit(inner, f"{name}/{entry}" if name else entry, depth + 1)
 
@@ -266,8 +264,8 @@ def check_names(names: list[str], what: str) -> None:
             else ""
         )  # fmt: skip
         if reason:
-            refuse(f"{what}: {shorten(repr(name))} cannot be the name of a variable in a checkpoint: {reason}",
-                   "a name of letters, digits, - and _", name=repr(name))  # fmt: skip
+            what = f"{what}: {shorten(repr(name))} cannot be the name of a variable in a checkpoint: {reason}"
+            refuse(what, "a name of letters, digits, - and _", name=repr(name))
 
 
 def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
@@ -284,9 +282,9 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
         refuse_full(path, what)
         atomic.new_folder(path, lambda stage: fill(stage, arrays), DONE)
     except OSError as error:
-        refuse(f"{what}: {path} cannot be written: {error.strerror or error}",
-               f"look whether {path.parent} has room (df -h) and may be written, or save to another folder", error,
-               path=path, size=f"{size:,} bytes in {len(arrays)} variables", left_behind="nothing")  # fmt: skip
+        what = f"{what}: {path} cannot be written: {error.strerror or error}"
+        hint = f"look whether {path.parent} has room (df -h) and may be written, or save to another folder"
+        refuse(what, hint, error, path=path, size=f"{size:,} bytes in {len(arrays)} variables", left_behind="nothing")
 
 
 def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -321,8 +319,8 @@ def entries(path: Path) -> list[str]:
     try:
         return sorted(os.listdir(path))
     except OSError as error:
-        refuse(f"the folder {path} cannot be read", "look whether it is there, and at its permissions", error,
-               reason=error.strerror or error)  # fmt: skip
+        what = f"the folder {path} cannot be read"
+        refuse(what, "look whether it is there, and at its permissions", error, reason=error.strerror or error)
 
 
 def refuse_full(path: Path, what: str) -> None:

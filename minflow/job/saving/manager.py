@@ -95,13 +95,13 @@ def make_variables(session: Session, what: str) -> None:
     if session.variables:
         return
     if not session.jobs:
-        refuse(f"{what}: there are no variables yet, because no job function is defined",
-               "define the job with @flow.global_function first: its layers make the variables", variables="none")  # fmt: skip
+        hint = "define the job with @flow.global_function first: its layers make the variables"
+        refuse(f"{what}: there are no variables yet, because no job function is defined", hint, variables="none")
     if reasons:
-        refuse(f"{what}: there are no variables yet, and the jobs that would make them cannot be compiled",
-               "call the job: its error tells all", **reasons)  # fmt: skip
-    refuse(f"{what}: there are no variables: no job function has a layer or a flow.get_variable",
-           "a job with flow.layers.dense(...), for example", jobs=some(session.jobs))  # fmt: skip
+        what = f"{what}: there are no variables yet, and the jobs that would make them cannot be compiled"
+        refuse(what, "call the job: its error tells all", **reasons)
+    what = f"{what}: there are no variables: no job function has a layer or a flow.get_variable"
+    refuse(what, "a job with flow.layers.dense(...), for example", jobs=some(session.jobs))
 
 
 def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> None:
@@ -127,7 +127,8 @@ def save_as(path: Any, var_dict: Any, what: str) -> None:
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        refuse(f"{what}: a dict name -> numbers is wanted, not a {type(value).__name__}", '{"dense1-weight": array}', got=repr(value))
+        what = f"{what}: a dict name -> numbers is wanted, not a {type(value).__name__}"
+        refuse(what, '{"dense1-weight": array}', got=repr(value))
     for name in value:
         if not isinstance(name, str):
             refuse(f"{what}: the names of variables are texts, not {type(name).__name__}", f'"{name}"', name=repr(name))
@@ -146,10 +147,11 @@ def numbers(name: str, value: Any, what: str, shape: tuple[int, ...] | None = No
         array = np.array(value)
         if (kind := array.dtype.newbyteorder("=").name) in folder.NAMES:
             return array.astype(kind, copy=False)
-        refuse(f"{what}: no variable can be of dtype {array.dtype}", 'array.astype("float32")', name=name, value=told_of(array))
+        what = f"{what}: no variable can be of dtype {array.dtype}"
+        refuse(what, 'array.astype("float32")', name=name, value=told_of(array))
     symbolic = " of a job function, which has no numbers" if isinstance(value, Tensor) else ""
-    refuse(f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of flow.checkpoint.get is wanted",
-           'np.array(x, "float32"), or let the job return the value', name=name, value=repr(value))  # fmt: skip
+    what = f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of flow.checkpoint.get is wanted"
+    refuse(what, 'np.array(x, "float32"), or let the job return the value', name=name, value=repr(value))
 
 
 # ---- into the session ------------------------------------------------------------------------------------------------
@@ -214,16 +216,16 @@ class LoadReport:
         found = {"missing": missing if self.whole else [], "unexpected": left}
         if any(found.values()):
             counts = {"missing": "variable(s) of the job not in it", "unexpected": "name(s) that no variable has"}
-            warn(f"{self.source} fits in part: " + ", ".join(f"{len(found[k])} {counts[k]}" for k in found if found[k]),
-                 "the report that load returns has all names; a name is made of scopes and layers, joined by -",
-                 loaded=Plain(self.loaded), **{k: Plain(v) for k, v in found.items() if v})  # fmt: skip
+            what = f"{self.source} fits in part: " + ", ".join(f"{len(found[k])} {counts[k]}" for k in found if found[k])
+            hint = "the report that load returns has all names; a name is made of scopes and layers, joined by -"
+            warn(what, hint, loaded=Plain(self.loaded), **{k: Plain(v) for k, v in found.items() if v})
 
     def nothing_fits(self) -> NoReturn:
         here = list(self.session.variables)
         near = max([(difflib.SequenceMatcher(None, a, b).ratio(), a, b) for a in weights(self.names)[:100] for b in here[:100]])
         hint = f"{near[1]} may be {near[2]}: rename it in a dict for flow.load_variables" if near[0] > 0.6 else "that of this model"
-        refuse(f"{self.source} has no variable of this session: it belongs to another model", hint,
-               it_has=some(weights(self.names)), wanted=some(here))  # fmt: skip
+        what = f"{self.source} has no variable of this session: it belongs to another model"
+        refuse(what, hint, it_has=some(weights(self.names)), wanted=some(here))
 
     def __repr__(self) -> str:
         waits = f" (waiting for {', '.join(sorted(self.pending))})" if self.pending else ""
@@ -247,8 +249,8 @@ class Waiting:
     def __call__(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         if isinstance(self.value, bytes):  # a file without a meta
             if len(self.value) != np.prod(shape, dtype=object) * dtype.itemsize:
-                refuse(f"{self.what}: {self.name} has {len(self.value):,} bytes, and {dtype.name}{list(shape)} is wanted",
-                       "load the checkpoint of this model", name=self.name)  # fmt: skip
+                what = f"{self.what}: {self.name} has {len(self.value):,} bytes, and {dtype.name}{list(shape)} is wanted"
+                refuse(what, "load the checkpoint of this model", name=self.name)
             return np.frombuffer(self.value, dtype.np.newbyteorder("<")).astype(dtype.np).reshape(shape)
         return self.value
 
@@ -271,9 +273,9 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     there = owners(session)
     if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
         near = difflib.get_close_matches(unknown[0], there, 3, 0.6)
-        refuse(f"{what}: {some(repr(name) for name in unknown)} {'is no variable' if len(unknown) == 1 else 'are no variables'}",
-               f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out",
-               unknown=some(unknown), there_are=some(there))  # fmt: skip
+        what = f"{what}: {some(repr(name) for name in unknown)} {'is no variable' if len(unknown) == 1 else 'are no variables'}"
+        hint = f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out"
+        refuse(what, hint, unknown=some(unknown), there_are=some(there))
     new, later, steps, wrong, random = {}, {}, {}, {}, None
     for name, value in values.items():
         if name.startswith(STEP):
@@ -281,8 +283,8 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
         elif name == RANDOM:
             random = numbers(name, value, what, (2,), folder.as_dtype("int64"))
             if random.dtype != "int64" or random.shape != (2,):
-                refuse(f"{what}: {name} is not the state of a generator", "int64[2]: flow.default_generator.get_state()",
-                       found=told_of(random))  # fmt: skip
+                what = f"{what}: {name} is not the state of a generator"
+                refuse(what, "int64[2]: flow.default_generator.get_state()", found=told_of(random))
         elif name in there:
             variable = there[name]
             array = numbers(name, value, what, variable.shape, variable.dtype)
@@ -298,9 +300,9 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     if wrong:
         shown = dict(list(wrong.items())[:SHOWN])
         more = {"and": f"{len(wrong) - SHOWN} more"} if len(wrong) > SHOWN else {}
-        refuse(f"{what}: {plural(len(wrong), 'variable')} of {source} {'does' if len(wrong) == 1 else 'do'} not fit, so nothing was loaded",
-               "the same sizes in the job as where it was saved; or leave them out: flow.load_variables({...}) of the others",
-               **shown, **more)  # fmt: skip
+        what = f"{what}: {plural(len(wrong), 'variable')} of {source} {'does' if len(wrong) == 1 else 'do'} not fit, so nothing was loaded"
+        hint = "the same sizes in the job as where it was saved; or leave them out: flow.load_variables({...}) of the others"
+        refuse(what, hint, **shown, **more)
     report = LoadReport(session, source, [name for name in values if not name.startswith("System-")], whole)
     if whole and not new and there and not report.pending and report.names:
         report.nothing_fits()
@@ -321,7 +323,8 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
 
 def step_of(name: str, array: np.ndarray, what: str) -> int:
     if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 0:
-        refuse(f"{what}: {name} is no number of steps", "int64[1], 0 or more", found=f"{told_of(array)} {array.reshape(-1)[:4]}")
+        what = f"{what}: {name} is no number of steps"
+        refuse(what, "int64[1], 0 or more", found=f"{told_of(array)} {array.reshape(-1)[:4]}")
     return int(array.item())
 
 
@@ -340,16 +343,16 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
         return FileVariable(place)
     names = folder.entries(place)
     if DONE not in names and any(map(folder.temporary, names)):  # part of them lies in it
-        refuse(f"{what}: the save into {place} did not finish", "another checkpoint; the next save into this folder removes what is left",
-               folder=place, it_holds=some(names))  # fmt: skip
+        hint = "another checkpoint; the next save into this folder removes what is left"
+        refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=some(names))
     found = folder.variables_in(place)
     if not found and DONE not in names:
         hint = (
             f'flow.load("{place}"): it was written by flow.save' if any(name.endswith(".safetensors") for name in names)
             else "the folder that was given to save"
         )  # fmt: skip
-        refuse(f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}", hint,
-               folder=place, it_holds=some(names))  # fmt: skip
+        what = f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}"
+        refuse(what, hint, folder=place, it_holds=some(names))
     return found
 
 
@@ -360,9 +363,9 @@ def no_folder(place: Path, what: str) -> NoReturn:
     there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
     there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
     near = difflib.get_close_matches(place.name, there, 3, 0.4) or there
-    refuse(f"{what}: there is no folder {place}",
-           f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins",
-           folder=place.parent, **({"checkpoints_there": some(near)} if near else {}))  # fmt: skip
+    what = f"{what}: there is no folder {place}"
+    hint = f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins"
+    refuse(what, hint, folder=place.parent, **{"checkpoints_there": some(near)} if near else {})
 
 
 class CheckPoint:
@@ -375,8 +378,8 @@ class CheckPoint:
         session.sync()
         done = {f"steps of {name}": Plain([str(n)]) for name, n in session.steps.items() if n and name in session.jobs}
         if done:
-            warn("CheckPoint.init leaves the variables as training has left them: they get their first numbers when a job makes them",
-                 "flow.clear_default_session() and the jobs defined again start anew", **done)  # fmt: skip
+            what = "CheckPoint.init leaves the variables as training has left them: they get their first numbers when a job makes them"
+            warn(what, "flow.clear_default_session() and the jobs defined again start anew", **done)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write all variables into the new folder `path`, as flow.checkpoint.save does."""
@@ -391,14 +394,13 @@ class CheckPoint:
         what, place = "CheckPoint.load", checked(path, "CheckPoint.load")
         found = variables_of(place, what)
         if isinstance(found, FileVariable):
-            refuse(f"{what}: {place} is the folder of one variable", f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone',
-                   folder=place)  # fmt: skip
+            what = f"{what}: {place} is the folder of one variable"
+            refuse(what, f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone', folder=place)
         if not os.path.isfile(place / DONE):
             inside = [name for name in folder.entries(place) if os.path.isfile(place / name / DONE)]
-            refuse(f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one checkpoint",
-                   f'"{place / inside[-1]}"' if inside else
-                   f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))',
-                   folder=place, variables=some(found))  # fmt: skip
+            what = f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one checkpoint"
+            hint = f'"{place / inside[-1]}"' if inside else f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))'
+            refuse(what, hint, folder=place, variables=some(found))
         return take(found, what, f"the checkpoint {place}", whole=True)
 
 
@@ -411,12 +413,14 @@ class SimpleCheckPointManager:
     def __init__(self, root_path: str | os.PathLike, prefix: str = "snapshot_"):
         self.root = checked(root_path, "SimpleCheckPointManager")
         if not isinstance(prefix, str) or os.path.basename(prefix) != prefix or "\0" in prefix:
-            refuse("SimpleCheckPointManager: the prefix is the beginning of a name", 'prefix="snapshot_"', prefix=repr(prefix))
+            what = "SimpleCheckPointManager: the prefix is the beginning of a name"
+            refuse(what, 'prefix="snapshot_"', prefix=repr(prefix))
         self.prefix, self.checkpoint = prefix, CheckPoint()
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            refuse(f"SimpleCheckPointManager: {self.root} cannot be a folder: {error.strerror}", "another root_path", error, path=self.root)
+            what = f"SimpleCheckPointManager: {self.root} cannot be a folder: {error.strerror}"
+            refuse(what, "another root_path", error, path=self.root)
 
     def list_checkpoints(self) -> list[str]:
         """The names of the checkpoints that are whole, oldest first."""

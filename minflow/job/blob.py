@@ -18,7 +18,9 @@ from ..core.where import here
 from .current import current
 
 INSTEAD = {
-    "bool": "flow.where(condition, x, y) chooses number by number; a choice that does not depend on numbers may use `if`",
+    "bool": (
+        "flow.where(condition, x, y) chooses number by number; a choice that does not depend on numbers may use `if`"
+    ),
     "numpy": "return it from the job; flow.watch(blob, handler) shows its numbers at every step",
 }
 
@@ -89,7 +91,9 @@ class Blob(Tensor):
         return f"{self.op_name}: {self.spec.dtype.name}{list(self.spec.shape)}"
 
     def __repr__(self, **options: Any) -> str:
-        return (f"Blob({clean(str(self.op_name))}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
-                "no numbers yet: see flow.watch)")  # fmt: skip
+        return (
+            f"Blob({clean(str(self.op_name))}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
+            "no numbers yet: see flow.watch)"
+        )
 
     __str__ = __repr__

@@ -22,16 +22,17 @@ WITHOUT_EFFECT = """
     all_reduce_fp16 all_reduce_group_min_mbyte all_reduce_group_num all_reduce_group_size_warmup all_reduce_lazy_ratio
     allow_cpu_return_op cudnn_buf_limit_mbyte cudnn_conv_enable_pseudo_half cudnn_conv_force_bwd_data_algo
     cudnn_conv_force_bwd_filter_algo cudnn_conv_force_fwd_algo cudnn_conv_heuristic_search_algo
-    cudnn_conv_use_deterministic_algo_only default_distribute_strategy default_initializer_conf disable_all_reduce_sequence
-    enable_all_reduce_group enable_auto_mixed_precision enable_cudnn enable_cudnn_conv_pseudo_half
-    enable_cudnn_fused_normalization_add_relu enable_float_compute_for_half_gemm enable_fuse_add_to_output enable_fuse_cast_scale
-    enable_fuse_model_update_ops enable_inplace enable_inplace_in_reduce_struct enable_keep_header_only enable_nccl
-    enable_non_distributed_optimizer enable_qat enable_quantization_aware_training enable_reuse_mem enable_ssp
-    enable_true_half_config_when_conv enable_true_half_config_when_matmul exp_run_conf indexed_slices_optimizer_conf
+    cudnn_conv_use_deterministic_algo_only default_distribute_strategy default_initializer_conf
+    disable_all_reduce_sequence enable_all_reduce_group enable_auto_mixed_precision enable_cudnn
+    enable_cudnn_conv_pseudo_half enable_cudnn_fused_normalization_add_relu enable_float_compute_for_half_gemm
+    enable_fuse_add_to_output enable_fuse_cast_scale enable_fuse_model_update_ops enable_inplace
+    enable_inplace_in_reduce_struct enable_keep_header_only enable_nccl enable_non_distributed_optimizer enable_qat
+    enable_quantization_aware_training enable_reuse_mem enable_ssp enable_true_half_config_when_conv
+    enable_true_half_config_when_matmul exp_run_conf indexed_slices_optimizer_conf
     non_distributed_optimizer_group_size_mbyte num_gradient_accumulation_steps optimizer_placement_optimization_mode
     optimizer_placement_optimization_threshold prune_cast_to_static_shape_ops prune_parallel_cast_ops
-    static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8 use_boxing_v2
-    use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
+    static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
+    use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
 """.split()  # noqa: SIM905
 GROUPS = {
     "static_mem_alloc_policy_white_list": (
@@ -172,8 +173,12 @@ class JobAttributeError(JobError, AttributeError):
 
 
 def called(owner: str, variable: str, name: str, value: Any) -> JobAttributeError:
-    return JobAttributeError(f"{owner}.{name} is a call, and nothing is assigned to it", values={"got": repr(value)[:60]}, where=here(),
-                             hint=f"{variable}.{name}({value!r:.40})")  # fmt: skip
+    return JobAttributeError(
+        f"{owner}.{name} is a call, and nothing is assigned to it",
+        values={"got": repr(value)[:60]},
+        where=here(),
+        hint=f"{variable}.{name}({value!r:.40})",
+    )
 
 
 def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
@@ -189,11 +194,12 @@ def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
 
 RECORDED = """
     collect_act_event collective_boxing comm_net_worker_num compute_thread_pool_size ctrl_port data_port
-    disable_group_boxing_by_dst_parallel enable_debug_mode enable_fusion enable_legacy_model_io enable_legacy_model_io_enabled
-    enable_model_io_v2 enable_tensor_float_32_compute enable_mem_chain_merge enable_numa_aware_cuda_malloc_host grpc_use_no_signal
-    legacy_model_io_enabled machine_num max_data_id_length max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream
-    num_callback_threads persistence_buf_byte rdma_mem_block_mbyte rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte
-    reserved_host_mem_mbyte save_downloaded_file_to_local_fs thread_enable_local_message_queue use_rdma
+    disable_group_boxing_by_dst_parallel enable_debug_mode enable_fusion enable_legacy_model_io
+    enable_legacy_model_io_enabled enable_model_io_v2 enable_tensor_float_32_compute enable_mem_chain_merge
+    enable_numa_aware_cuda_malloc_host grpc_use_no_signal legacy_model_io_enabled machine_num max_data_id_length
+    max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream num_callback_threads persistence_buf_byte
+    rdma_mem_block_mbyte rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte reserved_host_mem_mbyte
+    save_downloaded_file_to_local_fs thread_enable_local_message_queue use_rdma
 """.split()  # noqa: SIM905
 
 
@@ -240,7 +246,8 @@ class Config:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in SESSION.settings.items())
-        return f"flow.config({shown or 'as it is'}; {SESSION.devices} virtual CPU device{'s' if SESSION.devices > 1 else ''})"
+        devices = f"{SESSION.devices} virtual CPU device{'s' if SESSION.devices > 1 else ''}"
+        return f"flow.config({shown or 'as it is'}; {devices})"
 
 
 config = Config()

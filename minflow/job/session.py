@@ -101,8 +101,17 @@ class Session:
         """Wait until every step and callback has ended."""
         STREAM.sync()
 
-    def add(self, name: str, shape: tuple[int, ...], dtype: DType, trainable: bool, regularizer: Regularizer | None,
-            fill: Callable[[Generator], np.ndarray], seed: int | None, slot: bool = False) -> Variable:  # fmt: skip
+    def add(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        trainable: bool,
+        regularizer: Regularizer | None,
+        fill: Callable[[Generator], np.ndarray],
+        seed: int | None,
+        slot: bool = False,
+    ) -> Variable:
         """Make a variable. Its numbers depend on the seed and its name alone, so the order of jobs does not matter."""
         check_name(name)
         if name.startswith("System-") and not slot:

@@ -19,7 +19,10 @@ from ..nn.graph.messages import a
 from .queue.handle import Handle
 from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
 
-ALLOWED = "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] around that"
+ALLOWED = (
+    "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] "
+    "around that"
+)
 
 
 class Missing:
@@ -93,7 +96,8 @@ class Signature:
         self.arguments: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                what = f"the argument {'*' * (1 + (parameter.kind is parameter.VAR_KEYWORD))}{key} of job {name} stands for any number"
+                stars = "**" if parameter.kind is parameter.VAR_KEYWORD else "*"
+                what = f"the argument {stars}{key} of job {name} stands for any number"
                 self.fail(what, {}, "one placeholder for each argument")
             if key not in hints:
                 others = [k for k in self.parameters if k in hints]
@@ -172,7 +176,10 @@ class Signature:
             )
             what = f"job {self.name} was called with other arguments than it has: {error}"
             hint = f"{self.name}({', '.join(self.arguments)})"
-            values = {"it takes": wanted or "nothing", "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else "")}
+            values = {
+                "it takes": wanted or "nothing",
+                "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else ""),
+            }
             raise JobError(what, values=values, where=here(), hint=hint) from None
         given.apply_defaults()
         found: list[tuple[Argument, Any]] = []
@@ -187,7 +194,10 @@ class Signature:
                     if isinstance(value, tuple | list)
                     else type(value).__name__
                 )
-                what = f"the argument {path} of job {self.name} is {kind_of(value)}, where a tuple of {len(tree)} arrays is wanted"
+                what = (
+                    f"the argument {path} of job {self.name} is {kind_of(value)}, where a tuple of {len(tree)} arrays "
+                    "is wanted"
+                )
                 hint = f"{self.name}(..., ({', '.join(['array'] * len(tree))}))"
                 raise JobError(what, values={"got": got}, where=here(), hint=hint)
             for i, (inner, part) in enumerate(zip(tree, value)):
@@ -237,7 +247,11 @@ class Signature:
                 hint = f"{array.name}(...).get() waits for the array"
             elif isinstance(array, Tensor):
                 symbolic = array.array is None
-                hint = "return the Blob from its job: a call gives the array" if symbolic else ".numpy() gives the array of a tensor"
+                hint = (
+                    "return the Blob from its job: a call gives the array"
+                    if symbolic
+                    else ".numpy() gives the array of a tensor"
+                )
             what = f"is {kind_of(array)}, where a numpy array is wanted"
             self.refuse(argument, what, {"expected": text(kind), f"got {argument.path}{at}": described(array)}, hint)
         if isinstance(array, np.ma.MaskedArray):
@@ -245,8 +259,9 @@ class Signature:
             hint = f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers"
             self.refuse(argument, what, {"masked": f"{np.ma.count_masked(array)} of {array.size}"}, hint)
         if shape is not None and array.shape != shape:
-            hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it" if array.shape[1:] == shape[1:] \
-                else f"reshape it to {list(shape)}, or change the placeholder"  # fmt: skip
+            hint = f"reshape it to {list(shape)}, or change the placeholder"
+            if array.shape[1:] == shape[1:]:
+                hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it"
             what = "has another shape than its placeholder"
             values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
@@ -261,7 +276,10 @@ class Signature:
             given = array.dtype.name
             there = array.dtype.isnative and given in DType.table
             what = "has another dtype than its placeholder"
-            hint = f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")' + f", or dtype=flow.{given} in the placeholder" * there
+            hint = (
+                f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
+                + f", or dtype=flow.{given} in the placeholder" * there
+            )
             values = {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
         return array
@@ -338,7 +356,9 @@ class Signature:
         if wanted is ListListNumpy and is_tensor_list(value):
             return [list(column) for column in zip(*[next(arrays) for _ in value])]
         if isinstance(value, tuple):
-            parts = [self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)]
+            parts = [
+                self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)
+            ]
             return type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)  # a namedtuple keeps its names
         if isinstance(value, list):
             return [self.given_out(part, arrays, inner[0] if origin is list else wanted) for part in value]

@@ -53,7 +53,12 @@ class Leaf:
             hint = "batch_axis=0, or None"
             raise JobError(what, where=here(), values={"shape": tuple(shape), "batch_axis": batch_axis}, hint=hint)
         shape, dtype = tuple(map(int, shape)), dtype_of(f"{kind}.Placeholder", dtype)
-        given = {"shape": shape, "dtype": dtype, "batch_axis": batch_axis if shape else None, "__module__": "minflow.typing"}
+        given = {
+            "shape": shape,
+            "dtype": dtype,
+            "batch_axis": batch_axis if shape else None,
+            "__module__": "minflow.typing",
+        }
         return type(f"{kind}.Placeholder({shape}, dtype={dtype.name})", (cls,), given)  # so help(job) shows it
 
 

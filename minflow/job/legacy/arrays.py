@@ -59,8 +59,13 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1, name: str | None = Non
 
 
 @takes_name
-def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, batch_axis_non_change: bool = False,
-              name: str | None = None):  # fmt: skip
+def transpose(
+    a,
+    perm: Sequence[int] | None = None,
+    conjugate: bool = False,
+    batch_axis_non_change: bool = False,
+    name: str | None = None,
+):
     """All axes in another order: axis k of the result is axis perm[k] of a. Swapping two axes is the modern meaning.
 
     Raises DTypeError where perm is no list, ShapeError where it does not name each axis once.
@@ -106,7 +111,9 @@ def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: s
     """x repeated to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, where it has fewer of
     them."""
     if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
-        for axis in sorted({axis_of(d, like.spec.ndim, like) for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)}):
+        for axis in sorted(
+            {axis_of(d, like.spec.ndim, like) for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)}
+        ):
             x = F.unsqueeze(x, axis)
     return s.expand(x, shape=tuple(like.spec.shape))
 
@@ -121,8 +128,13 @@ def reverse(input, axis: int | Sequence[int], name: str | None = None):
 
 
 @takes_name
-def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size: int | None = None, name: str | None = None,
-           values: Sequence | None = None):  # fmt: skip
+def concat(
+    inputs: Sequence | None = None,
+    axis: int = 0,
+    max_dim_size: int | None = None,
+    name: str | None = None,
+    values: Sequence | None = None,
+):
     """Tensors side by side along an axis. values: the older name of inputs.  max_dim_size: was for shapes that vary.
 
     Raises ShapeError where the other axes differ.

@@ -134,7 +134,7 @@ def fan(shape: Sequence[int], mode: str, data_format: str) -> float:
 
 
 def channels_last(data_format: str) -> bool:
-    """"NHWC" and its kin; "NCHW" and "" are channels first. Anything else is a mistake."""
+    """ "NHWC" and its kin; "NCHW" and "" are channels first. Anything else is a mistake."""
     if data_format == "" or data_format.startswith("NC"):
         return False
     if data_format.startswith("N") and data_format.endswith("C"):
@@ -192,11 +192,16 @@ def random_uniform_initializer(minval: float = 0, maxval: float = 1, dtype: DTyp
     return Uniform(float(minval), float(maxval)) if floating else Uniform(int(minval), int(maxval))
 
 
-def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: DType | None = None) -> Normal:
+def random_normal_initializer(
+    mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: DType | None = None
+) -> Normal:
     """Numbers from N(mean, stddev**2). seed and dtype: None; a variable's seed is get_variable's random_seed."""
     if seed is not None or dtype is not None:
         what = f"random_normal_initializer: seed={seed!r} and dtype={dtype!r} are the variable's, not the initializer's"
-        hint = "flow.get_variable(..., random_seed=1, dtype=flow.float32, initializer=flow.random_normal_initializer(0, 1))"
+        hint = (
+            "flow.get_variable(..., random_seed=1, dtype=flow.float32, initializer=flow.random_normal_initializer(0, "
+            "1))"
+        )
         fail(JobError, what, hint)
     real("random_normal_initializer", "mean", mean)
     return Normal(float(mean), deviation("random_normal_initializer", stddev))
@@ -264,4 +269,6 @@ def kaiming_initializer(
         choose(name, "nonlinearity", nonlinearity, choices)
     kind = choose(name, "distribution", distribution, DISTRIBUTIONS[1:])
     stddev = gains[nonlinearity] / math.sqrt(fan(tuple(shape), choose(name, "mode", mode, MODES), data_format))
-    return Normal(0.0, stddev) if kind == "random_normal" else Uniform(-math.sqrt(3.0) * stddev, math.sqrt(3.0) * stddev)
+    return (
+        Normal(0.0, stddev) if kind == "random_normal" else Uniform(-math.sqrt(3.0) * stddev, math.sqrt(3.0) * stddev)
+    )

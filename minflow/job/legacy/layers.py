@@ -26,9 +26,7 @@ from ...core.where import fail
 from ...nn.functional.arguments import check_tensor
 from ..checks import check_initializer, check_regularizer
 from ..current import building
-from .initializers import (
-    constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer,
-)
+from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
 from ...core.messages.near import teller
 from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
@@ -144,7 +142,9 @@ def dense(
         flat = inputs if spec.ndim == 2 else reshape(inputs, (math.prod(spec.shape[:-1]), features))
         out = matmul(flat, weight.T)
         if use_bias:
-            bias = layer.variable("bias", (units,), dtype, bias_initializer or constant_initializer(0), bias_regularizer, trainable)
+            bias = layer.variable(
+                "bias", (units,), dtype, bias_initializer or constant_initializer(0), bias_regularizer, trainable
+            )
             out = bias_add(out, bias)
         out = layer.activated(activation, out)
         return out if spec.ndim == 2 else reshape(out, (*spec.shape[:-1], units))
@@ -208,9 +208,9 @@ def conv2d(
     for each of the four axes. weight_name, bias_name: names of the variables in the place of those.
     """
     return convolution(
-        Layer("conv2d", inputs, name, "Conv2d"), 2, inputs, filters, kernel_size, strides, padding, data_format, dilation_rate,
-        groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, trainable,
-        weight_name, bias_name,
+        Layer("conv2d", inputs, name, "Conv2d"), 2, inputs, filters, kernel_size, strides, padding, data_format,
+        dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
+        bias_regularizer, trainable, weight_name, bias_name,
     )  # fmt: skip
 
 
@@ -236,9 +236,9 @@ def conv1d(
 ) -> Tensor:
     """conv2d along one axis. inputs: float (N, C, W), or (N, W, C) with "NWC"; weight (filters, C / groups, KW)."""
     return convolution(
-        Layer("conv1d", inputs, name, "Conv1d"), 1, inputs, filters, kernel_size, strides, padding, data_format, dilation_rate,
-        groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, trainable,
-        weight_name, bias_name,
+        Layer("conv1d", inputs, name, "Conv1d"), 1, inputs, filters, kernel_size, strides, padding, data_format,
+        dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
+        bias_regularizer, trainable, weight_name, bias_name,
     )  # fmt: skip
 
 
@@ -279,10 +279,16 @@ def batch_normalization(
         fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
     beta = gamma = None
     if center:
-        beta = layer.variable("beta", shape, dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable)
+        beta = layer.variable(
+            "beta", shape, dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable
+        )
     if scale:
-        gamma = layer.variable("gamma", shape, dtype, gamma_initializer or ones_initializer(), gamma_regularizer, trainable)
-    moving_mean = layer.variable("moving_mean", shape, dtype, moving_mean_initializer or zeros_initializer(), trainable=False)
+        gamma = layer.variable(
+            "gamma", shape, dtype, gamma_initializer or ones_initializer(), gamma_regularizer, trainable
+        )
+    moving_mean = layer.variable(
+        "moving_mean", shape, dtype, moving_mean_initializer or zeros_initializer(), trainable=False
+    )
     moving_variance = layer.variable(
         "moving_variance", shape, dtype, moving_variance_initializer or ones_initializer(), trainable=False
     )
@@ -297,7 +303,9 @@ def batch_normalization(
         return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
 
 
-def by_batch(x: Tensor, axis: int, gamma: Tensor | None, beta: Tensor | None, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+def by_batch(
+    x: Tensor, axis: int, gamma: Tensor | None, beta: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """x brought to mean 0 and variance 1 over all axes but one; the batch's mean and biased variance, (C,)."""
     dtype, ndim, size = x.spec.dtype, x.spec.ndim, x.spec.shape[axis]
     gamma = full((size,), 1.0, dtype=dtype) if gamma is None else gamma
@@ -372,7 +380,9 @@ def prelu(
         what = f"{layer.what}: shared_axes {shared_axes} of an input with {inputs.spec.ndim} axes"
         fail(ShapeError, what, "axes from 1 on: the examples share alpha in any case", inputs=inputs)
     shape = [1 if axis in shared else n for axis, n in enumerate(inputs.spec.shape)][1:]
-    alpha = layer.variable("alpha", shape, inputs.spec.dtype, alpha_initializer or constant_initializer(0), alpha_regularizer, trainable)
+    alpha = layer.variable(
+        "alpha", shape, inputs.spec.dtype, alpha_initializer or constant_initializer(0), alpha_regularizer, trainable
+    )
     with layer.scope():
         return relu_op(inputs) - relu_op(-inputs) * alpha
 
@@ -400,15 +410,8 @@ def upsample_2d(
         return reshape(wide, (n, c, h * height, w * width))
 
 
-LAYERS: dict[str, Callable] = {
-    f.__name__: f
-    for f in (
-        batch_normalization, batch_normalization_add_relu, batch_normalization_relu, conv1d, conv2d, dense, layer_norm, prelu,
-        upsample_2d,
-    )
-}  # fmt: skip
-
-__all__ = sorted(LAYERS)
+__all__ = """batch_normalization batch_normalization_add_relu batch_normalization_relu conv1d conv2d dense layer_norm
+    prelu upsample_2d""".split()
 __getattr__ = teller("flow.layers", globals())
 
 

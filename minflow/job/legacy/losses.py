@@ -98,7 +98,9 @@ def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, nam
 
 
 @takes_name
-def distributed_sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
+def distributed_sparse_softmax_cross_entropy_with_logits(
+    labels: Tensor, logits: Tensor, name: str | None = None
+) -> Tensor:
     """sparse_softmax_cross_entropy_with_logits: where the classes lie on one device the two are the same."""
     return sparse_softmax_cross_entropy_with_logits(labels, logits)
 
@@ -198,7 +200,12 @@ def bce_with_logits_loss(
 
 @folded
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean", name: str | None = None
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    reduction: str = "mean",
+    name: str | None = None,
 ) -> Tensor:
     """max(0, margin - target * (input1 - input2)), reduced. target: 1 where input1 should be the larger, else -1."""
     check_same("nn.MarginRankingLoss", reduction, input1=input1, input2=input2, target=target)
@@ -253,9 +260,7 @@ def pixel_shuffle_of(input: Tensor, upscale_factor: int, name: str | None = None
 
 
 @folded
-def pixel_shuffle_v2(
-    input: Tensor, h_upscale_factor: int, w_upscale_factor: int, name: str | None = None
-) -> Tensor:
+def pixel_shuffle_v2(input: Tensor, h_upscale_factor: int, w_upscale_factor: int, name: str | None = None) -> Tensor:
     """PixelShuffle with a factor for each axis."""
     return pixel_shuffle(input, h_upscale_factor, w_upscale_factor)
 

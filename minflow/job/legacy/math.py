@@ -108,7 +108,11 @@ floordiv = of_two("floordiv", F.floor_divide, "floor(x / y)")
 pow = of_two("pow", F.pow, "x to the power y")
 maximum = of_two("maximum", F.maximum)
 minimum = of_two("minimum", F.minimum)
-atan2 = of_two("atan2", e.atan2, "The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0.")
+atan2 = of_two(
+    "atan2",
+    e.atan2,
+    "The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0.",
+)
 
 equal = comparison("equal", F.eq, "==")
 not_equal = comparison("not_equal", F.ne, "!=")
@@ -213,6 +217,7 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
 
 def aliased(function: Callable) -> Callable:
     """Some of these called their tensor input_tensor or input_blob: those keywords mean x."""
+
     @functools.wraps(function)
     def either(*args, **options):
         for other in ("input_tensor", "input_blob"):
@@ -227,23 +232,41 @@ def quantified(op: Op) -> Callable:
     return lambda x, axes, keepdims: to(op(x, axis=axes, keepdims=keepdims), int8)
 
 
-reduce_sum = reduction("reduce_sum", lambda x, axes, keepdims: to(r.sum(x, axis=axes, keepdims=keepdims), x.dtype), "The sum.")
+reduce_sum = reduction(
+    "reduce_sum", lambda x, axes, keepdims: to(r.sum(x, axis=axes, keepdims=keepdims), x.dtype), "The sum."
+)
 reduce_mean = reduction("reduce_mean", lambda x, axes, keepdims: r.mean(x, axis=axes, keepdims=keepdims), "The mean.")
-reduce_prod = reduction("reduce_prod", lambda x, axes, keepdims: to(r.prod(x, axis=axes, keepdims=keepdims), x.dtype), "The product.")
+reduce_prod = reduction(
+    "reduce_prod", lambda x, axes, keepdims: to(r.prod(x, axis=axes, keepdims=keepdims), x.dtype), "The product."
+)
 reduce_max = reduction("reduce_max", lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims), "The largest.")
 reduce_min = reduction("reduce_min", lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims), "The smallest.")
-two_stage_reduce_max = reduction("two_stage_reduce_max", lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims),
-                                 "The largest; the two stages were over devices and then over their results.")  # fmt: skip
-two_stage_reduce_min = reduction("two_stage_reduce_min", lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims),
-                                 "The smallest; the two stages were over devices and then over their results.")  # fmt: skip
-reduce_variance = reduction("reduce_variance", lambda x, axes, keepdims: F.var(x, axes, unbiased=False, keepdim=keepdims),
-                            "The mean squared distance to the mean.")  # fmt: skip
-reduce_std = reduction("reduce_std", lambda x, axes, keepdims: F.std(x, axes, unbiased=False, keepdim=keepdims),
-                       "The root of reduce_variance.")  # fmt: skip
-reduce_euclidean_norm = reduction("reduce_euclidean_norm", lambda x, axes, keepdims: F.norm(x, 2, axes, keepdims),
-                                  "The root of the sum of squares.")  # fmt: skip
-reduce_logsumexp = reduction("reduce_logsumexp", lambda x, axes, keepdims: F.logsumexp(x, axes, keepdims),
-                             "log(sum(exp(x))), without overflow.")  # fmt: skip
+two_stage_reduce_max = reduction(
+    "two_stage_reduce_max",
+    lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims),
+    "The largest; the two stages were over devices and then over their results.",
+)
+two_stage_reduce_min = reduction(
+    "two_stage_reduce_min",
+    lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims),
+    "The smallest; the two stages were over devices and then over their results.",
+)
+reduce_variance = reduction(
+    "reduce_variance",
+    lambda x, axes, keepdims: F.var(x, axes, unbiased=False, keepdim=keepdims),
+    "The mean squared distance to the mean.",
+)
+reduce_std = reduction(
+    "reduce_std",
+    lambda x, axes, keepdims: F.std(x, axes, unbiased=False, keepdim=keepdims),
+    "The root of reduce_variance.",
+)
+reduce_euclidean_norm = reduction(
+    "reduce_euclidean_norm", lambda x, axes, keepdims: F.norm(x, 2, axes, keepdims), "The root of the sum of squares."
+)
+reduce_logsumexp = reduction(
+    "reduce_logsumexp", lambda x, axes, keepdims: F.logsumexp(x, axes, keepdims), "log(sum(exp(x))), without overflow."
+)
 reduce_any = reduction("reduce_any", quantified(r.any), "`int8`: is one of them not 0?")
 reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: are all of them not 0?")
 

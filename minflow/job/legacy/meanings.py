@@ -37,29 +37,37 @@ def row(name: str, legacy: str, keywords: str, meaning: str) -> Row:
 
 ROWS = (
     # shapes
-    row("reshape", "arrays.reshape", "x shape", "takes the sizes as one list; the modern one also takes them one by one"),
+    row("reshape", "arrays.reshape", "x shape",
+        "takes the sizes as one list; the modern one also takes them one by one"),
     row("flatten", "arrays.flatten", "", "is the modern one, and takes a name"),
     row("transpose", "arrays.transpose", "a perm conjugate batch_axis_non_change",
         "puts all axes in the order of the list perm; the modern one swaps two axes"),
     row("squeeze", "arrays.squeeze", "axis", "refuses an axis whose size is not 1; the modern one leaves it as it is"),
-    row("expand", "arrays.expand", "x expand_size", "takes the sizes as one list; the modern one also takes them one by one"),
-    row("concat", "arrays.concat", "inputs values max_dim_size", "has inputs and axis where the modern one has tensors and dim"),
+    row("expand", "arrays.expand", "x expand_size",
+        "takes the sizes as one list; the modern one also takes them one by one"),
+    row("concat", "arrays.concat", "inputs values max_dim_size",
+        "has inputs and axis where the modern one has tensors and dim"),
     row("stack", "arrays.stack", "inputs", "has inputs and axis where the modern one has tensors and dim"),
     # by index
     row("gather", "picking.gather", "params indices validate_indices batch_dims",
-        "takes whole slices along axis, and the index may have any shape; the modern one takes element by element along dim"),
+        "takes whole slices along axis, and the index may have any shape; "
+        "the modern one takes element by element along dim"),
     row("one_hot", "picking.one_hot", "indices depth on_value off_value axis dtype",
-        "takes the number of classes as depth, the two values and their dtype (int32); the modern one counts the classes and gives int64"),
+        "takes the number of classes as depth, the two values and their dtype (int32); "
+        "the modern one counts the classes and gives int64"),
     row("diag", "arrays.diag", "x", "is the modern one, and takes x and a name"),
     # by condition
     row("where", "picking.where", "x y", "takes a condition of any dtype; the modern one takes bool"),
     row("masked_fill", "picking.masked_fill", "x", "takes a mask of any dtype; the modern one takes bool"),
     row("argwhere", "picking.argwhere", "condition dtype", "gives int32, the modern one int64"),
-    row("nonzero", "picking.nonzero", "a", "gives int32 with one column per element, the modern one int64 with one row"),
+    row("nonzero", "picking.nonzero", "a",
+        "gives int32 with one column per element, the modern one int64 with one row"),
     # by order
     row("sort", "picking.sort", "direction", "gives only the numbers; the modern one gives (values, indices)"),
-    row("argsort", "picking.argsort", "direction", "has direction and gives int32; the modern one has descending and gives int64"),
-    row("argmax", "math.argmax", "", "goes along the last axis and gives int32; the modern one goes through all elements and gives int64"),
+    row("argsort", "picking.argsort", "direction",
+        "has direction and gives int32; the modern one has descending and gives int64"),
+    row("argmax", "math.argmax", "",
+        "goes along the last axis and gives int32; the modern one goes through all elements and gives int64"),
     # numbers
     row("matmul", "arrays.matmul", "a b transpose_a transpose_b alpha",
         "takes matrices, transposed and scaled if asked; the modern one also takes vectors"),
@@ -76,8 +84,10 @@ ROWS = (
     row("ge", "math.greater_equal", "x y", "gives int8, the modern one bool"),
     row("logical_and", "math.logical_and", "x y", "gives int8, the modern one bool"),
     # constants
-    row("zeros", "arrays.zeros", "shape", "takes the shape as one list, then the dtype; the modern one takes sizes one by one as well"),
-    row("ones", "arrays.ones", "shape", "takes the shape as one list, then the dtype; the modern one takes sizes one by one as well"),
+    row("zeros", "arrays.zeros", "shape",
+        "takes the shape as one list, then the dtype; the modern one takes sizes one by one as well"),
+    row("ones", "arrays.ones", "shape",
+        "takes the shape as one list, then the dtype; the modern one takes sizes one by one as well"),
     row("zeros_like", "arrays.zeros_like", "like", "calls its tensor like, the modern one input"),
     row("ones_like", "arrays.ones_like", "like", "calls its tensor like, the modern one input"),
 )  # fmt: skip
@@ -105,8 +115,8 @@ def has_blob(values: Iterable) -> bool:
 def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
     """The legacy function, if that is what a call means; None for the modern one.
 
-    A keyword that only the modern one has says clearly what is meant, too: `flow.squeeze(blob, dim=0)` is modern. Raises
-    DTypeError where keywords of both are passed.
+    A keyword that only the modern one has says clearly what is meant, too: `flow.squeeze(blob, dim=0)` is modern.
+    Raises DTypeError where keywords of both are passed.
     """
     if name in LOSSES:
         whole = len(args) > 1 or "target" in kwargs

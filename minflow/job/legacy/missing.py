@@ -11,21 +11,34 @@ IMAGES = "flow.vision.transforms, before the call"
 EAGER = "eager code is always on: flow.tensor(...) outside a job function"
 
 FLOW = {
-    **dict.fromkeys(("user_op_builder", "user_op_module_builder", "consistent_user_op_builder", "consistent_user_op_module_builder",
-                     "builtin_op", "find_or_create_module", "Model"), OPERATOR),
-    **dict.fromkeys(("tensor_buffer_to_tensor", "tensor_to_tensor_buffer", "tensor_buffer_to_list_of_tensors", "gen_tensor_buffer",
-                     "tensor_list_to_tensor_buffer", "tensor_buffer_to_tensor_list", "tensor_list_split", "sync_dynamic_resize",
-                     "tensor_buffer", "record"), BUFFERS),
-    **dict.fromkeys(("image_decode", "image_flip", "image_normalize", "image_random_crop", "image_resize", "image_target_resize",
-                     "image_batch_align", "image"), IMAGES),
-    **dict.fromkeys(("object_bbox_flip", "object_bbox_scale", "object_segmentation_polygon_flip", "object_segmentation_polygon_scale",
-                     "object_segmentation_polygon_to_mask", "detection"), "numpy on the arrays, before the call"),
-    **dict.fromkeys(("hierarchical_parallel_cast", "eager_nccl_all_reduce", "distributed_partial_fc_sample",
-                     "sbp", "current_machine_id", "current_resource", "inter_job_reuse_mem_strategy", "InitEagerGlobalSession",
-                     "distribute_concat", "distribute_split", "distribute_clone", "distribute_add", "distribute_map", "nccl"), ONE_MACHINE),
-    **dict.fromkeys(("eager_execution_enabled", "enable_eager_environment"), EAGER),
-    **dict.fromkeys(("acc", "pack", "unpack"), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
-    "repeat": "flow.tile(x, (2, 1)) or x.repeat(2, 1); for accumulated gradients nn.Graph: self.config.set_gradient_accumulation_steps(n)",
+    **dict.fromkeys("""
+        user_op_builder user_op_module_builder consistent_user_op_builder consistent_user_op_module_builder builtin_op
+        find_or_create_module Model
+    """.split(), OPERATOR),
+    **dict.fromkeys("""
+        tensor_buffer_to_tensor tensor_to_tensor_buffer tensor_buffer_to_list_of_tensors gen_tensor_buffer
+        tensor_list_to_tensor_buffer tensor_buffer_to_tensor_list tensor_list_split sync_dynamic_resize tensor_buffer
+        record
+    """.split(), BUFFERS),
+    **dict.fromkeys("""
+        image_decode image_flip image_normalize image_random_crop image_resize image_target_resize image_batch_align
+        image
+    """.split(), IMAGES),
+    **dict.fromkeys("""
+        object_bbox_flip object_bbox_scale object_segmentation_polygon_flip object_segmentation_polygon_scale
+        object_segmentation_polygon_to_mask detection
+    """.split(), "numpy on the arrays, before the call"),
+    **dict.fromkeys("""
+        hierarchical_parallel_cast eager_nccl_all_reduce distributed_partial_fc_sample sbp current_machine_id
+        current_resource inter_job_reuse_mem_strategy InitEagerGlobalSession distribute_concat distribute_split
+        distribute_clone distribute_add distribute_map nccl
+    """.split(), ONE_MACHINE),
+    **dict.fromkeys("eager_execution_enabled enable_eager_environment".split(), EAGER),
+    **dict.fromkeys("acc pack unpack".split(), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
+    "repeat": (
+        "flow.tile(x, (2, 1)) or x.repeat(2, 1); for accumulated gradients nn.Graph: "
+        "self.config.set_gradient_accumulation_steps(n)"
+    ),
     "FixedTensorDef": "x: flow.typing.Numpy.Placeholder((32, 10)) as the annotation of the parameter",
     "MirroredTensorDef": "x: flow.typing.ListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
     "MirroredTensorListDef": "x: flow.typing.ListListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
@@ -43,7 +56,9 @@ FLOW = {
     "placement": "flow.scope.placement(\"cpu\", \"0:0\")",
     "util": "flow.utils",
     "categorical_ordinal_encode": "np.unique(keys, return_inverse=True), before the call",
-    "ctc_loss": "no alignment loss is here; flow.nn.sparse_softmax_cross_entropy_with_logits takes one label for each place",
+    "ctc_loss": (
+        "no alignment loss is here; flow.nn.sparse_softmax_cross_entropy_with_logits takes one label for each place"
+    ),
     "pad_grad": "nothing: gradients of flow.pad are worked out",
     "losses": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)",
     "add_loss": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)",
@@ -51,8 +66,11 @@ FLOW = {
     "saved_model": "flow.save(module.state_dict(), path), or flow.checkpoint.save(path) for the variables of jobs",
     "serving": "flow.save(module.state_dict(), path)",
     "onnx": "flow.save(module.state_dict(), path)",
-    **dict.fromkeys(("tensorrt", "quantization", "contrib", "indexed_slices_reduce_sum"), "leave it out: it was for one kind of device"),
-    **dict.fromkeys(("experimental", "compatible"), "the name without it: flow.scope.namespace, flow.nn.functional, ..."),
+    **dict.fromkeys("""
+        tensorrt quantization contrib indexed_slices_reduce_sum
+    """.split(), "leave it out: it was for one kind of device"),
+    **dict.fromkeys(
+        "experimental compatible".split(), "the name without it: flow.scope.namespace, flow.nn.functional, ..."),
     "sysconfig": "python -m minflow doctor tells of the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
 }  # fmt: skip
@@ -63,7 +81,9 @@ NN = {
     "max_pool3d": "flow.nn.max_pool2d over two of the axes; three are not here",
     "deconv2d": "flow.nn.conv2d_transpose",
     "torch_conv2d_transpose": "flow.nn.conv2d_transpose",
-    "batch_normalization_relu": "flow.nn.relu(flow.nn.batch_normalization(...)): the two are fused when the job is compiled",
+    "batch_normalization_relu": (
+        "flow.nn.relu(flow.nn.batch_normalization(...)): the two are fused when the job is compiled"
+    ),
     "batch_normalization_add_relu": "flow.nn.relu(flow.nn.batch_normalization(...) + addend)",
     "fused_bias_add_gelu": "flow.math.gelu(flow.nn.bias_add(x, bias)): fused when the job is compiled",
     "fused_bias_add_dropout": "flow.nn.dropout(flow.nn.bias_add(x, bias), rate)",
@@ -73,7 +93,9 @@ NN = {
     "tanh": "flow.math.tanh in a job, flow.tanh on tensors",
     "dense": "flow.layers.dense",
     "max_pool": "flow.nn.max_pool2d",
-    "cross_entropy": "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits); flow.nn.functional.cross_entropy on tensors",
+    "cross_entropy": (
+        "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits); flow.nn.functional.cross_entropy on tensors"
+    ),
     "GroupNorm": "flow.nn.LayerNorm, or flow.nn.moments over the axes of a group",
     "InstanceNorm1d": "flow.nn.moments over the axes after the channels",
     "InstanceNorm2d": "flow.nn.moments over the axes after the channels",
@@ -89,22 +111,22 @@ NN = {
 }  # fmt: skip
 
 MATH = {
-    **{name: f"flow.math.reduce_{name}" for name in ("sum", "mean", "max", "min", "prod", "any", "all", "std", "logsumexp")},
+    **{name: f"flow.math.reduce_{name}" for name in "sum mean max min prod any all std logsumexp".split()},
     "var": "flow.math.reduce_variance",
     "norm": "flow.math.reduce_euclidean_norm",
-    **dict.fromkeys(("sub", "minus"), "flow.math.subtract"),
+    **dict.fromkeys("sub minus".split(), "flow.math.subtract"),
     "mul": "flow.math.multiply",
-    **dict.fromkeys(("div", "truediv", "true_divide"), "flow.math.divide"),
+    **dict.fromkeys("div truediv true_divide".split(), "flow.math.divide"),
     "neg": "flow.math.negative",
-    **dict.fromkeys(("floor_mod", "remainder"), "flow.math.mod"),
+    **dict.fromkeys("floor_mod remainder".split(), "flow.math.mod"),
     "floor_divide": "flow.math.floordiv",
     "power": "flow.math.pow",
-    **dict.fromkeys(("clip", "clamp", "clip_by_scalar"), "flow.math.clip_by_value"),
+    **dict.fromkeys("clip clamp clip_by_scalar".split(), "flow.math.clip_by_value"),
     "topk": "flow.math.top_k",
     "argmin": "flow.math.argmax(-x)",
     "softmax": "flow.nn.softmax",
-    **{name: f"flow.{name}" for name in ("matmul", "cast", "where", "argsort", "sort", "concat", "log2", "logical_or", "logical_not",
-                                         "logical_xor", "cumsum", "isnan", "isfinite")},
+    **{name: f"flow.{name}" for name in """matmul cast where argsort sort concat log2 logical_or logical_not
+        logical_xor cumsum isnan isfinite""".split()},
     "lgamma": "scipy.special.gammaln on the arrays, before the call",
     "fused_scale_tril_softmax_mask_scale": "flow.nn.softmax(flow.math.fused_scale_tril(x, ...)) * mask * scale",
     "tanh_grad": "dy * (1 - y * y)",
@@ -147,6 +169,6 @@ RANDOM = {
 SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}
 
 MISSING = {
-    "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER, "flow.random": RANDOM,
-    "flow.scope": SCOPE,
+    "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER,
+    "flow.random": RANDOM, "flow.scope": SCOPE,
 }  # fmt: skip

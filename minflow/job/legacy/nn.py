@@ -236,7 +236,9 @@ def layer_norm(
     shape = inputs.spec.shape[params:]
     for argument, given in dict(gamma=gamma, beta=beta).items():
         if given is not None and given.spec.shape != shape:
-            what = f"{what}: {argument} has shape {list(given.spec.shape)}, begin_params_axis={params} wants {list(shape)}"
+            what = (
+                f"{what}: {argument} has shape {list(given.spec.shape)}, begin_params_axis={params} wants {list(shape)}"
+            )
             hint = f"begin_params_axis={inputs.spec.ndim - given.spec.ndim}"
             fail(ShapeError, what, hint, inputs=inputs, **{argument: given})
     axes = tuple(range(first, inputs.spec.ndim))
@@ -282,7 +284,11 @@ def noise(like: Tensor, rate: float, shape: tuple[int, ...], generator: Generato
 
 @takes_name
 def random_mask_like(
-    like: Tensor, rate: float, seed: int | None = None, noise_shape: Sequence[int] | None = None, name: str | None = None
+    like: Tensor,
+    rate: float,
+    seed: int | None = None,
+    noise_shape: Sequence[int] | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """int8 of `like`'s shape (or noise_shape): 0 with probability rate, else 1. It is drawn in predict jobs as well."""
     check_tensor("nn.random_mask_like", like)

@@ -44,7 +44,11 @@ def public(names: dict) -> Callable:
     """A `__dir__` for a module of such functions: they alone, not what it imports. names: its globals()."""
 
     def is_legacy(thing) -> bool:
-        return inspect.isfunction(thing) and hasattr(thing, "__wrapped__") and "name" in inspect.signature(thing).parameters
+        return (
+            inspect.isfunction(thing)
+            and hasattr(thing, "__wrapped__")
+            and "name" in inspect.signature(thing).parameters
+        )
 
     return lambda: sorted([name for name, thing in names.items() if is_legacy(thing)])
 

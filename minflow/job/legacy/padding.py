@@ -21,8 +21,11 @@ from .windows import sides as paddings
 @takes_name
 def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None = None):
     """constant_value around x. paddings: a pair (before, after) for each axis, the first one first."""
-    if not isinstance(paddings, Sequence) or len(paddings) != x.spec.ndim or any(
-            not isinstance(p, Sequence) or len(p) != 2 for p in paddings):  # fmt: skip
+    if (
+        not isinstance(paddings, Sequence)
+        or len(paddings) != x.spec.ndim
+        or any(not isinstance(p, Sequence) or len(p) != 2 for p in paddings)
+    ):
         what = f"pad: paddings is {paddings!r}, and x has {x.spec.ndim} axes"
         fail(ShapeError, what, f"one pair (before, after) for each axis: {[(0, 0)] * x.spec.ndim}", x=x)
     return bordered(x, [integer(n, "paddings") for pair in reversed(paddings) for n in pair], value=constant_value)
@@ -36,12 +39,18 @@ def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilati
     vectors.
     """
     rank = x.spec.ndim - 2
-    if rank not in FORMATS or not isinstance(padding, str) or padding.upper() not in ("SAME", "SAME_LOWER", "SAME_UPPER"):
+    if (
+        rank not in FORMATS
+        or not isinstance(padding, str)
+        or padding.upper() not in ("SAME", "SAME_LOWER", "SAME_UPPER")
+    ):
         what = f"same_padding: padding is {padding!r} for a tensor of {x.spec.ndim} axes"
         fail(ShapeError, what, 'padding="SAME" and images (N, C, H, W)', x=x)
     last = is_last("same_padding", data_format, rank)
-    kernel, stride, dilation = [sizes("same_padding", argument, value, rank) for argument, value in (
-        ("kernel_size", kernel_size), ("strides", strides), ("dilation_rate", dilation_rate))]  # fmt: skip
+    kernel, stride, dilation = [
+        sizes("same_padding", argument, value, rank)
+        for argument, value in (("kernel_size", kernel_size), ("strides", strides), ("dilation_rate", dilation_rate))
+    ]
     image = x.spec.shape[1:-1] if last else x.spec.shape[2:]
     found = windows("same_padding", image, kernel, stride, dilation, paddings("same_padding", padding, last, rank))
     pairs = [(a.before, a.after) for a in found]

@@ -32,7 +32,9 @@ def as_condition(x):
 
 
 @takes_name
-def gather(params, indices, validate_indices=None, axis: int | None = None, batch_dims: int = 0, name: str | None = None):
+def gather(
+    params, indices, validate_indices=None, axis: int | None = None, batch_dims: int = 0, name: str | None = None
+):
     """The slices of params along `axis` (0) that integers name; the axes of indices stand where that axis was.
 
     batch_dims: so many axes in front belong together, and each example is gathered from by itself (axis = batch_dims).
@@ -47,7 +49,12 @@ def gather(params, indices, validate_indices=None, axis: int | None = None, batc
     if not batch_dims:
         return i.take(params, indices, axis=axis, by="gather")
     ids = indices.spec.shape
-    if axis != batch_dims or shape[:batch_dims] != ids[:batch_dims] or len(ids) < batch_dims or len(shape) <= batch_dims:
+    if (
+        axis != batch_dims
+        or shape[:batch_dims] != ids[:batch_dims]
+        or len(ids) < batch_dims
+        or len(shape) <= batch_dims
+    ):
         what = f"gather: batch_dims {batch_dims} and axis {axis} for params {shape} and indices {ids}"
         fail(ShapeError, what, "the first batch_dims axes alike, and axis = batch_dims", params=params, indices=indices)
     batch, n = math.prod(ids[:batch_dims]), shape[batch_dims]
@@ -83,7 +90,10 @@ def placed(name: str, params, indices, updates, op):
     shape = params.spec.shape
     place, k = position(name, indices, shape)
     if updates.spec.shape != (*indices.spec.shape[:-1], *shape[k:]):
-        what = f"{name}: updates has shape {updates.spec.shape}, the places for it {(*indices.spec.shape[:-1], *shape[k:])}"
+        what = (
+            f"{name}: updates has shape {updates.spec.shape}, the places for it "
+            f"{(*indices.spec.shape[:-1], *shape[k:])}"
+        )
         fail(ShapeError, what, "one update for each row of indices", indices=indices, updates=updates)
     flat = F.reshape(params, (math.prod(shape[:k]), *shape[k:]))
     return F.reshape(op(flat, place, to(updates, params.spec.dtype), axis=0), shape)
@@ -121,8 +131,11 @@ def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=
             fail(DTypeError, what, "dtype=flow.float32", indices=indices)
     found = i.one_hot(indices, num_classes=integer(depth, "depth"))
     kind = float if dtype.floating else int
-    found = to(found, dtype) if (on_value, off_value) == (1, 0) else e.where(F.ne(found, 0), *[
-        s.full(shape=(), value=kind(v), dtype=dtype) for v in (on_value, off_value)])  # fmt: skip
+    found = (
+        to(found, dtype)
+        if (on_value, off_value) == (1, 0)
+        else e.where(F.ne(found, 0), *[s.full(shape=(), value=kind(v), dtype=dtype) for v in (on_value, off_value)])
+    )
     return F.movedim(found, -1, axis_of(axis, found.spec.ndim, found))
 
 

@@ -78,7 +78,9 @@ def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=
     number."""
     shape = input_blob.spec.shape
     axes = range(len(shape)) if axis is None else {axis_of(d, len(shape), input_blob) for d in axis}
-    return s.full(shape=(1,), value=math.prod([shape[d] for d in axes]), dtype=int32 if dtype is None else as_dtype(dtype))
+    return s.full(
+        shape=(1,), value=math.prod([shape[d] for d in axes]), dtype=int32 if dtype is None else as_dtype(dtype)
+    )
 
 
 @takes_name
@@ -102,7 +104,11 @@ def lower(x, diagonal: int):
 @takes_name
 def tril(x, diagonal: int = 0, fill_value=0, name: str | None = None):
     """The lower triangle of the last two axes; fill_value above the given diagonal."""
-    return i.tril(x, diagonal=integer(diagonal, "diagonal")) if fill_value == 0 else e.where(lower(x, diagonal), x, fill_value)
+    return (
+        i.tril(x, diagonal=integer(diagonal, "diagonal"))
+        if fill_value == 0
+        else e.where(lower(x, diagonal), x, fill_value)
+    )
 
 
 @folded
@@ -112,8 +118,16 @@ def fused_scale_tril(x, diagonal: int = 0, fill_value=0, scale=1, name: str | No
 
 
 @folded
-def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value=0, scale=1, rate: float = 0.0, noise_shape=None,
-                                     seed: int | None = None, name: str | None = None):  # fmt: skip
+def fused_scale_tril_softmax_dropout(
+    x,
+    diagonal: int = 0,
+    fill_value=0,
+    scale=1,
+    rate: float = 0.0,
+    noise_shape=None,
+    seed: int | None = None,
+    name: str | None = None,
+):
     """Softmax over the last axis of fused_scale_tril, of which each number is then 0 with probability rate, or / (1 -
     rate).
 
@@ -165,8 +179,11 @@ def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str |
         fail(ShapeError, what, "the shape of data's first axes, at least two", data=data, segment_ids=segment_ids)
     batch = math.prod(ids[:-1])
     own = F.repeat_interleave(starts(batch, num_segments), ids[-1])
-    total = unsorted_segment_sum(F.reshape(data, (batch * ids[-1], *shape[len(ids) :])),
-                                 F.reshape(segment_ids, (batch * ids[-1],)) + own, batch * num_segments)  # fmt: skip
+    total = unsorted_segment_sum(
+        F.reshape(data, (batch * ids[-1], *shape[len(ids) :])),
+        F.reshape(segment_ids, (batch * ids[-1],)) + own,
+        batch * num_segments,
+    )
     return F.reshape(total, (*ids[:-1], num_segments, *shape[len(ids) :]))
 
 

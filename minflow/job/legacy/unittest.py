@@ -55,8 +55,13 @@ def num_nodes_required(nodes: int) -> Callable:
     return unittest.skipUnless(node_size() == nodes, f"needs {nodes} machine(s): here is {node_size()}")
 
 
-def register_test_cases(scope: dict[str, Any], directory: str, filter_by_num_nodes: Callable, base_class: type = unittest.TestCase,
-                        test_case_mixin: tuple = ()) -> None:  # fmt: skip
+def register_test_cases(
+    scope: dict[str, Any],
+    directory: str,
+    filter_by_num_nodes: Callable,
+    base_class: type = unittest.TestCase,
+    test_case_mixin: tuple = (),
+) -> None:
     """Put the test cases of a directory's files into `scope`, those whose number of machines the filter accepts."""
     if filter_by_num_nodes(node_size()):
         for suite in unittest.defaultTestLoader.discover(directory):
@@ -70,6 +75,7 @@ def cases_of(suite: Any) -> list:
 
 
 env = SimpleNamespace(
-    node_size=node_size, device_num=device_num, node_list=lambda: [], has_node_list=lambda: False, eager_execution_enabled=lambda: False,
-    typing_check_enabled=lambda: True, world_size=lambda: 1, has_world_size=lambda: False,
-)  # fmt: skip
+    **{"node_size": node_size, "device_num": device_num, "node_list": list, "has_node_list": lambda: False},
+    **{"eager_execution_enabled": lambda: False, "typing_check_enabled": lambda: True},
+    **{"world_size": lambda: 1, "has_world_size": lambda: False},
+)

@@ -54,21 +54,25 @@ def sizes(what: str, argument: str, value: Any, rank: int = 2) -> tuple[int, ...
     """One whole number of at least 1 for each axis of the image, from one number for all or from a list."""
     found = list(value) if isinstance(value, list | tuple) else [1 if value is None else value]
     found = found * rank if len(found) == 1 else found
-    if len(found) != rank or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= 1 for n in found):
+    if len(found) != rank or not all(
+        hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= 1 for n in found
+    ):
         wanted = "a whole number of at least 1" + (f", or {rank} of them" if rank > 1 else "")
         fail(ShapeError, f"{what}: {argument} is {value!r}, where {wanted} is wanted", f"{argument}=3")
     return tuple([n.__index__() for n in found])
 
 
 def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int, int]] | str:
-    """"VALID", "SAME_LOWER" or "SAME_UPPER"; or for each axis of the image (before, after), in pixels."""
+    """ "VALID", "SAME_LOWER" or "SAME_UPPER"; or for each axis of the image (before, after), in pixels."""
     if isinstance(padding, str):
         name = padding.upper()
         if name not in PADDINGS:
             fail(ShapeError, f"{what}: padding is {padding!r}", " or ".join(f'padding="{p}"' for p in PADDINGS))
         return "SAME_LOWER" if name == "SAME" else name
     axes = FORMATS[rank][last]
-    pairs = [(n, n) if hasattr(n, "__index__") else tuple(n) for n in padding] if isinstance(padding, list | tuple) else []
+    pairs = (
+        [(n, n) if hasattr(n, "__index__") else tuple(n) for n in padding] if isinstance(padding, list | tuple) else []
+    )
     image = slice(1, 1 + rank) if last else slice(2, None)
     around = pairs[:1] + pairs[-1:] if last else pairs[:2]
     if len(pairs) != len(axes) or any(len(p) != 2 or min(p) < 0 for p in pairs) or any(p != (0, 0) for p in around):
@@ -96,7 +100,10 @@ def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, 
         if ceil_mode and (count - 1) * s >= n + before:  # the last window must begin inside
             count -= 1
         if free < 0 or count < 1:
-            what = f"{what}: a window that reaches over {reach} pixels does not fit in {n + before + after}, its padding included"
+            what = (
+                f"{what}: a window that reaches over {reach} pixels does not fit in {n + before + after}, its padding "
+                "included"
+            )
             hint = 'padding="SAME", larger images, or fewer poolings before'
             fail(ShapeError, what, hint, image=tuple(shape), kernel=tuple(kernel))
         found.append(Axis(count, before, max((count - 1) * s + reach - n - before, 0)))
@@ -109,12 +116,16 @@ def extended(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> 
     for axis, pad in enumerate(pads, first):
         if any(pad):
             shape = x.spec.shape
-            parts = [full((*shape[:axis], n, *shape[axis + 1 :]), value, dtype=x.spec.dtype) if n else None for n in pad]
+            parts = [
+                full((*shape[:axis], n, *shape[axis + 1 :]), value, dtype=x.spec.dtype) if n else None for n in pad
+            ]
             x = cat([part for part in (parts[0], x, parts[1]) if part is not None], axis)
     return x
 
 
-def fitted(x: Tensor, axes: list[Axis], kernel, stride, dilation, most, value: float = 0.0) -> tuple[Tensor, tuple[int, ...]]:
+def fitted(
+    x: Tensor, axes: list[Axis], kernel, stride, dilation, most, value: float = 0.0
+) -> tuple[Tensor, tuple[int, ...]]:
     """(x, padding): an image and equal sides that give exactly these windows. most: the largest padding an op takes."""
     pads, rest = [], []
     for n, a, k, s, d, limit in zip(x.spec.shape[2:], axes, kernel, stride, dilation, most):
@@ -148,7 +159,9 @@ def check_rank(what: str, x: Tensor, rank: int, data_format: str) -> None:
 # ---- convolution -------------------------------------------------------------------------------------------------
 
 
-def conv(what: str, x: Tensor, filters: Tensor, strides, padding, data_format: str, dilations, groups: int, rank: int) -> Tensor:
+def conv(
+    what: str, x: Tensor, filters: Tensor, strides, padding, data_format: str, dilations, groups: int, rank: int
+) -> Tensor:
     last = is_last(what, data_format, rank)
     check_rank(what, x, rank, data_format)
     check_rank(what, filters, rank, data_format)
@@ -160,7 +173,8 @@ def conv(what: str, x: Tensor, filters: Tensor, strides, padding, data_format: s
         fail(ShapeError, what, f'data_format="{FORMATS[rank][0]}" for groups')
     if not hasattr(groups, "__index__") or groups < 1 or inside * groups != channels or filters.spec.shape[0] % groups:
         shown = f"{channels} channels (axis {x.spec.ndim - 1 if last else 1})"
-        hint = f"filters of shape (F, {channels // groups if hasattr(groups, '__index__') and groups > 0 else channels}, ...)"
+        fits = channels // groups if hasattr(groups, "__index__") and groups > 0 else channels
+        hint = f"filters of shape (F, {fits}, ...)"
         what = f"{what}: the input has {shown}, the filters take {inside} in groups={groups}"
         fail(ShapeError, what, hint, input=x, filters=filters)
     x, filters = same_dtype(what, channels_first(x, last), channels_first(filters, last))
@@ -263,7 +277,9 @@ def conv2d_transpose(
     axes = windows(what, pixels, kernel, stride, dilation, sides(what, padding, last))
     wanted = (shape[0], w.spec.shape[0], *[a.count for a in axes])
     if x.spec.shape != wanted or w.spec.shape[1] != channels:
-        which = f"value has shape {list(x.spec.shape)}, output_shape {list(shape)} asks for {list(wanted)} (channels first)"
+        which = (
+            f"value has shape {list(x.spec.shape)}, output_shape {list(shape)} asks for {list(wanted)} (channels first)"
+        )
         fail(ShapeError, f"{what}: {which}", "the output_shape whose conv2d has the shape of value", value=x, filter=w)
     padded = [n + a.before + a.after for n, a in zip(pixels, axes)]
     out = conv2d_input_grad(
@@ -276,7 +292,9 @@ def conv2d_transpose(
 # ---- pooling -----------------------------------------------------------------------------------------------------
 
 
-def pooled(kind: str, what: str, x: Tensor, ksize, strides, padding, data_format: str, ceil_mode: bool, rank: int) -> Tensor:
+def pooled(
+    kind: str, what: str, x: Tensor, ksize, strides, padding, data_format: str, ceil_mode: bool, rank: int
+) -> Tensor:
     last = is_last(what, data_format, rank)
     check_rank(what, x, rank, data_format)
     kernel, stride = sizes(what, "ksize", ksize, rank), sizes(what, "strides", strides, rank)

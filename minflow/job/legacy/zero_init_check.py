@@ -28,8 +28,14 @@ def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> 
     build.zeros.append((weight.value, name))
     if first is not None:
         build.zero_told = True
-        what = f"job {build.job.name}: the weights of the layers {first!r} and {name!r}, one behind the other, all start at 0, so the units of {first!r} stay equal to each other, and with relu at 0: it learns nothing"
-        hint = "kernel_initializer=flow.truncated_normal(0.1) for both; flow.layers.dense starts at 0 unless it is told otherwise"
+        what = (
+            f"job {build.job.name}: the weights of the layers {first!r} and {name!r}, one behind the other, all start "
+            f"at 0, so the units of {first!r} stay equal to each other, and with relu at 0: it learns nothing"
+        )
+        hint = (
+            "kernel_initializer=flow.truncated_normal(0.1) for both; flow.layers.dense starts at 0 unless another "
+            "initializer is passed"
+        )
         warn(what, hint)
 
 

@@ -61,11 +61,15 @@ class Timeline(Shown):
         self.record = record
 
     mode = property(lambda self: self.record.mode, doc='"sync" or "async"; "" for a single step.')
-    load = property(lambda self: self.record.load, doc="Seconds that the caller needs for a batch; waiting is not counted.")
+    load = property(
+        lambda self: self.record.load, doc="Seconds that the caller needs for a batch; waiting is not counted."
+    )
     compute = property(lambda self: self.record.compute, doc="Seconds that the worker computes a step.")
     callback = property(lambda self: self.record.callback, doc="Seconds of a callback; it runs on the worker too.")
     step = property(lambda self: self.record.step, doc="Seconds from the end of a step to the end of the next.")
-    best = property(lambda self: self.record.best, doc="(load + work) / max(load, work), where work is compute and callback.")
+    best = property(
+        lambda self: self.record.best, doc="(load + work) / max(load, work), where work is compute and callback."
+    )
     overlap = property(lambda self: self.record.overlap, doc="Seconds of loading and computing in one second.")
 
     def __len__(self) -> int:
@@ -156,7 +160,9 @@ def loops(records: Iterable[Record]) -> list[list[Record]]:
     return found
 
 
-def record_of(records: list[Record], asked: bool = False, since: float = 0.0, now: float | None = None) -> TimelineRecord:
+def record_of(
+    records: list[Record], asked: bool = False, since: float = 0.0, now: float | None = None
+) -> TimelineRecord:
     """Records as what the views draw. since: nothing begins before it.  now: where the bars of what still runs end."""
     name = records[-1].name if records else ""
     now = clock() if now is None else now
@@ -175,8 +181,17 @@ def times(r: Record, since: float, now: float) -> StepTimes:
     waits += [(asked, r.submitted)] if r.blocked > 0 else []
     working = (r.started, r.ended if r.ended is not None else now) if r.started is not None else None
     calling = (r.called, r.finished if r.finished is not None else now) if r.called is not None else None
-    return StepTimes(r.number, tuple([x for x in loads if x[1] > x[0]]), tuple(waits), (r.submitted, r.started or now), working,
-                     calling, r.state == "failed", r.got, r.others)  # fmt: skip
+    return StepTimes(
+        r.number,
+        tuple([x for x in loads if x[1] > x[0]]),
+        tuple(waits),
+        (r.submitted, r.started or now),
+        working,
+        calling,
+        r.state == "failed",
+        r.got,
+        r.others,
+    )
 
 
 def cores() -> int:

@@ -37,7 +37,10 @@ class Handle:
 
     def refuse(self, what: str) -> NoReturn:
         what = f"{what} of a step of {self.name}: its call does not wait, and gives a handle, not the result"
-        hint = f"{self.name}(...)(callback) hands the result to callback(result); {self.name}(...).get() waits for it; -> tp.Numpy in place of tp.Callback makes every call wait"
+        hint = (
+            f"{self.name}(...)(callback) hands the result to callback(result); {self.name}(...).get() waits for it; -> "
+            "tp.Numpy in place of tp.Callback makes every call wait"
+        )
         raise UsedAsArray(what, values={"handle": repr(self)}, where=here(), hint=hint)
 
     def __getattr__(self, name: str) -> Any:

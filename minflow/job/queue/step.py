@@ -175,10 +175,12 @@ def name_of(function: Any) -> str:
 def told(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
     parts = error if isinstance(error, MinflowError) else MinflowError(message_of(error))
-    result = JobError(f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
-                      values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
-                      where=parts.where or (what and raised_at(error)),
-                      hint=parts.hint or "mend it and go on: the queue works, variables are of the last finished step")  # fmt: skip
+    result = JobError(
+        f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
+        values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
+        where=parts.where or (what and raised_at(error)),
+        hint=parts.hint or "mend it and go on: the queue works, variables are of the last finished step",
+    )
     result.__cause__ = error
     result.step = step.number
     return result

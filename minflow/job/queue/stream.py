@@ -72,8 +72,16 @@ class Stream:
 
     # ---- the caller's side -------------------------------------------------------------------------------------------
 
-    def submit(self, name: str, work: Callable[[], Any], callback: Callable | None = None, before_callback: Callable | None = None,
-               owner: Any = None, depth: int | None = None, job: Any = None) -> Step:  # fmt: skip
+    def submit(
+        self,
+        name: str,
+        work: Callable[[], Any],
+        callback: Callable | None = None,
+        before_callback: Callable | None = None,
+        owner: Any = None,
+        depth: int | None = None,
+        job: Any = None,
+    ) -> Step:
         """Put one step into the queue; waits while it is full. Raises what an earlier step has left to be told."""
         self.refuse_inside(f"calling {name}")
         self.notebook()
@@ -163,7 +171,9 @@ class Stream:
         while entries:
             if not entries[-1].over.wait(None if end is None else end - clock()):
                 return False
-            entries = [entry for entry in tuple(self.queue) if isinstance(entry, Late) and (by is None or entry.by is by)]
+            entries = [
+                entry for entry in tuple(self.queue) if isinstance(entry, Late) and (by is None or entry.by is by)
+            ]
         return True
 
     def tell(self, everybody: bool = False) -> None:
@@ -190,7 +200,9 @@ class Stream:
 
     def cancel_queued(self, by: Any) -> int:
         """Cancel the steps of an owner that have not started. How many there were."""
-        waiting = [step for step in tuple(self.queue) if isinstance(step, Step) and step.by is by and step.state == "queued"]
+        waiting = [
+            step for step in tuple(self.queue) if isinstance(step, Step) and step.by is by and step.state == "queued"
+        ]
         return sum([step.cancel() for step in waiting])
 
     def refuse_inside(self, what: str) -> None:
@@ -212,7 +224,11 @@ class Stream:
 
     def list(self) -> list[Any]:
         """Handles of what is in flight: steps, then runs."""
-        steps = [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue) if entry.state != "cancelled"]
+        steps = [
+            entry.step if isinstance(entry, Late) else entry
+            for entry in tuple(self.queue)
+            if entry.state != "cancelled"
+        ]
         return steps + [run for run in self.runs if not run.done()]
 
     def history(self) -> tuple[Record, ...]:
@@ -425,4 +441,6 @@ def end_with_the_right_code() -> None:
 
 atexit.register(STREAM.drain)
 # A fork waits for the end of the plan that runs: the child would inherit a lock that nobody opens.
-os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=lambda: (LOCK.release(), STREAM.forked()))
+os.register_at_fork(
+    before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=lambda: (LOCK.release(), STREAM.forked())
+)

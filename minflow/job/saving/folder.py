@@ -32,7 +32,17 @@ DEEPEST = 64  # axes that an array can have, and folders that a name may be deep
 NAMES = {"float16": "kFloat16", "float32": "kFloat", "float64": "kDouble", "int8": "kInt8", "int32": "kInt32",
          "int64": "kInt64", "uint8": "kUInt8", "bool": "kBool"}  # fmt: skip
 DTYPES = {name: dtype for dtype, name in NAMES.items()} | {"kChar": "int8"}
-NUMBERED = {1: "kChar", 2: "kFloat", 3: "kDouble", 4: "kInt8", 5: "kInt32", 6: "kInt64", 7: "kUInt8", 9: "kFloat16", 12: "kBool"}
+NUMBERED = {
+    1: "kChar",
+    2: "kFloat",
+    3: "kDouble",
+    4: "kInt8",
+    5: "kInt32",
+    6: "kInt64",
+    7: "kUInt8",
+    9: "kFloat16",
+    12: "kBool",
+}
 
 
 def refuse(what: str, hint: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
@@ -113,7 +123,9 @@ class FileVariable:
         wanted = math.prod(shape) * dtype.itemsize
         if size != wanted:
             lost = "truncated" if size < wanted else "too long, or of another variable"
-            self.damaged(f"its file is {lost}: {size:,} bytes, and {dtype.name}{list(shape)} has {wanted:,}", file=self.path)
+            self.damaged(
+                f"its file is {lost}: {size:,} bytes, and {dtype.name}{list(shape)} has {wanted:,}", file=self.path
+            )
 
     def damaged(self, what: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
         hint = "save or copy the checkpoint again; saving never leaves half of one, so it was damaged later"
@@ -123,7 +135,10 @@ class FileVariable:
         """A new array with its numbers, read now."""
         if self.shape is None:
             what = f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known"
-            hint = "flow.load_variables gives it the shape and dtype of the variable of that name; " f'np.fromfile("{self.path}", "float32") reads the bare numbers'
+            hint = (
+                "flow.load_variables gives it the shape and dtype of the variable of that name; "
+                f'np.fromfile("{self.path}", "float32") reads the bare numbers'
+            )
             refuse(what, hint, folder=self.folder)
         return self.read(self.shape, self.dtype)
 
@@ -137,8 +152,12 @@ class FileVariable:
                 while got < array.nbytes and (n := file.readinto(view[got:])):
                     got += n
         except (OSError, MemoryError, ValueError) as error:
-            self.damaged("its numbers cannot be read", error, file=self.path,
-                         reason=getattr(error, "strerror", None) or str(error) or "out of memory")  # fmt: skip
+            self.damaged(
+                "its numbers cannot be read",
+                error,
+                file=self.path,
+                reason=getattr(error, "strerror", None) or str(error) or "out of memory",
+            )
         if got < array.nbytes:
             self.damaged(f"its file ended after {got:,} of {array.nbytes:,} bytes", file=self.path)
         return array.astype(dtype.np, copy=False)
@@ -252,17 +271,26 @@ def check_names(names: list[str], what: str) -> None:
     for name in names:
         parts = name.split("/") if isinstance(name, str) else []
         reason = (
-            "names are texts" if not isinstance(name, str)
-            else "it would lie outside of the checkpoint" if ".." in parts or name[:1] in ("/", "~") or re.match(r"[A-Za-z]:", name)
-            else "a part of it is empty" if not all(parts) or "." in parts
-            else "it has characters that no file may have" if re.search(r"[\0-\x1f\x7f\\\ud800-\udfff]", name)
-            else f"{DONE} marks a finished checkpoint" if parts[0] == DONE
-            else "a part of it is longer than 255 bytes" if max(len(part.encode()) for part in parts) > 255
-            else "it is too deep" if len(parts) > DEEPEST
-            else "it ends like a temporary folder" if any(map(temporary, parts))
-            else f"that place is a file of variable {owner!r}" if (owner := next(owners_of(parts, taken), None)) is not None
+            "names are texts"
+            if not isinstance(name, str)
+            else "it would lie outside of the checkpoint"
+            if ".." in parts or name[:1] in ("/", "~") or re.match(r"[A-Za-z]:", name)
+            else "a part of it is empty"
+            if not all(parts) or "." in parts
+            else "it has characters that no file may have"
+            if re.search(r"[\0-\x1f\x7f\\\ud800-\udfff]", name)
+            else f"{DONE} marks a finished checkpoint"
+            if parts[0] == DONE
+            else "a part of it is longer than 255 bytes"
+            if max(len(part.encode()) for part in parts) > 255
+            else "it is too deep"
+            if len(parts) > DEEPEST
+            else "it ends like a temporary folder"
+            if any(map(temporary, parts))
+            else f"that place is a file of variable {owner!r}"
+            if (owner := next(owners_of(parts, taken), None)) is not None
             else ""
-        )  # fmt: skip
+        )
         if reason:
             what = f"{what}: {shorten(repr(name))} cannot be the name of a variable in a checkpoint: {reason}"
             refuse(what, "a name of letters, digits, - and _", name=repr(name))
@@ -270,7 +298,11 @@ def check_names(names: list[str], what: str) -> None:
 
 def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
     """The variables whose files are where a folder of this name would be."""
-    return (owner for i, part in enumerate(parts) if i and part in (NUMBERS, META) and (owner := "/".join(parts[:i])) in names)
+    return (
+        owner
+        for i, part in enumerate(parts)
+        if i and part in (NUMBERS, META) and (owner := "/".join(parts[:i])) in names
+    )
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
@@ -331,7 +363,14 @@ def refuse_full(path: Path, what: str) -> None:
         refuse(f"{what}: {path} is a file, and a checkpoint is a folder", "another name", path=path)
     atomic.sweep(path)
     if names := entries(path):
-        half = "" if DONE in names or not any(os.path.isfile(path / name / NUMBERS) for name in names) else " (a save that did not finish)"
-        refuse(f"{what}: the folder {path} is not empty{half}, and a checkpoint is never written over another one",
-               f'another folder for each save, or remove this one first: import shutil; shutil.rmtree("{path}")',
-               path=path, it_holds=", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""))  # fmt: skip
+        half = (
+            ""
+            if DONE in names or not any(os.path.isfile(path / name / NUMBERS) for name in names)
+            else " (a save that did not finish)"
+        )
+        refuse(
+            f"{what}: the folder {path} is not empty{half}, and a checkpoint is never written over another one",
+            f'another folder for each save, or remove this one first: import shutil; shutil.rmtree("{path}")',
+            path=path,
+            it_holds=", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""),
+        )

@@ -37,7 +37,10 @@ SHOWN = 8  # names in a message
 def some(names: Iterable[str]) -> str:
     """The first names, and how many more there are."""
     names = list(names)
-    return ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "") or "none"
+    return (
+        ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        or "none"
+    )
 
 
 def plural(n: int, noun: str) -> str:
@@ -70,7 +73,10 @@ def get_all_variables() -> dict[str, Tensor]:
     Waits for every step that was submitted; in a callback it gives those after its step.
     Where no job has run yet, the jobs are compiled first.
     """
-    return {name: Tensor(array, spec_of(array)) for name, array in snapshot(default_session(), "flow.get_all_variables").items()}
+    return {
+        name: Tensor(array, spec_of(array))
+        for name, array in snapshot(default_session(), "flow.get_all_variables").items()
+    }
 
 
 def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
@@ -135,7 +141,9 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def numbers(name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> np.ndarray:
+def numbers(
+    name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None
+) -> np.ndarray:
     """The numbers of one entry as an array; shape and dtype help where the file does not tell them."""
     if isinstance(value, FileVariable):
         return value.numpy() if value.shape is not None or shape is None else value.read(shape, dtype)
@@ -150,7 +158,10 @@ def numbers(name: str, value: Any, what: str, shape: tuple[int, ...] | None = No
         what = f"{what}: no variable can be of dtype {array.dtype}"
         refuse(what, 'array.astype("float32")', name=name, value=told_of(array))
     symbolic = " of a job function, which has no numbers" if isinstance(value, Tensor) else ""
-    what = f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of flow.checkpoint.get is wanted"
+    what = (
+        f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of "
+        "flow.checkpoint.get is wanted"
+    )
     refuse(what, 'np.array(x, "float32"), or let the job return the value', name=name, value=repr(value))
 
 
@@ -216,21 +227,37 @@ class LoadReport:
         found = {"missing": missing if self.whole else [], "unexpected": left}
         if any(found.values()):
             counts = {"missing": "variable(s) of the job not in it", "unexpected": "name(s) that no variable has"}
-            what = f"{self.source} fits in part: " + ", ".join(f"{len(found[k])} {counts[k]}" for k in found if found[k])
+            what = f"{self.source} fits in part: " + ", ".join(
+                f"{len(found[k])} {counts[k]}" for k in found if found[k]
+            )
             hint = "the report that load returns has all names; a name is made of scopes and layers, joined by -"
             warn(what, hint, loaded=Plain(self.loaded), **{k: Plain(v) for k, v in found.items() if v})
 
     def nothing_fits(self) -> NoReturn:
         here = list(self.session.variables)
-        near = max([(difflib.SequenceMatcher(None, a, b).ratio(), a, b) for a in weights(self.names)[:100] for b in here[:100]])
-        hint = f"{near[1]} may be {near[2]}: rename it in a dict for flow.load_variables" if near[0] > 0.6 else "that of this model"
+        near = max(
+            [(difflib.SequenceMatcher(None, a, b).ratio(), a, b) for a in weights(self.names)[:100] for b in here[:100]]
+        )
+        hint = (
+            f"{near[1]} may be {near[2]}: rename it in a dict for flow.load_variables"
+            if near[0] > 0.6
+            else "that of this model"
+        )
         what = f"{self.source} has no variable of this session: it belongs to another model"
         refuse(what, hint, it_has=some(weights(self.names)), wanted=some(here))
 
     def __repr__(self) -> str:
         waits = f" (waiting for {', '.join(sorted(self.pending))})" if self.pending else ""
-        return clean_lines("\n".join([f"{self.source}: {plural(len(self.loaded), 'variable')} loaded", f"  loaded      {some(self.loaded)}",
-                          f"  missing     {some(self.missing)}", f"  unexpected  {some(self.unexpected)}{waits}"]))  # fmt: skip
+        return clean_lines(
+            "\n".join(
+                [
+                    f"{self.source}: {plural(len(self.loaded), 'variable')} loaded",
+                    f"  loaded      {some(self.loaded)}",
+                    f"  missing     {some(self.missing)}",
+                    f"  unexpected  {some(self.unexpected)}{waits}",
+                ]
+            )
+        )
 
 
 class Plain(list):
@@ -249,7 +276,9 @@ class Waiting:
     def __call__(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         if isinstance(self.value, bytes):  # a file without a meta
             if len(self.value) != np.prod(shape, dtype=object) * dtype.itemsize:
-                what = f"{self.what}: {self.name} has {len(self.value):,} bytes, and {dtype.name}{list(shape)} is wanted"
+                what = (
+                    f"{self.what}: {self.name} has {len(self.value):,} bytes, and {dtype.name}{list(shape)} is wanted"
+                )
                 refuse(what, "load the checkpoint of this model", name=self.name)
             return np.frombuffer(self.value, dtype.np.newbyteorder("<")).astype(dtype.np).reshape(shape)
         return self.value
@@ -261,7 +290,9 @@ def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) 
     ignore_mismatch: names that no variable has wait until a job makes the variable; if False they are an error.
     Raises CheckpointError if a shape or dtype differs: all of them are told, and then nothing was loaded.
     """
-    return take(mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch)
+    return take(
+        mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch
+    )
 
 
 def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False) -> LoadReport:
@@ -273,13 +304,16 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     there = owners(session)
     if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
         near = difflib.get_close_matches(unknown[0], there, 3, 0.6)
-        what = f"{what}: {some(repr(name) for name in unknown)} {'is no variable' if len(unknown) == 1 else 'are no variables'}"
+        kind = "is no variable" if len(unknown) == 1 else "are no variables"
+        what = f"{what}: {some(repr(name) for name in unknown)} {kind}"
         hint = f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out"
         refuse(what, hint, unknown=some(unknown), there_are=some(there))
     new, later, steps, wrong, random = {}, {}, {}, {}, None
     for name, value in values.items():
         if name.startswith(STEP):
-            steps[name.removeprefix(STEP)] = step_of(name, numbers(name, value, what, (1,), folder.as_dtype("int64")), what)
+            steps[name.removeprefix(STEP)] = step_of(
+                name, numbers(name, value, what, (1,), folder.as_dtype("int64")), what
+            )
         elif name == RANDOM:
             random = numbers(name, value, what, (2,), folder.as_dtype("int64"))
             if random.dtype != "int64" or random.shape != (2,):
@@ -300,8 +334,14 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     if wrong:
         shown = dict(list(wrong.items())[:SHOWN])
         more = {"and": f"{len(wrong) - SHOWN} more"} if len(wrong) > SHOWN else {}
-        what = f"{what}: {plural(len(wrong), 'variable')} of {source} {'does' if len(wrong) == 1 else 'do'} not fit, so nothing was loaded"
-        hint = "the same sizes in the job as where it was saved; or leave them out: flow.load_variables({...}) of the others"
+        what = (
+            f"{what}: {plural(len(wrong), 'variable')} of {source} {'does' if len(wrong) == 1 else 'do'} not fit, so "
+            "nothing was loaded"
+        )
+        hint = (
+            "the same sizes in the job as where it was saved; or leave them out: flow.load_variables({...}) of the "
+            "others"
+        )
         refuse(what, hint, **shown, **more)
     report = LoadReport(session, source, [name for name in values if not name.startswith("System-")], whole)
     if whole and not new and there and not report.pending and report.names:
@@ -348,9 +388,10 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
     found = folder.variables_in(place)
     if not found and DONE not in names:
         hint = (
-            f'flow.load("{place}"): it was written by flow.save' if any(name.endswith(".safetensors") for name in names)
+            f'flow.load("{place}"): it was written by flow.save'
+            if any(name.endswith(".safetensors") for name in names)
             else "the folder that was given to save"
-        )  # fmt: skip
+        )
         what = f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}"
         refuse(what, hint, folder=place, it_holds=some(names))
     return found
@@ -358,7 +399,11 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
 
 def no_folder(place: Path, what: str) -> NoReturn:
     if os.path.exists(place):
-        hint = "flow.load reads files of flow.save" if place.suffix == ".safetensors" else "the folder that was given to save"
+        hint = (
+            "flow.load reads files of flow.save"
+            if place.suffix == ".safetensors"
+            else "the folder that was given to save"
+        )
         refuse(f"{what}: {place} is a file, and a checkpoint of jobs is a folder", hint, path=place)
     there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
     there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
@@ -378,7 +423,10 @@ class CheckPoint:
         session.sync()
         done = {f"steps of {name}": Plain([str(n)]) for name, n in session.steps.items() if n and name in session.jobs}
         if done:
-            what = "CheckPoint.init leaves the variables as training has left them: they get their first numbers when a job makes them"
+            what = (
+                "CheckPoint.init leaves the variables as training has left them: they get their first numbers when a "
+                "job makes them"
+            )
             warn(what, "flow.clear_default_session() and the jobs defined again start anew", **done)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -398,8 +446,15 @@ class CheckPoint:
             refuse(what, f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone', folder=place)
         if not os.path.isfile(place / DONE):
             inside = [name for name in folder.entries(place) if os.path.isfile(place / name / DONE)]
-            what = f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one checkpoint"
-            hint = f'"{place / inside[-1]}"' if inside else f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))'
+            what = (
+                f"{what}: {place} has no file {DONE}, so the save did not finish, or it is not the folder of one "
+                "checkpoint"
+            )
+            hint = (
+                f'"{place / inside[-1]}"'
+                if inside
+                else f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))'
+            )
             refuse(what, hint, folder=place, variables=some(found))
         return take(found, what, f"the checkpoint {place}", whole=True)
 
@@ -424,7 +479,9 @@ class SimpleCheckPointManager:
 
     def list_checkpoints(self) -> list[str]:
         """The names of the checkpoints that are whole, oldest first."""
-        names = [name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.temporary(name)]
+        names = [
+            name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.temporary(name)
+        ]
         return [name for name in names if os.path.isfile(self.root / name / DONE)]
 
     def latest_checkpoint(self) -> str | None:

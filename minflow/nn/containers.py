@@ -88,9 +88,9 @@ class Indexed(Module):
 
     def pop(self, index: int | slice) -> Any:
         """Take an entry out and return it."""
-        found = self[index]
+        module = self[index]
         del self[index]
-        return found
+        return module
 
     def __add__(self, other: Iterable[Module]) -> Any:
         return type(self)(*chain(self, other)) if isinstance(self, Sequential) else type(self)(chain(self, other))

@@ -1,6 +1,6 @@
 """Initialisation: fill a tensor in place, outside the tape, and return it.
 
-Numbers are drawn from the given Generator, else from the default one. Read next: `modules/linear.py`, for what layers
+Numbers are drawn from `generator`, else from the default Generator. Read next: `modules/linear.py`, for what layers
 use.
 """
 
@@ -196,7 +196,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     from ..core.functions.creation import from_numpy
 
     if not tensor.spec.floating:
-        fail(DTypeError, f"orthogonal_: the tensor is {tensor.spec.dtype.name}, where floats are wanted", "tensor.float()", tensor=tensor)
+        what = f"orthogonal_: the tensor is {tensor.spec.dtype.name}, where floats are wanted"
+        fail(DTypeError, what, "tensor.float()", tensor=tensor)
     if tensor.spec.ndim < 2:
         fail(
             ShapeError,

@@ -2,7 +2,7 @@
 
 What can be loaded into has `checked_state(state_dict)`: it raises StateError, or says what is left to do as a list of
 calls that cannot fail. So a graph checks its modules, optimizers and schedulers before the first of them is written.
-What a state may hold is told here: numbers, texts and containers of them. Read next: `state.py`,
+What a state may hold is checked here: numbers, texts and containers of them. Read next: `state.py`,
 `../optim/optimizer.py`.
 """
 
@@ -23,7 +23,7 @@ from ..core.where import describe, here
 
 Writes = list[Callable[[], object]]
 DEEPEST = 20  # levels of containers in a state
-LARGEST = 2**53  # of a count: what a float still tells apart
+LARGEST = 2**53  # of a count: up to here a float is exact
 
 
 class Refused(Exception):
@@ -37,21 +37,22 @@ def write(writes: Writes) -> None:
             call()
 
 
-def refuse(who: str, what: str, hint: str, /, **values: Any) -> None:
-    """Raise the StateError of `who`.load_state_dict. Texts are shown as they are."""
-    told = {name.replace("_", " "): x if isinstance(x, str) else describe(x) for name, x in values.items()}
-    raise StateError(f"{who}.load_state_dict: {what}; nothing was loaded", values=told, where=here(), hint=hint)
+def refuse(owner: str, what: str, hint: str, /, **values: Any) -> None:
+    """Raise the StateError of `owner`.load_state_dict. Texts are shown as they are."""
+    shown = {name.replace("_", " "): x if isinstance(x, str) else describe(x) for name, x in values.items()}
+    raise StateError(f"{owner}.load_state_dict: {what}; nothing was loaded", values=shown, where=here(), hint=hint)
 
 
-def as_refusal(who: str, call: Callable[[], Any]) -> Any:
-    """What `call` gives; where it refuses (an optimizer that checks its group), that is a state which does not fit."""
+def as_refusal(owner: str, call: Callable[[], Any]) -> Any:
+    """The result of `call`; where it refuses (an optimizer that checks its group), the state does not fit."""
     try:
         return call()
     except MinflowError as error:
         if isinstance(error, StateError):
             raise
-        raise StateError(f"{who}.load_state_dict: {error.what}; nothing was loaded", values=error.values, where=here(),
-                         hint="a state that was saved from the same class, and not changed since") from error  # fmt: skip
+        what = f"{owner}.load_state_dict: {error.what}; nothing was loaded"
+        hint = "a state that was saved from the same class, and not changed since"
+        raise StateError(what, values=error.values, where=here(), hint=hint) from error
 
 
 def array_of(value: Any) -> np.ndarray | None:
@@ -61,7 +62,7 @@ def array_of(value: Any) -> np.ndarray | None:
         if isinstance(value, Tensor):
             return value.array
         array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    except Exception:  # whatever a stranger's object does when it is asked
+    except Exception:  # of an object that is not ours
         return None
     return array if array.dtype.kind in "biuf" else None
 
@@ -82,10 +83,10 @@ def number(value: Any) -> float:
 
 def whole(value: Any, low: int = 0) -> int:
     """A count from `low` on. Raises Refused."""
-    found = number(value)
-    if found != int(found) or not low <= found <= LARGEST:
+    count = number(value)
+    if count != int(count) or not low <= count <= LARGEST:
         raise Refused(f"{describe(value)} is no whole number from {low} on")
-    return int(found)
+    return int(count)
 
 
 def plain(value: Any, depth: int = 0) -> Any:
@@ -114,37 +115,37 @@ def key(value: Any) -> Any:
     raise Refused(f"the key {describe(value)} is neither a text nor a number")
 
 
-def like(present: Any, given: Any) -> Any:
-    """A copy of `given`, which must be of the kind that `present` is: a number for a number, as many as there are now.
+def like(present: Any, value: Any) -> Any:
+    """A copy of `value`, which must be of the kind that `present` is: a number for a number, as many as there are now.
 
     Raises Refused. What is None or empty now may become any data.
     """
     if isinstance(present, bool):
-        if not isinstance(given, bool | np.bool_):
-            raise Refused(f"{describe(given)} is neither True nor False")
-        return bool(given)
+        if not isinstance(value, bool | np.bool_):
+            raise Refused(f"{describe(value)} is neither True nor False")
+        return bool(value)
     if isinstance(present, int | float | np.integer | np.floating):
-        return number(given) if math.isfinite(present) or not isinstance(given, float) else given
+        return number(value) if math.isfinite(present) or not isinstance(value, float) else value
     if isinstance(present, str):
-        if not isinstance(given, str):
-            raise Refused(f"{describe(given)} is no text")
-        return given
+        if not isinstance(value, str):
+            raise Refused(f"{describe(value)} is no text")
+        return value
     if isinstance(present, Tensor | np.ndarray):
-        array = array_of(given)
+        array = array_of(value)
         if array is None or array.shape != tuple(present.shape):
-            raise Refused(f"{describe(given)} is no array of shape {tuple(present.shape)}")
-        return plain(given)
+            raise Refused(f"{describe(value)} is no array of shape {tuple(present.shape)}")
+        return plain(value)
     if isinstance(present, Mapping):
-        if not isinstance(given, Mapping):
-            raise Refused(f"{describe(given)} is no dict")
-        return plain(given) | {k: like(v, given[k]) for k, v in present.items() if k in given}
+        if not isinstance(value, Mapping):
+            raise Refused(f"{describe(value)} is no dict")
+        return plain(value) | {k: like(v, value[k]) for k, v in present.items() if k in value}
     if isinstance(present, list | tuple):
-        if type(given) not in (list, tuple):
-            raise Refused(f"{describe(given)} is no list")
-        models = present if len(present) == len(given) else [*present[:1]] * len(given)
-        return type(given)([like(a, b) for a, b in zip(models, given)]) if models else plain(given)
+        if type(value) not in (list, tuple):
+            raise Refused(f"{describe(value)} is no list")
+        models = present if len(present) == len(value) else [*present[:1]] * len(value)
+        return type(value)([like(a, b) for a, b in zip(models, value)]) if models else plain(value)
     if present is None:
-        return plain(given)
-    if type(given) is not type(present):
-        raise Refused(f"{describe(given)} is no {type(present).__name__}")
-    return given
+        return plain(value)
+    if type(value) is not type(present):
+        raise Refused(f"{describe(value)} is no {type(present).__name__}")
+    return value

@@ -56,7 +56,7 @@ def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoRe
 
 
 def missing_forward(module: Any, base: type) -> NoReturn:
-    """A module without `forward` was called: find what its author may have meant by it."""
+    """A module without `forward` was called: is there a method that was meant as it?"""
     name = type(module).__name__
     if module.forward_hint:
         fail(ModuleError, f"{name} holds modules and is not called itself", module.forward_hint)
@@ -87,22 +87,21 @@ def missing_forward(module: Any, base: type) -> NoReturn:
 def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None:
     """Was it the call of `forward` that does not fit, rather than something in it? Then say what forward takes."""
     if not isinstance(error, MinflowError):
-        found = misfit(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
-        if found is not None:
-            raise found from None
+        better = misfit(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
+        if better is not None:
+            raise better from None
 
 
-# model -> its last call under no_grad: ((how many backward(), the line), what it was given)
+# model -> its last call under no_grad: ((number of backward(), the line), some numbers of its input)
 LAST: WeakKeyDictionary = WeakKeyDictionary()
-ACTING = ("Dropout", "BatchNorm")  # what does another thing in training
+ACTING = ("Dropout", "BatchNorm")  # layers that compute something else in training
 
 
 def check_eval(model: Any, args: tuple) -> None:
     """A model that is in training mode was called under no_grad, as when its evaluation forgot eval().
 
-    Told at the second such call in a row from one line, with other numbers and no backward in between. So not where a
-    generator makes the examples of a step, nor where one example is given again and again to see what dropout does to
-    it.
+    Reported at the second such call in a row from one line, with other numbers and no backward in between: not where a
+    generator makes the examples of a step, nor where one example is repeated to see what dropout does to it.
     """
     if not NOTICES.on or not EPOCH.backwards or not model._modules or not args or not isinstance(args[0], Tensor):
         return
@@ -119,11 +118,13 @@ def check_eval(model: Any, args: tuple) -> None:
     if before[1] == numbers:
         LAST[model] = "again"  # on purpose
         return
-    acting = [f"{n} ({type(m).__name__})" for n, m in model.named_modules() if m.training and type(m).__name__.startswith(ACTING)
-              and m.__dict__.get("p", 1) and m.__dict__.get("track_running_stats", True)]  # fmt: skip
-    LAST[model] = "looked at"
+    layers = [(n, m) for n, m in model.named_modules() if m.training and type(m).__name__.startswith(ACTING)]
+    layers = [(n, m) for n, m in layers if vars(m).get("p", 1) and vars(m).get("track_running_stats", True)]
+    acting = [f"{n} ({type(m).__name__})" for n, m in layers]
+    LAST[model] = "reported"
     if acting:
-        what = "dropout drops numbers" if "Dropout" in acting[0] else "batch norm uses the numbers of the batch, and learns from them"
+        what = "batch norm uses the numbers of the batch, and learns from them"
+        what = "dropout drops numbers" if "Dropout" in acting[0] else what
         warn(
             f"{type(model).__name__} is called under no_grad in training mode: {what}",
             "model.eval() before an evaluation, and model.train() after it",
@@ -132,7 +133,7 @@ def check_eval(model: Any, args: tuple) -> None:
 
 
 class Text(str):
-    """A value that is told as it is, without quotes."""
+    """A value that is shown as it is, without quotes."""
 
     __repr__ = str.__str__
 
@@ -203,7 +204,7 @@ def not_a_tensor(owner: Any, name: str, value: Any) -> NoReturn:
     )
 
 
-def check_made_before_called(cls: type, args: tuple) -> None:
+def check_created_before_called(cls: type, args: tuple) -> None:
     """A layer's class called with a tensor: `nn.ReLU(x)`, or `self.act = nn.ReLU` and then `self.act(x)`."""
     if not cls.__module__.startswith(__package__):
         return
@@ -211,20 +212,20 @@ def check_made_before_called(cls: type, args: tuple) -> None:
     if first in ("parameters", "modules") or (first == "weight" and len(args) == 1):
         return
     needed = [p for p in list(inspect.signature(cls.__init__).parameters.values())[1:] if p.default is p.empty]
-    made = f"nn.{cls.__name__}({'...' if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed) else ''})"
+    created = f"nn.{cls.__name__}({'...' if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed) else ''})"
     inputs = "logits, labels" if cls.__name__.endswith("Loss") else "x"
     fail(
         ModuleError,
-        f"the class nn.{cls.__name__} was called with a tensor: a layer is made first, and called after that",
-        f"{made}({inputs}); or self.layer = {made} in __init__, and self.layer({inputs}) in forward",
+        f"the class nn.{cls.__name__} was called with a tensor: a layer is created first, and called after that",
+        f"{created}({inputs}); or self.layer = {created} in __init__, and self.layer({inputs}) in forward",
         argument=args[0],
     )
 
 
 def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
-    """(attribute, "list" or "dict", what it holds) for Python containers that hide layers from the tree."""
+    """(attribute, "list" or "dict", its layers) of Python containers that hide layers from the tree."""
     known = {id(m) for m in module.modules()}
-    found = []
+    containers = []
     for path, part in module.named_modules():
         for name, value in part.__dict__.items():
             if name[:1] == "_" or not isinstance(value, list | tuple | dict) or not value:
@@ -233,8 +234,8 @@ def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
             hidden = [x for x in items if hasattr(x, "named_parameters") and id(x) not in known and has_parameters(x)]
             if hidden:
                 label = f"{path}.{name}" if path else name
-                found.append((label, type(value).__name__, hidden))
-    return found
+                containers.append((label, type(value).__name__, hidden))
+    return containers
 
 
 def holds_containers(module: Any) -> bool:
@@ -258,8 +259,8 @@ def has_parameters(module: Any) -> bool:
     return not isinstance(module, type) and any(m._parameters for m in module.modules())
 
 
-def check_hidden_layers(module: Any, found: int) -> None:
-    """Called when all parameters (`found` of them) were listed: are some missing, hidden in a list?"""
+def check_hidden_layers(module: Any, listed: int) -> None:
+    """Called when so many parameters were listed, all that there are: are some missing, hidden in a list?"""
     hidden = hidden_layers(module) if holds_containers(module) else None
     if not hidden:
         return
@@ -268,7 +269,7 @@ def check_hidden_layers(module: Any, found: int) -> None:
     kinds = ", ".join(dict.fromkeys(type(x).__name__ for x in layers))
     what = f"self.{name} is a Python {container}, in which layers are not seen: {len(layers)} of {kinds}"
     hint = f"self.{name} = nn.{wanted}(...) around the {container}"
-    if not found:
+    if not listed:
         fail(ModuleError, f"{type(module).__name__} has no parameters: {what}", hint)
     warn(
         f"{type(module).__name__}: parameters() leaves layers out: {what}",

@@ -1,6 +1,6 @@
 """Module: a tree of layers, its parameters and buffers, and the call that enters a scope.
 
-Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), found again by `__getattr__`, as
+Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), which `__getattr__` reads, as
 PyTorch users expect. Every write that changes something a compiled plan may depend on moves the global epoch.
 Knows nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (what errors say),
 `modules/linear.py`.
@@ -21,7 +21,7 @@ from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, caller, fail
 from ..views.text.listing import clean
-from . import messages as mistakes
+from . import messages
 from .hooks import Handle, Hooks
 from .loading import Writes, write
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
@@ -45,20 +45,21 @@ class Module(Display):
 
     def __new__(cls, *args, **kwargs):
         if args and isinstance(args[0], Tensor):
-            mistakes.check_made_before_called(cls, args)
+            messages.check_created_before_called(cls, args)
         module = super().__new__(cls)
         module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # half a microsecond; for the card of an error
         return module
 
     def __init__(self) -> None:
-        self.__dict__.update(training=True, _parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
+        own = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
+        self.__dict__.update(training=True, **own)
 
     # ---- the call ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *args, **kwargs):
         own = self.__dict__
         if "_modules" not in own:
-            mistakes.missing_init(self, "called")
+            messages.missing_init(self, "called")
         mode, name, hooks = MODE.get(), own["_name"], own["_hooks"]
         watch = mode.watch
         if watch is None:
@@ -72,18 +73,18 @@ class Module(Display):
         token = MODE.set(mode.but(scope=scope, entered=caller()))
         try:
             if not mode.grad and own["training"] and not mode.scope and watch is None:
-                mistakes.check_eval(self, args)
+                messages.check_eval(self, args)
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
             return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
         except TypeError as error:
-            mistakes.check_call(self, args, kwargs, error)
+            messages.check_call(self, args, kwargs, error)
             raise
         finally:
             MODE.reset(token)
 
     def _input_sizes(self) -> list[int] | None:
-        """For the card of an error, see `diagnosis/would_fit.py`: only a layer of ours is asked what would fit."""
+        """The sizes of its tensors, for the card of an error (`diagnosis/would_fit.py`); None of a class of the user."""
         own = self.__dict__
         if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_hooks"] is not None:
             return None
@@ -92,13 +93,13 @@ class Module(Display):
         return [n * groups for n in sizes] + sizes if isinstance(groups, int) and groups > 1 else sizes
 
     def compute(self, args: tuple, kwargs: dict) -> Any:
-        """forward with everything that hangs around it: what a call is, without entering a scope."""
+        """forward with its hooks: a call without entering a scope."""
         hooks = self.__dict__["_hooks"]
         return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        mistakes.missing_forward(self, Module)
+        messages.missing_forward(self, Module)
 
     # ---- attributes -------------------------------------------------------------------------------------------------
 
@@ -116,11 +117,11 @@ class Module(Display):
             value.rename(self.child_name(name))
         elif name in own.get("_parameters", ()):
             if value is not None:
-                mistakes.not_a_parameter(self, name, value)
+                messages.not_a_parameter(self, name, value)
             self.register_parameter(name, None)
         elif name in own.get("_modules", ()):
             if value is not None:
-                mistakes.not_a_module(self, name, value)
+                messages.not_a_module(self, name, value)
             self._modules[name] = None
             touch()
         elif name in own.get("_buffers", ()):
@@ -139,7 +140,7 @@ class Module(Display):
             found = own.get(registry)
             if found is not None and name in found:
                 return found[name]
-        raise mistakes.no_attribute(self, name)
+        raise messages.no_attribute(self, name)
 
     def __delattr__(self, name: str) -> None:
         for registry in ("_parameters", "_buffers", "_modules"):
@@ -159,7 +160,7 @@ class Module(Display):
     def registries(self, name: str) -> None:
         """Refuse to hold tensors or layers before `Module.__init__` has run."""
         if "_modules" not in self.__dict__:
-            mistakes.missing_init(self, f"given the attribute {name!r}")
+            messages.missing_init(self, f"given the attribute {name!r}")
 
     def discard(self, name: str, keep: str) -> None:
         """Forget what `name` held in any place but the registry `keep`."""
@@ -171,16 +172,16 @@ class Module(Display):
         own["_transient"].discard(name)
 
     def set_buffer(self, name: str, value: Any) -> None:
-        """Give a registered buffer new numbers. One of the same spec is copied into the old storage, so that plans and
-        optimizers that know the buffer keep seeing it; while tracing that is an update of the state."""
+        """Set a registered buffer to new numbers. A value of the same spec is copied into the old storage, so that
+        plans and optimizers that hold the buffer keep seeing it; while tracing that is an update of the state."""
         if value is not None and not isinstance(value, Tensor):
-            mistakes.not_a_tensor(self, name, value)
+            messages.not_a_tensor(self, name, value)
         old = self._buffers[name]
         if old is value:
             return
         if old is not None and value is not None and (old.spec is value.spec or MODE.get().trace):
             if old.spec is not value.spec:
-                mistakes.buffer_of_another_spec(self, name, old, value)
+                messages.buffer_of_another_spec(self, name, old, value)
             with no_grad():
                 old.copy_(value)
             return
@@ -201,7 +202,7 @@ class Module(Display):
         self.registries(name)
         self.check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
-            mistakes.not_a_parameter(self, name, param)
+            messages.not_a_parameter(self, name, param)
         if self._parameters.get(name, Module) is not param:
             touch()
         self._parameters[name] = param
@@ -213,7 +214,7 @@ class Module(Display):
         self.registries(name)
         self.check_name(name, "_buffers", "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
-            mistakes.not_a_tensor(self, name, tensor)
+            messages.not_a_tensor(self, name, tensor)
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)
         touch()
@@ -223,7 +224,7 @@ class Module(Display):
         self.registries(name)
         self.check_name(name, "_modules", "module")
         if module is not None and not isinstance(module, Module):
-            mistakes.not_a_module(self, name, module)
+            messages.not_a_module(self, name, module)
         self._modules[name] = module
         touch()
         if module is not None:
@@ -261,15 +262,16 @@ class Module(Display):
                 above.discard(module)
             elif module not in memo and module not in above:
                 if "_modules" not in module.__dict__:
-                    mistakes.missing_init(module, "used")
+                    messages.missing_init(module, "used")
                 if remove_duplicate:
                     memo.add(module)
                 else:
                     above.add(module)
                     stack.append((path, module, True))
                 yield path, module
-                children = reversed(module._modules.items())
-                stack += [(f"{path}.{name}" if path else name, child, False) for name, child in children if child is not None]
+                dot = f"{path}." if path else ""
+                children = [(name, child) for name, child in reversed(module._modules.items()) if child is not None]
+                stack += [(dot + name, child, False) for name, child in children]
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -305,11 +307,11 @@ class Module(Display):
     ) -> Iterator[tuple[str, Parameter]]:
         """(dotted name, Parameter), a tied one only once. Raises ModuleError where there is none because layers hide in
         a Python list or dict."""
-        found = 0
-        for found, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
+        count = 0
+        for count, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
             yield pair
         if recurse:
-            mistakes.check_hidden_layers(self, found)
+            messages.check_hidden_layers(self, count)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The Parameters of this module and all below it, for an optimizer; see named_parameters."""
@@ -331,7 +333,7 @@ class Module(Display):
         for part in target.split(".") if target else ():
             module = getattr(module, part)
             if not isinstance(module, Module):
-                raise mistakes.no_attribute(
+                raise messages.no_attribute(
                     self, target, f"{part!r} of {target!r} is a {type(module).__name__}, not a Module"
                 )
         return module
@@ -347,11 +349,11 @@ class Module(Display):
     def get_tensor(self, target: str, registry: str, kind: str) -> Any:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        found = module.__dict__[registry].get(name)
-        if found is None:
+        tensor = module.__dict__[registry].get(name)
+        if tensor is None:
             getattr(module, name)
-            raise mistakes.no_attribute(module, name, f"{target!r} is not {kind}")
-        return found
+            raise messages.no_attribute(module, name, f"{target!r} is not {kind}")
+        return tensor
 
     # ---- changing the whole tree ------------------------------------------------------------------------------------
 
@@ -474,13 +476,14 @@ class Module(Display):
     ) -> OrderedDict[str, Tensor]:
         """dotted name -> tensor, for every parameter and persistent buffer. The tensors share the module's storage and
         are outside the tape (with keep_vars they are the module's own)."""
-        return state_of(self, OrderedDict() if destination is None else destination, prefix, keep_vars, Module.state_dict)
+        entries = OrderedDict() if destination is None else destination
+        return state_of(self, entries, prefix, keep_vars, Module.state_dict)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
         """Copy tensors or numpy arrays into the parameters and buffers of the same names.
 
-        With strict, missing and unexpected names are errors; a wrong shape always is. All of them are told in one
-        StateError, and then nothing was copied. assign: hold the given tensors themselves instead of copying.
+        With strict, missing and unexpected names are errors; a wrong shape always is. One StateError lists them all,
+        and then nothing was copied. assign: hold the tensors of the dict themselves instead of copying.
 
         Weights of a PyTorch model, saved by `safetensors.torch.save_file(model.state_dict(), path)`:
         `model.load_state_dict(flow.load(path))`; from an npz file: `model.load_state_dict(np.load(path))`.

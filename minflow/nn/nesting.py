@@ -36,11 +36,10 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
     most = stack_size() // EACH
     where = caller(3)
     if modules > most:
-        raise NestingError(
-            f"{type(module).__name__} is called inside {modules:,} other modules, and the stack of this thread takes {most:,}",
-            values={"scope": cut(scope, 120)}, where=f"called at {where_text(where)}",
-            hint="an end for a module that calls itself; threading.stack_size(64 * 2**20) before the thread starts",
-        )  # fmt: skip
+        what = f"is called inside {modules:,} other modules, and the stack of this thread takes {most:,}"
+        hint = "an end for a module that calls itself; threading.stack_size(64 * 2**20) before the thread starts"
+        values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
+        raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint)
     limit = 3 * depth + ROOM  # a call through C counts as well
     change(RAISED.append, limit)
     try:
@@ -59,11 +58,11 @@ def change(how: Any, limit: int) -> None:
 
 
 def stack_size() -> int:
-    """Bytes of this thread's stack, as far as they can be known: at most 16 MiB are counted on."""
+    """Bytes of this thread's stack, as far as they can be known: at most 16 MiB are assumed."""
     main = threading.current_thread() is threading.main_thread()
     size = 0 if main else threading.stack_size()
     if size:
-        threading.stack_size(size)  # asking has set it to the default
+        threading.stack_size(size)  # reading it has set it to the default
     if not size:
         try:
             import resource

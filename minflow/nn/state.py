@@ -1,6 +1,6 @@
 """state_dict and load_state_dict: the tensors of a module tree by dotted name, and back.
 
-Loading looks at every entry before it writes the first, and tells everything that does not fit in one error.
+Loading looks at every entry before it writes the first, and one error lists everything that does not fit.
 Works on any object with Module's three dicts. Read next: `../io`, which stores such a dict in a file.
 """
 
@@ -37,44 +37,44 @@ class Incompatible(NamedTuple):
         return clean_lines(f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})")
 
 
-def state_of(module: Any, found: dict, prefix: str, keep_vars: bool, plain: Any) -> Any:
-    """Fill `found` with this module's tensors and those of the modules below it. plain: the state_dict of Module
+def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: Any) -> Any:
+    """Fill `entries` with this module's tensors and those of the modules below it. plain: the state_dict of Module
     itself."""
     stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
     while stack:
         prefix, part, method = stack.pop()
         if method is not plain:  # of a class with a state_dict of its own
-            part.state_dict(destination=found, prefix=prefix, keep_vars=keep_vars)
+            part.state_dict(destination=entries, prefix=prefix, keep_vars=keep_vars)
             continue
         for name, tensor in {**part._parameters, **part._buffers}.items():
             if tensor is not None and name not in part._transient:
-                found[prefix + name] = tensor if keep_vars else tensor.detach()
+                entries[prefix + name] = tensor if keep_vars else tensor.detach()
         children = [(name, child) for name, child in part._modules.items() if child is not None]
         stack += [(f"{prefix}{name}.", child, type(child).state_dict) for name, child in reversed(children)]
-    return found
+    return entries
 
 
-def checked(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
+def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
     """What loading would write, once all fits; see `loading.py`."""
-    if not isinstance(given, Mapping):
+    if not isinstance(entries, Mapping):
         fail(
             StateError,
-            f"load_state_dict takes a dict of name -> tensor, not a {type(given).__name__}",
+            f"load_state_dict takes a dict of name -> tensor, not a {type(entries).__name__}",
             "model.load_state_dict(flow.load(path)), not the path itself"
-            if isinstance(given, str)
+            if isinstance(entries, str)
             else "model.load_state_dict(other.state_dict())",
-            state_dict=given,
+            state_dict=entries,
         )
     wanted = module.state_dict(keep_vars=True)
-    missing = [name for name in wanted if name not in given]
-    unexpected = [name for name in given if name not in wanted]
+    missing = [name for name in wanted if name not in entries]
+    unexpected = [name for name in entries if name not in wanted]
     wrong: list[str] = []
     writes: Writes = []
     storages = {t.array.__array_interface__["data"][0]: name for name, t in wanted.items() if t.array is not None}
     for name, old in wanted.items():
-        if name not in given:
+        if name not in entries:
             continue
-        new, reason = given[name], ""
+        new, reason = entries[name], ""
         array = new.array if isinstance(new, Tensor) else new
         if not isinstance(new, Tensor | np.ndarray | np.generic):
             reason = f"{type(new).__name__} is neither a tensor nor a numpy array"
@@ -93,7 +93,8 @@ def checked(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -
             wrong.append(f"{name}: {reason}")
             continue
         if not isinstance(new, Tensor):
-            new = as_tensor(np.ascontiguousarray(new, None if assign and new.dtype.name in DType.table else old.spec.np).reshape(new.shape))
+            dtype = None if assign and new.dtype.name in DType.table else old.spec.np
+            new = as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
         elif array is not None and not assign and storages.get(array.__array_interface__["data"][0], name) != name:
             new = new.detach().clone()  # of another entry of this module, which is written as well
         writes.append(holding(module, name, old, new) if assign else copying(old, new))
@@ -121,7 +122,8 @@ def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], ob
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     holder = owner._parameters if isinstance(old, Parameter) else owner._buffers
-    held = new if not isinstance(old, Parameter) or isinstance(new, Parameter) else Parameter(new, requires_grad=old.requires_grad)
+    wrap = isinstance(old, Parameter) and not isinstance(new, Parameter)
+    held = Parameter(new, requires_grad=old.requires_grad) if wrap else new
 
     def hold() -> None:
         touch()

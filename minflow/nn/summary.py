@@ -1,8 +1,7 @@
 """The tree of a module: what it holds and, after one run, what passes through it.
 
 `summary(model, shape)` runs the model once and prints the tree as a table; where a layer fails, the tree up to it comes
-with the error. Read next: `../views/records/graph.py`, the record that is made here, and
-`../views/text/listing.py`, its table.
+with the error. Read next: `../views/records/module.py`, its record, and `../views/text/listing.py`, its table.
 """
 
 from __future__ import annotations
@@ -54,11 +53,10 @@ def tensors_of(module: Module, registry: str) -> list[Tensor]:
 
 
 @recorder(Module)
-def module_record(
-    module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None, level: int = 0, **_: Any
-) -> ModuleRecord:
-    """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules told
-    before."""
+def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None,
+                  level: int = 0, **_: Any) -> ModuleRecord:  # fmt: skip
+    """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules that are
+    listed already."""
     met = set() if met is None else met
     shared = id(module) in met
     met.add(id(module))
@@ -66,7 +64,7 @@ def module_record(
     held = {**everything, **{id(b): b for b in tensors_of(module, "_buffers")}}
     own = [(n, str(t.spec)) for n, t in module._parameters.items() if t is not None]
     own += [(n, str(t.spec)) for n, t in module._buffers.items() if t is not None]
-    found = (seen or {}).get(id(module), Seen())
+    run = (seen or {}).get(id(module), Seen())
     deep = levels_below(module) if level == LEVELS else 0
     inside = [] if shared or deep else [(n, child) for n, child in module._modules.items() if child is not None]
     children = tuple([module_record(child, seen, n, met, level + 1) for n, child in inside])
@@ -78,11 +76,11 @@ def module_record(
         params=sum(p.numel() for p in everything.values()),
         trainable=sum(p.numel() for p in everything.values() if p.requires_grad),
         nbytes=sum(t.nbytes for t in held.values()),
-        inputs=found.inputs,
-        outputs=found.outputs,
-        earlier=found.earlier,
-        calls=found.calls if seen is not None else None,
-        error=found.error,
+        inputs=run.inputs,
+        outputs=run.outputs,
+        earlier=run.earlier,
+        calls=run.calls if seen is not None else None,
+        error=run.error,
         shared=shared,
         children=children,
     )
@@ -110,7 +108,8 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     note.
     """
     if not isinstance(model, Module):
-        fail(DTypeError, f"summary takes a Module, not {type(model).__name__}", "summary(model, (64, 3, 32, 32))", model=model)
+        what = f"summary takes a Module, not {type(model).__name__}"
+        fail(DTypeError, what, "summary(model, (64, 3, 32, 32))", model=model)
     if not inputs and not options:
         return Summary(module_record(model))
     arguments = [example(x) for x in inputs]
@@ -140,7 +139,7 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
 
 
 def example(x: Any) -> Any:
-    """A tensor for a shape; anything else is given as it is."""
+    """A tensor for a shape; anything else as it is."""
     is_shape = isinstance(x, Sequence) and not isinstance(x, str) and len(x) and all(isinstance(n, int) for n in x)
     return zeros(*x) if is_shape else x
 
@@ -157,5 +156,6 @@ def watch(module: Module, seen: Seen) -> list:
         if before and before != seen.outputs:
             seen.earlier += (before,)
 
-    register: list[tuple[Callable, Callable]] = [(module.register_forward_pre_hook, before), (module.register_forward_hook, after)]
+    pairs = (module.register_forward_pre_hook, before), (module.register_forward_hook, after)
+    register: list[tuple[Callable, Callable]] = list(pairs)
     return [method(hook) for method, hook in register]

@@ -1,7 +1,10 @@
 """CONTRIBUTING.md is followed to the letter: its code blocks are put where it says, and what it promises must come."""
 
+import ast
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,37 +39,78 @@ def generated_tests(folder, op, oracle):
     return done, {name for word, name in said if word == "PASSED"}, {name for word, name in said if word == "FAILED"}
 
 
-def test_add_an_op(tmp_path):
-    op, oracle = blocks("Add an op", "python")
-    done, passed, failed = generated_tests(tmp_path, op, oracle)
-    assert done.returncode == 0 and not failed, done.stdout[-3000:] + done.stderr[-1000:]
-    assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= passed
-    large = ("import contributed, minflow as flow; x = flow.tensor(3e38); "
-             "print(round(float(contributed.file.hypot(x * 0.3, x * 0.4) / x), 6))")
-    assert python("-c", large, cwd=tmp_path, path=[tmp_path]).stdout == "0.5\n"
-
-
 def test_a_wrong_op_is_noticed(tmp_path):
-    op, oracle = blocks("Add an op", "python")
+    op, oracle, *_ = blocks("Add an op", "python")
     assert "test_gradient" in generated_tests(tmp_path, op.replace("g * (a / out)", "-g * (a / out)"), oracle)[2]
     assert "test_forward" in generated_tests(tmp_path, op.replace('ufunc="hypot"', 'ufunc="add"'), oracle)[2]
 
 
-def test_add_a_view(tmp_path):
-    view, test = blocks("Add a view", "python")
+def written(folder, path, block):
+    """Put a block where CONTRIBUTING.md says: in a new file, at the end of one, or, if it is indented, of its class."""
+    file = folder / path
+    text = file.read_text() if file.exists() else ""
+    if block.startswith("    "):
+        lines = text.split("\n")
+        end = next(node.end_lineno for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
+        text = "\n".join([*lines[:end], "", block.rstrip("\n"), *lines[end:]])
+    else:
+        text += f"{chr(10) * 2 * bool(text)}{block}"
+    file.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """A copy of this folder in which everything has been added."""
+    folder = tmp_path_factory.mktemp("house")
+    for name in ("minflow", "widgets", "tests", "README.md", "CONTRIBUTING.md", "pyproject.toml", "conftest.py"):
+        if (TOP / name).is_dir():
+            shutil.copytree(TOP / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif (TOP / name).exists():
+            shutil.copy(TOP / name, folder / name)
+    for section in SECTIONS.values():
+        for path, block in re.findall(r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```", section, re.DOTALL):
+            written(folder, path, block)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def passed(house):
+    """What passes in the copy: the commands of all sections, in one process. The names of the tests, with their ids."""
+    commands = [shlex.split(command) for section in SECTIONS for command in
+                re.findall(r"^uv run pytest (.*)$", "".join(blocks(section, "sh")), re.MULTILINE)]
+    files = {word for command in commands for word in command if word.endswith(".py")}
+    chosen = {command[command.index("-k") + 1] for command in commands if "-k" in command}
+    chosen |= {Path(word).stem for command in commands if "-k" not in command for word in command if word in files}
+    done = python("-m", "pytest", "-q", "-rA", "-n0", "-p", "no:cacheprovider", *sorted(files), "--update-golden",
+                  "-k", " or ".join(sorted(chosen)), cwd=house, path=[house, house / "widgets"])
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    return re.findall(r"^PASSED .*?::(.+)$", done.stdout, re.MULTILINE)
+
+
+def of(passed, name):
+    """The tests that were generated for `name`."""
+    return sorted({test.partition("[")[0] for test in passed if name in test})
+
+
+def test_add_an_op(passed, house):
+    """With its budgets, exports, method and form in place: the tests of the house are among those that it names."""
+    assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= set(of(passed, "hypot"))
+    assert {"test_budget[mechanism]", "test_budget[core.functions]", "test_budget[nn]", "test_no_circles"} <= set(passed)
+    assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(passed)
+    large = ("import minflow as flow; x = flow.tensor(3e38); "
+             "print([round(float(y / x), 6) for y in (flow.hypot(x * 0.3, x * 0.4), (x * 0.3).hypot_(x * 0.4))])")
+    assert python("-c", large, cwd=house, path=[house]).stdout == "[0.5, 0.5]\n"
+
+
+def test_add_a_layer_a_loss_and_an_optimizer(passed):
+    assert of(passed, "Softsign") == ["test_traced_is_eager"]
+    assert of(passed, "HuberLoss") == ["test_losses"] and sum("HuberLoss" in test for test in passed) == 3
+    assert of(passed, "Adagrad") == ["test_traced_step"] and {"test_forward", "test_out"} <= set(of(passed, "adagrad"))
+
+
+def test_add_a_view(passed, house):
     text, = blocks("Add a view", "text")
-    module = type(sys)("minflow.views.kinds.tally")
-    module.__package__ = "minflow.views.kinds"
-    exec(view, vars(module))
-    sys.modules[module.__name__] = module
-    try:
-        given = {}
-        exec(test, given)
-        got = []
-        given["test_tally"](lambda name, text: got.append((name, text + "\n")))
-    finally:
-        del sys.modules[module.__name__]
-    assert got == [("tally", text)]
+    assert "test_tally" in passed and (house / "tests/golden/tally.txt").read_text() == text
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.job.stream import STREAM
+from minflow.job.queue.stream import STREAM
 from tests.clocks import LONG
 
 HOMES = {Path(flow.__file__).parent: "", Path(__file__).parents[1] / "widgets/minflow_widgets": "widgets"}

@@ -69,7 +69,7 @@ class Compiled:
         passes = list(passes)
         self.parts = [CompiledPart(part, passes) for part in parts]
         self.seconds = {"trace": trace_seconds, "passes": sum(p.pass_seconds for p in self.parts),
-                        "plan": sum(p.plan_seconds for p in self.parts)}  # fmt: skip
+                        "plan": sum(p.plan_seconds for p in self.parts)}
 
     def stale(self) -> list[tuple[str, str, str]]:
         """(what, old, new) of what it holds by reference and that is somewhere else now: then it is of no use any more."""

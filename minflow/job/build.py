@@ -1,7 +1,7 @@
 """One trace of a job function: its variables, what it watches, its loss; then gradients and the optimizer's part.
 
 With several virtual devices the function is traced once for each, on the same variables; gradients are averaged.
-Mistakes that need not end the trace are collected, so that a learner is told of all of them in one pass.
+Mistakes that need not end the trace are collected, so that a learner sees all of them in one pass.
 Read next: `function.py`.
 """
 
@@ -50,9 +50,10 @@ class JobTrace(Trace):
         """Refuses a Blob that another build made: what it stands for is not computed here."""
         owned = super().own(tensor)
         if tensor.array is None and not self.has(owned.value.node):
-            raise JobError(f"a Blob of another build is used while job {current().job.name} is built", where=here(),
-                           values={"blob": tensor.described() if isinstance(tensor, Blob) else described(tensor)},
-                           hint="return it from its own job, and hand its array to this one; jobs share variables by name")  # fmt: skip
+            what = f"a Blob of another build is used while job {current().job.name} is built"
+            hint = "return it from its own job, and hand its array to this one; jobs share variables by name"
+            values = {"blob": tensor.described() if isinstance(tensor, Blob) else described(tensor)}
+            raise JobError(what, where=here(), values=values, hint=hint)
         return owned
 
     def has(self, node) -> bool:
@@ -101,7 +102,7 @@ class JobBuild:
         self.problems: list[MinflowError] = []
         self.collisions: set[tuple] = set()
         self.zeros: list[tuple[Value, str]] = []  # layers that start at 0: the value of the weight, the name
-        self.zero_told = False
+        self.zero_warned = False
         self.numbers: dict[Any, Tensor] = {}
         self.outputs: list[list[Tensor]] = []
         self.value: Any = None
@@ -134,11 +135,11 @@ class JobBuild:
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
             first = self.named[name]
-            if (first, line) not in self.collisions:  # a layer has several variables, and is told of once
+            if (first, line) not in self.collisions:  # a layer has several variables, and is reported once
                 self.collisions.add((first, line))
-                self.problem(JobError(f"two layers of job {self.job.name} are named alike: {name!r} is there already",
-                                      values={"first": f"at {where_text(first)}"}, where=here(),
-                                      hint='name="hidden" and name="output": by its name another job shares its numbers'))  # fmt: skip
+                same = f"two layers of job {self.job.name} are named alike: {name!r} is there already"
+                hint = 'name="hidden" and name="output": by its name another job shares its numbers'
+                self.problem(JobError(same, values={"first": f"at {where_text(first)}"}, where=here(), hint=hint))
             number = 2
             while f"{name}.{number}" in self.named:
                 number += 1
@@ -169,19 +170,24 @@ class JobBuild:
 
     def taken(self, name: str) -> JobError:
         """A variable is named as what an optimizer keeps for another one: a checkpoint has one place for both."""
-        return JobError(f"job {self.job.name}: {name!r} names a variable and what the optimizer keeps for another one", where=here(),
-                        values={"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"},
-                        hint="another name; flow.clear_default_session() if the optimizer's is of an older job")  # fmt: skip
+        what = f"job {self.job.name}: {name!r} names a variable and what the optimizer keeps for another one"
+        values = {"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"}
+        hint = "another name; flow.clear_default_session() if the optimizer's is of an older job"
+        return JobError(what, values=values, where=here(), hint=hint)
 
     def replace(self, name: str, old: Variable, shape: tuple, dtype: DType, what: str, again: bool) -> None:
         """A redefined job may give a variable another shape, if no other job uses it."""
         users = [job.name for job in self.session.jobs.values() if job is not self.job and name in job.uses]
         users = [f"{user}, as it was defined again" if user == self.job.name else user for user in users]
         if users or again or self.replica:
-            raise JobError(f"{what}: the variable {name!r} has another shape or dtype", where=here(),
-                           values={"it is": f"{old.dtype.name}{list(old.shape)}", "asked for": f"{dtype.name}{list(shape)}",
-                                   "used by": ", ".join(users) or f"{self.job.name} itself"},
-                           hint="another name; or flow.clear_default_session() to start anew")  # fmt: skip
+            what = f"{what}: the variable {name!r} has another shape or dtype"
+            hint = "another name; or flow.clear_default_session() to start anew"
+            values = {
+                "it is": f"{old.dtype.name}{list(old.shape)}",
+                "asked for": f"{dtype.name}{list(shape)}",
+                "used by": ", ".join(users) or f"{self.job.name} itself",
+            }
+            raise JobError(what, where=here(), values=values, hint=hint)
         self.replaced.setdefault(name, old)
         del self.session.variables[name]
 
@@ -239,21 +245,24 @@ class JobBuild:
     def minimize(self, optimizer: Any, losses: list[Tensor]) -> None:
         """Train on these losses: the gradients are those of the mean over all their elements."""
         if not self.training:
-            self.problem(JobError(f"job {self.job.name} minimizes a loss, and its type is predict", where=here(),
-                                  hint='@flow.global_function(type="train")'))  # fmt: skip
+            what = f"job {self.job.name} minimizes a loss, and its type is predict"
+            self.problem(JobError(what, where=here(), hint='@flow.global_function(type="train")'))
             return
         if self.optimizer is not None and self.optimizer[1] == self.replica:
-            self.problem(JobError(f"job {self.job.name} minimizes twice", where=here(),
-                                  values={"first": f"at {where_text(self.minimized_at)}"},
-                                  hint="one optimizer, with a list of losses: minimize([loss1, loss2])"))  # fmt: skip
+            values = {"first": f"at {where_text(self.minimized_at)}"}
+            hint = "one optimizer, with a list of losses: minimize([loss1, loss2])"
+            self.problem(JobError(f"job {self.job.name} minimizes twice", where=here(), values=values, hint=hint))
             return
         for loss in losses:
             if not isinstance(loss, Tensor) or not loss.spec.dtype.floating:
-                raise JobError("minimize takes a loss of floating dtype", values={"got": described(loss)}, where=here(),
-                               hint="loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)")  # fmt: skip
+                what = "minimize takes a loss of floating dtype"
+                hint = "loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)"
+                raise JobError(what, values={"got": described(loss)}, where=here(), hint=hint)
         if not losses or len({(loss.spec.shape, loss.spec.dtype) for loss in losses}) > 1:
-            raise JobError("losses that are minimized together have one shape and dtype", where=here(),
-                           values={f"loss {i}": described(loss) for i, loss in enumerate(losses)}, hint="reduce each first")  # fmt: skip
+            what = "losses that are minimized together have one shape and dtype"
+            hint = "reduce each first"
+            values = {f"loss {i}": described(loss) for i, loss in enumerate(losses)}
+            raise JobError(what, where=here(), values=values, hint=hint)
         if self.optimizer is None:
             self.optimizer, self.minimized_at = (optimizer, self.replica), caller(2)
         else:
@@ -286,9 +295,10 @@ class JobBuild:
                         self.outputs.append(blobs_of(self.value))
                         counts = len(self.outputs[0]), len(self.outputs[-1])
                         if counts[0] != counts[1]:
-                            raise JobError(f"job {self.job.name} returns other numbers of Blobs on other devices",
-                                           values={"device 0": counts[0], f"device {replica}": counts[1]}, where=self.job.signature.where,
-                                           hint="lists of one length for every device")  # fmt: skip
+                            what = f"job {self.job.name} returns other numbers of Blobs on other devices"
+                            hint = "lists of one length for every device"
+                            values = {"device 0": counts[0], f"device {replica}": counts[1]}
+                            raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
                     if len(self.problems) > before:
                         break
                 self.check()
@@ -320,11 +330,11 @@ class JobBuild:
         def inside(tree: Any) -> Any:
             if isinstance(tree, tuple):
                 return tuple(inside(inner) for inner in tree)
-            argument, given = next(leaves), next(arrays)
-            if isinstance(given, list):  # a list of arrays on each device
-                symbols = [self.symbol(array, f"{argument.path}[{i}]{many}") for i, array in enumerate(given)]
+            argument, arrays_of = next(leaves), next(arrays)
+            if isinstance(arrays_of, list):  # a list of arrays on each device
+                symbols = [self.symbol(array, f"{argument.path}[{i}]{many}") for i, array in enumerate(arrays_of)]
                 return symbols if len(symbols) > 1 else symbols[0]
-            return self.symbol(given, argument.path + many)
+            return self.symbol(arrays_of, argument.path + many)
 
         return [inside(tree) for tree in self.job.signature.arguments.values()]
 
@@ -334,9 +344,10 @@ class JobBuild:
     def check(self) -> None:
         """Raise what was collected."""
         if self.training and self.optimizer is None and not any("minimize" in str(p) for p in self.problems):
-            self.problem(JobError(f"the train job {self.job.name} has no optimizer", where=self.job.signature.where,
-                                  hint="flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss); "
-                                       'or type="predict"'))  # fmt: skip
+            rate = "flow.optimizer.PiecewiseConstantScheduler([], [0.1])"
+            hint = f'flow.optimizer.SGD({rate}).minimize(loss); or type="predict"'
+            what = f"the train job {self.job.name} has no optimizer"
+            self.problem(JobError(what, where=self.job.signature.where, hint=hint))
         if len(self.problems) == 1:
             raise self.problems[0]
         if self.problems:
@@ -361,8 +372,8 @@ class JobBuild:
             gradients = self.train(mode)
             self.watch_positions += [(w, add(g)) for w, g in zip(self.watched_gradients, gradients)]
         elif self.watched_gradients:
-            raise JobError(f"flow.watch_diff in job {self.job.name}, which computes no gradients", where=self.job.signature.where,
-                           hint='type="train" with an optimizer')  # fmt: skip
+            what = f"flow.watch_diff in job {self.job.name}, which computes no gradients"
+            raise JobError(what, where=self.job.signature.where, hint='type="train" with an optimizer')
         with using(mode.but(grad=False)):
             for blob, new in self.assigned:
                 write(blob, new)
@@ -388,19 +399,21 @@ class JobBuild:
             if scale is not None:
                 seeds = [seed * scale for seed in seeds]
             needing = [loss for loss in self.losses if loss.needs]
-            found = (
+            gradients = (
                 grad(self.losses, [symbol for _, symbol in used] + watched, seeds, allow_unused=True)
                 if needing and used
                 else []
             )
-            pairs = [(variable, symbol, g) for (variable, symbol), g in zip(used, found) if g is not None]
+            pairs = [(variable, symbol, g) for (variable, symbol), g in zip(used, gradients) if g is not None]
             if not pairs:
-                raise JobError(f"the loss of job {self.job.name} depends on no variable that can be trained",
-                               values={"loss": described(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"},
-                               where=f"at {where_text(self.minimized_at)}",
-                               hint="layers make variables: flow.layers.dense(...); trainable=True")  # fmt: skip
-            shown = [ones(blob.spec.shape) * 0 if g is None else g * count if scale is None else g * count / scale
-                     for blob, g in zip(watched, found[len(used) :])]  # fmt: skip
+                what = f"the loss of job {self.job.name} depends on no variable that can be trained"
+                hint = "layers make variables: flow.layers.dense(...); trainable=True"
+                values = {"loss": described(self.losses[0]), "trainable": ", ".join(self.used) or "no variables"}
+                raise JobError(what, values=values, where=f"at {where_text(self.minimized_at)}", hint=hint)
+            shown = [
+                ones(blob.spec.shape) * 0 if g is None else g * count if scale is None else g * count / scale
+                for blob, g in zip(watched, gradients[len(used) :])
+            ]
         with using(mode.but(origin=OPTIMIZER, scope="", grad=False)):
             ready = []
             for variable, symbol, g in pairs:
@@ -419,9 +432,10 @@ class JobBuild:
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
         for source in ir.updates:
             if id(source.array) not in owned:
-                raise JobError(f"job {self.job.name} writes a tensor that is no variable of the session",
-                               values={"tensor": f"{source.name or 'captured'}: {source.out_specs[0]}"}, where=self.job.signature.where,
-                               hint="flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph")  # fmt: skip
+                what = f"job {self.job.name} writes a tensor that is no variable of the session"
+                hint = "flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph"
+                values = {"tensor": f"{source.name or 'captured'}: {source.out_specs[0]}"}
+                raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def undo(self) -> None:
         """After a trace that failed: no variable of it stays."""

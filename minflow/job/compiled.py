@@ -54,7 +54,14 @@ class CompiledJob(Compiled):
                 steps = self.session.steps
                 if NOTICES.on:
                     done = steps.get(self.job.name, 0)
-                    look_at_results(f"job {self.job.name}", results, 1, done + 1, self.rates_of(done), (self.job.function.__code__, 0))
+                    look_at_results(
+                        f"job {self.job.name}",
+                        results,
+                        1,
+                        done + 1,
+                        self.rates_of(done),
+                        (self.job.function.__code__, 0),
+                    )
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
         given = self.job.signature.given_out(
             self.value, iter([[results[i] for i in column] for column in self.positions])
@@ -93,7 +100,9 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]]) -> Compiled
         plans.look()
     plans.add(inputs, plan)
     modules = list(job.modules.values())  # by number in the fingerprint, by class to a reader
-    opaque = {(type(modules[int(number)]).__name__, name): what for (number, name), what in plans.fingerprint.opaque.items()}
+    opaque = {
+        (type(modules[int(number)]).__name__, name): what for (number, name), what in plans.fingerprint.opaque.items()
+    }
     warn_of_reads(job.name, reads.and_attributes(opaque), job.noticed, job.function.__code__)
     if job.session.loading is not None:  # a checkpoint was loaded: say what of it was not used
         job.session.loading.settle(job)

@@ -67,7 +67,9 @@ class Job(Display):
         STREAM.counts.pop(self.name, None)  # its calls count from 1
 
     training = property(lambda self: self.kind == "train")
-    compiled = property(lambda self: next(reversed(self.plans.values()), None), doc="The plan that was used last, or None.")
+    compiled = property(
+        lambda self: next(reversed(self.plans.values()), None), doc="The plan that was used last, or None."
+    )
     steps = property(lambda self: self.session.steps.get(self.name, 0), doc="Training steps done.")
 
     @property
@@ -101,8 +103,8 @@ class Job(Display):
         STREAM.refuse_inside(f"calling {self.name}")
         bound = self.signature.bound(args, kwargs)
         devices = self.devices
-        given = [self.signature.copied(argument, value, devices) for argument, value in bound]
-        by_device = [list(column) for column in zip(*given)] if given else [[] for _ in range(devices)]
+        copies = [self.signature.copied(argument, value, devices) for argument, value in bound]
+        by_device = [list(column) for column in zip(*copies)] if copies else [[] for _ in range(devices)]
         plan = self.plan_for(by_device)
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
@@ -119,13 +121,17 @@ class Job(Display):
             for (watch, _), values in zip(plan.watches, watched):
                 watch.handler(whole(values, watch.kind))
 
-        return STREAM.submit(self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self)
+        return STREAM.submit(
+            self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self
+        )
 
     def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
-        shapes = tuple([
-            tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
-            for column in by_device
-        ])
+        shapes = tuple(
+            [
+                tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
+                for column in by_device
+            ]
+        )
         inputs = shapes, default_dtype()
         plan = self.plans.find(inputs)
         if plan is None:
@@ -172,40 +178,41 @@ class Job(Display):
 def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable[[Callable], Job]:
     """Make the decorated function a job: "train" (it minimizes a loss) or "predict"."""
     if isinstance(type, FunctionConfig):
-        warn(
-            "global_function(config): the config is the second argument",
-            'global_function(type="predict", function_config=config)',
-        )
+        what = "global_function(config): the config is the second argument"
+        warn(what, 'global_function(type="predict", function_config=config)')
         type, function_config = "predict", type
     if callable(type):
-        raise JobError("global_function is called before it decorates", values={"got": described(type)}, where=here(),
-                       hint='@flow.global_function(type="predict"), with brackets')  # fmt: skip
+        what = "global_function is called before it decorates"
+        hint = '@flow.global_function(type="predict"), with brackets'
+        raise JobError(what, values={"got": described(type)}, where=here(), hint=hint)
     if type not in TYPES:
-        raise JobError(
-            "a job is of type train or predict",
-            values={"got": repr(type)},
-            where=here(),
-            hint='@flow.global_function(type="train")',
-        )
+        what = "a job is of type train or predict"
+        raise JobError(what, values={"got": repr(type)}, where=here(), hint='@flow.global_function(type="train")')
     if function_config is not None and not isinstance(function_config, FunctionConfig):
         hint = "get_config(), with brackets" if callable(function_config) else "config = flow.function_config()"
-        raise JobError(
-            "function_config is no FunctionConfig", values={"got": described(function_config)}, where=here(), hint=hint
-        )
+        what = "function_config is no FunctionConfig"
+        raise JobError(what, values={"got": described(function_config)}, where=here(), hint=hint)
     config = function_config or FunctionConfig()
 
     def decorate(function: Callable) -> Job:
         if isinstance(function, Job):
             function = function.function
         if isinstance(function, staticmethod | classmethod):
-            raise JobError(f"a {function.__class__.__name__} cannot be a job function", where=place(function.__func__),
-                           hint="define the job in a function, or at the top of the file")  # fmt: skip
+            what = f"a {function.__class__.__name__} cannot be a job function"
+            hint = "define the job in a function, or at the top of the file"
+            raise JobError(what, where=place(function.__func__), hint=hint)
         if not inspect.isfunction(function) and not inspect.ismethod(function):
-            raise JobError("a job is made of a Python function", values={"got": described(function)}, where=here(),
-                           hint="def train_job(...): ... under the decorator; it may call a class, a partial or an object")  # fmt: skip
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise JobError(f"job {function.__name__} is a generator or async: a call would not run its body", where=place(function),
-                           hint="def, and return; -> tp.Callback[tp.Numpy] makes its calls come back at once")  # fmt: skip
+            what = "a job is made of a Python function"
+            hint = "def train_job(...): ... under the decorator; it may call a class, a partial or an object"
+            raise JobError(what, values={"got": described(function)}, where=here(), hint=hint)
+        if (
+            inspect.isgeneratorfunction(function)
+            or inspect.iscoroutinefunction(function)
+            or inspect.isasyncgenfunction(function)
+        ):
+            what = f"job {function.__name__} is a generator or async: a call would not run its body"
+            hint = "def, and return; -> tp.Callback[tp.Numpy] makes its calls come back at once"
+            raise JobError(what, where=place(function), hint=hint)
         return Job(function, kind, config, SESSION)
 
     kind = type
@@ -243,15 +250,18 @@ def get_variable(
     """The variable of that name, as a Blob: made at the first time, then shared by all jobs of the session."""
     build, what = building("flow.get_variable"), "flow.get_variable"
     if not isinstance(name, str):
-        raise JobError(f"{what}: the name is a text", values={"got": described(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
-    if not isinstance(shape, tuple | list) or any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape):
-        raise JobError(f"{what}: the shape of {name!r} is a tuple of integers above 0", values={"got": repr(shape)[:80]}, where=here(),
-                       hint="shape=(512, 784)")  # fmt: skip
+        wrong = f"{what}: the name is a text"
+        raise JobError(wrong, values={"got": described(name)}, where=here(), hint=f'{what}("w", shape=(512, 784))')
+    if not isinstance(shape, tuple | list) or any(
+        not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in shape
+    ):
+        what = f"{what}: the shape of {name!r} is a tuple of integers above 0"
+        raise JobError(what, values={"got": repr(shape)[:80]}, where=here(), hint="shape=(512, 784)")
     check_initializer(what, initializer)
     check_regularizer(what, regularizer)
     kind = build.job.config.data_type if dtype is None else dtype_of(what, dtype)
-    return build.variable(scope.full_name(name), tuple(map(int, shape)), kind, initializer, regularizer, trainable is not False,
-                          random_seed, reuse)  # fmt: skip
+    options = (initializer, regularizer, trainable is not False, random_seed, reuse)
+    return build.variable(scope.full_name(name), tuple(map(int, shape)), kind, *options)
 
 
 @recorder(Job)

@@ -21,13 +21,13 @@ def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> 
     job has trained, or that was loaded, is no longer 0. name, weight: of the layer.  inputs: what it is given.
     """
     variable = build.session.variables[f"{name}-weight"]
-    if not build.training or build.replica or build.zero_told or not weight.needs or variable.tensor.array.any():
+    if not build.training or build.replica or build.zero_warned or not weight.needs or variable.tensor.array.any():
         return
     before = read_by(inputs) if build.zeros else ()
     first = next((other for value, other in build.zeros if value in before), None)
     build.zeros.append((weight.value, name))
     if first is not None:
-        build.zero_told = True
+        build.zero_warned = True
         what = (
             f"job {build.job.name}: the weights of the layers {first!r} and {name!r}, one behind the other, all start "
             f"at 0, so the units of {first!r} stay equal to each other, and with relu at 0: it learns nothing"

@@ -11,7 +11,7 @@ const { chromium } = await import(asked.playwright);
 const report = { values: [], outside: [], console: [], errors: [], dialogs: [] };
 const browser = await chromium.connect(asked.browser);
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
-page.setDefaultTimeout(20_000);
+page.setDefaultTimeout(60_000);
 page.on('request', (request) => {
   const host = new URL(request.url()).hostname;
   if (!['127.0.0.1', 'localhost', ''].includes(host)) report.outside.push(request.url());

@@ -37,7 +37,7 @@ def drive(lab, notebook, shots, seconds=240):
     return report
 
 
-def act(lab, shots, actions, seconds=45):
+def act(lab, shots, actions, seconds=90):
     """Open small.ipynb and do the actions (see actions.mjs); the report."""
     asked = asked_of(lab, "small.ipynb", shots, seconds, actions=actions)
     (shots / "asked.json").write_text(json.dumps(asked))

@@ -283,7 +283,7 @@ with LossCurve(x="time") as curve:
     pressed, said, left = report["values"]
     assert pressed == [False, "true"]
     seconds = float(said.removeprefix("at ").partition(" s:")[0])
-    assert seconds > 2.0 and "e-0" in said, said  # epochs of 1.8 seconds; no step is after the 60th
+    assert seconds > 2.0 and "e-0" in said, said  # epochs of at least 1.8 seconds; no step is after the 60th
     assert left["images"] == 1 and "e-0" in left["alts"][0]
 
 

@@ -48,7 +48,6 @@ graph = Train(model)
 explore(graph, flow.randn(2, 4), flow.tensor([1, 2]))
 """
 ROWS = "document.querySelectorAll('.mfx .row').length"
-MS = "Number(document.querySelector('.mfx').dataset.ms)"
 TOLD = "document.querySelector('.mfx .told').textContent"
 SAID = "[...document.querySelectorAll('.mfx .bar span')].map((x) => x.textContent).join(' | ')"
 FOCUS = "document.activeElement.closest('.row')?.getAttribute('aria-label') ?? document.activeElement.tagName"
@@ -82,8 +81,8 @@ def test_open_look_search_and_step(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer"), [
         *SHOWN, ["eval", ROWS], ["shot", "1-open"],
-        ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["eval", MS], ["shot", "2-conv1"],
-        ["click", box("conv2d", 1)], ["until", f"{TOLD}.includes('conv2d_weight_grad')"], ["eval", MS], ["eval", TOLD],
+        ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["shot", "2-conv1"],
+        ["click", box("conv2d", 1)], ["until", f"{TOLD}.includes('conv2d_weight_grad')"], ["eval", TOLD],
         ["click", box("weight", 2)], ["until", f"{TOLD}.includes('gradient norm')"],
         ["eval", "document.querySelectorAll('.mfx .told svg rect').length"], ["shot", "3-weight"],
         ["click", sign("conv1")], ["until", f"{ROWS} < 20"],
@@ -91,20 +90,19 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"], ["eval", SEARCHED],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
-        ["click", step("back")], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["eval", MS], ["shot", "5-step"],
+        ["click", step("back")], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["shot", "5-step"],
         ["click", box("conv1", 1)], ["until", f"{TOLD}.startsWith('conv1')"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
         ["focus", '.mfx .row[tabindex="0"]'], ["press", "["], ["until", f"{SAID}.includes('after memory')"],
         ["wait", 500], ["eval", SAID], ["shot", "6-pass"],
         *[["click", KEEP], ["until", f"{KEPT} && {FOCUSED}"]] * 3, ["eval", ROWS], ["shot", "7-kept"],
-        ["click", box("fc2")], ["until", f"!{KEPT} && {TOLD}.startsWith('fc2')"], ["eval", MS],
+        ["click", box("fc2")], ["until", f"!{KEPT} && {TOLD}.startsWith('fc2')"],
         ["save"], ["wait", 500], ["restart"], ["reload"], ["until", f"{PICTURES} == 1"], ["wait", 500], ["save"], ["reopen"],
         ["eval", PICTURES], ["eval", LOST], ["eval", f"{IMAGES}.map((x) => x.alt).join()"], ["shot", "8-reopened"],
     ])  # fmt: skip
-    rows, opened, selected, told, bars, searched, stepped, said, kept, after, pictures, lost, alt = report["values"]
-    assert kept > 5 and after < 400 and "after memory" in alt, "the live one goes on; the saved one is as it was then"
+    rows, told, bars, searched, said, kept, pictures, lost, alt = report["values"]
+    assert kept > 5 and "after memory" in alt, "the live one goes on; the saved one is as it was then"
     assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], "what was found is shown, and the search over"
-    assert sorted((opened, selected, stepped))[1] < 400  # milliseconds; alone on a machine 20 to 60
     assert "gives" in told and bars > 20 and "moved" in said and "of memory" in said
     assert pictures == 1 and not lost
 
@@ -209,18 +207,17 @@ def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
     assert focus.startswith("fc1") and hits[0] == "fc" and hits[1] > 1 and over == [["", 0]] * 4 and report["errors"] == []
 
 
-def test_thousand_layers_stay_fluid(lab, tmp_path):
+def test_of_a_thousand_layers_few_rows_are_drawn(lab, tmp_path):
+    """How long a click takes, benchmarks/explorers.py measures."""
     write(lab[1], MODEL + DEEP)
     first = '.mfx .row[data-open="0"] g[data-column="0"]'
     report = act(lab, shots_folder(tmp_path, "explorer-deep"), [
-        *SHOWN, ["eval", ROWS], ["click", first], ["until", f"{ROWS} > 10"], ["wait", 300], ["eval", MS], ["shot", "1"],
-        ["click", first], ["until", f"{ROWS} > 20"], ["wait", 300], ["eval", MS],
-        ["click", first], ["wait", 500], ["eval", MS], ["eval", ROWS], ["shot", "2"],
+        *SHOWN, ["eval", ROWS], ["click", first], ["until", f"{ROWS} > 10"], ["wait", 300], ["shot", "1"],
+        ["click", first], ["until", f"{ROWS} > 20"], ["wait", 300], ["click", first], ["until", f"{ROWS} > 25"],
+        ["eval", ROWS], ["shot", "2"],
     ])  # fmt: skip
-    rows, *times, more = report["values"]
-    print(f"clicks: {times} ms")
-    # milliseconds; alone on a machine 40 to 60
-    assert rows <= 25 and more > 25 and sorted(times)[len(times) // 2] < 500
+    rows, more = report["values"]
+    assert rows <= 25 and 25 < more < 200
 
 
 def test_hostile_names_are_text(lab, tmp_path):

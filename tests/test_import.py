@@ -32,10 +32,11 @@ def fresh():
 def test_import_is_quick_and_light():
     fresh()                                                     # writes the byte code
     runs = []
-    # in processor time: other programs keep the machine busy
-    for _ in range(5):
+    for _ in range(5):  # the best one, in processor time: other programs keep the machine busy
         numpys, ours, heavy = fresh()
         assert heavy == []
         runs.append((numpys + ours, numpys, ours))
+        if numpys + ours < 0.5:
+            break
     total, numpys, ours = min(runs)
     assert total < 0.5, f"import minflow took {total:.2f} s of the processor, {numpys:.2f} s of it numpy"

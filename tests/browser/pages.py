@@ -45,7 +45,7 @@ def act(lab, shots, actions, seconds=90):
                           capture_output=True, text=True, timeout=seconds + 200)
     assert done.returncode == 0, done.stderr
     report = json.loads((shots / "actions.json").read_text())
-    assert "failed" not in report, f"{report['failed']} at {report['at']}\nsee {shots}\n{report}"
+    assert "failed" not in report, f"{report['failed']} at {report.get('at', 'the opening')}\nsee {shots}\n{report}"
     assert report["outside"] == []
     return report
 

@@ -66,7 +66,8 @@ def unhurt(report, expected=UNHURT) -> dict:
     seen = report["values"][0]
     assert {key: seen[key] for key in expected} == expected
     assert report["dialogs"] == [] and report["outside"] == [] and report["errors"] == []
-    known = "Failed to load resource", "(reading 'schema')"  # the second: Notebook 7's own, with any notebook
+    # The second: Notebook 7's own, with any notebook. The third: more than anywidget's two seconds, on a busy machine.
+    known = "Failed to load resource", "(reading 'schema')", "[anywidget] Failed to initialize model."
     wrong = [line for line in report["console"] if not any(part in line for part in known)]
     assert wrong == [], wrong
     return seen

@@ -70,7 +70,7 @@ CAPS = {
     "core.backend.fast": 2500,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 300,            # what graphs and jobs share: parts, the cache of plans, names of operations
     "views": 4600,
-    "diagnosis": 800,
+    "diagnosis": 850,
     "nn": 1800,
     "nn.modules": 700,
     "nn.functional": 1100,

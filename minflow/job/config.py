@@ -6,13 +6,13 @@ error with the nearest match. Read next: `function.py`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.spec import DType, float32
 from ..core.where import here, warn
+from ..diagnosis.suggest import similar
 from .checks import dtype_of
 from .scope import Place, View, tell_of_gpu
 from .session import SESSION
@@ -182,7 +182,7 @@ def called(owner: str, variable: str, name: str, value: Any) -> JobAttributeErro
 
 
 def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
-    near = difflib.get_close_matches(name, list(known), 3, 0.5)
+    near = similar(name, list(known), 3, 0.5)
     return JobAttributeError(
         f"{owner} has no setting {name!r}",
         where=here(),

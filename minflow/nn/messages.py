@@ -6,17 +6,17 @@ only; modules are known by their attributes, so that this file needs none of the
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Mapping
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, TraceError
-from ..core.messages.near import LONGEST, did_you_mean, misfit, near
+from ..core.messages.near import did_you_mean, misfit, near
 from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
 from ..core.where import NOTICES, fail, here, warn
+from ..diagnosis.suggest import similar
 
 FORWARD_LIKE = (
     "Forward",
@@ -67,7 +67,7 @@ def missing_forward(module: Any, base: type) -> NoReturn:
         for n, v in vars(kind).items()
         if inspect.isfunction(v)
     ]
-    meant = [n for n in own if n in FORWARD_LIKE] or difflib.get_close_matches("forward", own, 1, 0.7)
+    meant = [n for n in own if n in FORWARD_LIKE] or similar("forward", own, 1, 0.7)
     if meant:
         method = getattr(type(module), meant[0])
         arguments = ", ".join(list(inspect.signature(method).parameters)[1:])
@@ -150,7 +150,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
             hint=f"super().__init__() as the first line of {kind}.__init__",
         )
     known = [n for n in dir(module) if n[:1] != "_"]
-    hint = did_you_mean(near(name, known) or difflib.get_close_matches(name[:LONGEST], known, 3, 0.7))
+    hint = did_you_mean(near(name, known) or similar(name, known, 3, 0.7))
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""

@@ -6,7 +6,6 @@ Works on any object with Module's three dicts. Read next: `../io`, which stores 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import fail, here
+from ..diagnosis.suggest import similar
 from .loading import Writes
 from .parameter import Parameter
 
@@ -171,7 +171,7 @@ def name_hint(missing: list[str], unexpected: list[str]) -> str:
                 f"or {{{prefix!r} + k: v for k, v in state.items()}}"
             )
     for name in missing:
-        near = difflib.get_close_matches(name, unexpected, 1, 0.8)
+        near = similar(name, unexpected, 1, 0.8)
         if near:
             return f"{near[0]!r} may be meant as {name!r}: rename it in the dict"
     if missing or unexpected:

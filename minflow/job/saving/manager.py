@@ -24,6 +24,7 @@ from ...core.random import default_generator
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
 from ...core.where import warn
+from ...diagnosis.suggest import similar
 from . import folder
 from .folder import DONE, NUMBERS, FileVariable, checked, refuse
 from ..session import Session, Variable, default_session
@@ -303,7 +304,7 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     session.sync()
     there = owners(session)
     if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
-        near = difflib.get_close_matches(unknown[0], there, 3, 0.6)
+        near = similar(unknown[0], there, 3, 0.6)
         kind = "is no variable" if len(unknown) == 1 else "are no variables"
         what = f"{what}: {some(repr(name) for name in unknown)} {kind}"
         hint = f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out"
@@ -407,7 +408,7 @@ def no_folder(place: Path, what: str) -> NoReturn:
         refuse(f"{what}: {place} is a file, and a checkpoint of jobs is a folder", hint, path=place)
     there = folder.entries(place.parent) if os.path.isdir(place.parent) else []
     there = [name for name in there if os.path.isfile(place.parent / name / DONE) and not folder.temporary(name)]
-    near = difflib.get_close_matches(place.name, there, 3, 0.4) or there
+    near = similar(place.name, there, 3, 0.4) or there
     what = f"{what}: there is no folder {place}"
     hint = f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins"
     refuse(what, hint, folder=place.parent, **{"checkpoints_there": some(near)} if near else {})

@@ -7,7 +7,6 @@ Knows no formula and nothing of how a step runs. Read next: `rules.py`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.tensor import Tensor
 from ...core.where import fail
+from ...diagnosis.suggest import similar
 from .arguments import Argument, Declared, instance, real
 from ..current import building
 from .grad_clipping import ClipGradientConf
@@ -152,7 +152,7 @@ class OneRule(Optimizer):
         known = {variable.name: (variable, weight, g) for variable, weight, g in pairs}
         for name in names:
             if name not in known:
-                near = difflib.get_close_matches(str(name), known, 3) or list(known)[:6]
+                near = similar(name, known, 3) or list(known)[:6]
                 what = f"{type(self).__name__}: {name!r} is no variable that this job trains"
                 fail(OptimError, what, f"a full name, such as {', '.join(near) or 'dense1-weight'}", variables=names)
         return [known[name] for name in dict.fromkeys(names)]

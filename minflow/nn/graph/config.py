@@ -6,12 +6,12 @@ Read next: `graph.py`.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from ...core.base.errors import GraphError
 from ...core.mode import MODE, touch
 from ...core.where import fail, here, warn
+from ...diagnosis.suggest import similar
 
 STYLES = ("seed", "v1")  # of `graph.repr_style`
 NO_EFFECT = {  # OneFlow's name -> what it would be for
@@ -99,7 +99,7 @@ class GraphConfig:
         from .messages import GraphAttributeError
 
         names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_") and n not in ("change", "fingerprint", "unknown")]]
-        near = difflib.get_close_matches(name, names, 1) or difflib.get_close_matches(f"set_{name}", names, 1)
+        near = similar(name, names, 1) or similar(f"set_{name}", names, 1)
         hint = f"config.{near[0]}(...)" if near else "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
         return GraphAttributeError(f"GraphConfig has no setting {name!r}", values={"config": self}, where=here(), hint=hint)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from ...core.tensor import Tensor
 from ...core.where import warn as warn_with
 from ...core.where import fail as fail_with
 from ...core.where import describe, here
+from ...diagnosis.suggest import similar
 from ..functional.arguments import Text
 from ..module import Module
 from .notices import REGISTRIES, line_of_write
@@ -76,7 +76,7 @@ def missing_build(graph: Any) -> NoReturn:
     if hasattr(type(graph), "forward"):
         fail(GraphError, f"{kind} has a forward, and a graph has a build", f"rename {kind}.forward to build", graph=graph.name)
     own = [name for cls in type(graph).__mro__ if not cls.__module__.startswith("minflow.") for name in vars(cls)]
-    near = difflib.get_close_matches("build", own, 1, 0.7)
+    near = similar("build", own, 1, 0.7)
     hint = f"rename {kind}.{near[0]} to build" if near else "def build(self, x): return self.model(x)"
     fail(GraphError, f"{kind} has no build", hint, graph=graph.name)
 
@@ -89,7 +89,7 @@ def no_attribute(graph: Any, name: str) -> AttributeError:
         return GraphAttributeError(f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run",
                                    values={"graph": kind}, where=here(),
                                    hint=f"super().__init__() as the first line of {kind}.__init__")  # fmt: skip
-    near = difflib.get_close_matches(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
+    near = similar(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
     members = ", ".join(graph._members) or "no modules"
     hint = ELSEWHERE.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
     return GraphAttributeError(f"{kind} has no attribute {name!r}", values={"graph": graph.name}, where=here(), hint=hint)
@@ -435,7 +435,7 @@ def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
 
 def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
     known = list(dict.fromkeys([call.path for call in build.top.walk() if call.path] + list(ops)))
-    near = difflib.get_close_matches(name, known, 3)
+    near = similar(name, known, 3)
     build.graph.kept.discard(name)
     raise GraphError(f"{build.graph.name} computes nothing that is called {name!r}", values={"near": ", ".join(near) or "nothing"},
                      where=here(), hint="the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it")  # fmt: skip

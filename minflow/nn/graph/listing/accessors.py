@@ -12,6 +12,7 @@ from ....core.base.errors import GraphError, clean
 from ....core.mode import touch
 from ....core.tensor import Tensor
 from ....core.where import fail
+from ....diagnosis.suggest import similar
 from .. import messages
 from ....views.kinds.divergence import Comparison
 from ..compare.compare import compare_with, compared
@@ -41,13 +42,11 @@ class Gradients(Mapping):
         graph = self.graph
         gradient = last_run(graph, "gradients", name).kept(f"grad {name}")
         if gradient is None:
-            import difflib
-
             hint = "self.add_optimizer(optimizer) and loss.backward() make gradients"
             if not graph.config.gradients:
                 hint = "config.keep_gradients(True)"
             elif self.names():
-                near = difflib.get_close_matches(str(name), self.names(), 3) or self.names()[:3]
+                near = similar(name, self.names(), 3) or self.names()[:3]
                 hint = f"one of {', '.join(near)}; a parameter that is frozen or not used has none"
             raise KeyError(str(GraphError(f"{graph.name} has no gradient {name!r}", hint=hint)))
         return gradient

@@ -1,0 +1,18 @@
+"""Names that look like one that is not there: found in one place."""
+
+from pathlib import Path
+
+import minflow
+from minflow.diagnosis.suggest import similar
+
+
+def test_similar():
+    assert similar("fc1.wieght", ["fc1.weight", "fc1.bias", "fc2.weight"]) == ["fc1.weight", "fc2.weight"]
+    assert similar("lr", {"learning_rate": 1}) == [] and similar(3, ["3d"], cutoff=0.5) == ["3d"]
+    assert similar("w" * 10**6, ["w" * 100]) == ["w" * 100], "a name that nobody types costs no time"
+
+
+def test_one_place_compares_names():
+    top = Path(minflow.__file__).parent
+    asking = [f for f in sorted(top.rglob("*.py")) if "get_close_matches" in f.read_text(encoding="utf-8")]
+    assert [f.relative_to(top).as_posix() for f in asking] == ["diagnosis/suggest.py"]

@@ -99,10 +99,11 @@ class CompiledGraph(Compiled):
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        if self.simple:
-            result = self.output(results[0])
-        else:
-            result = unflatten(self.out_tree, [self.output(array) for array in results])
+        tensors = []
+        for array in results:
+            tensors.append(tensor := Tensor(array, spec_of(array)))
+            tensor.result_of = self.name  # for the error of its backward()
+        result = tensors[0] if self.simple else unflatten(self.out_tree, tensors)
         if heard:
             events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))
         return result
@@ -129,12 +130,6 @@ class CompiledGraph(Compiled):
             for scheduler in schedulers:
                 scheduler.step()
         return results, rates
-
-    def output(self, array: np.ndarray) -> Tensor:
-        """A new tensor that remembers which graph it came from, for the error of its backward()."""
-        result = Tensor(array, spec_of(array))
-        result.result_of = self.name
-        return result
 
     def learning_rates(self) -> list[float]:
         return [rate for optimizer, _ in self.optimizers for rate in optimizer.learning_rates()]

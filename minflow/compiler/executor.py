@@ -4,8 +4,8 @@ Read next: `passes/`, `plan.py`.
 
 LOCK is held while a graph or job is built, while a plan runs (so in the kernel of a custom op, and in a scheduler's
 step at the end of a training step), while variables are copied or loaded, and during a fork. Who holds it may take it
-again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for every
-step: `job/queue/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
+again, and may build and run other plans; but it never waits for the worker of the job functions, which needs it for
+every step: `job/queue/stream.py` refuses that. The plan that runs cannot be run inside itself: its arena is in use.
 """
 
 from __future__ import annotations
@@ -61,11 +61,14 @@ def held() -> bool:
 
 
 def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
-    """One run of a `plan.Plan`: its results, fresh. An error of a kernel tells the module and the line of its node."""
+    """One run of a `plan.Plan`: its results, fresh. An error of a kernel names the module and the line of its node."""
     if plan.busy:
-        raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
-                         values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
-                         hint="call it before or after; a graph of its own for the inner call")
+        raise GraphError(
+            "a graph is called while it runs, by an operation of its own or a __del__",
+            where=here(),
+            values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
+            hint="call it before or after; a graph of its own for the inner call",
+        )
     try:
         plan.busy = True
         with np.errstate(all="ignore"):

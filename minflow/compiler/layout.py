@@ -18,8 +18,8 @@ class Layout:
     """graph: what it is of.  results, kept: its outputs; the last `keep` of them stay readable and are not copied out.
 
     arena_bytes: size of the buffer.  places: value -> (offset, bytes, first step, last step) in the arena.
-    needs: value -> what the arena holds for it.  in_place: value -> the state it is written to.  fresh: the outputs that
-    are computed into new arrays.
+    needs: value -> what the arena holds for it.  in_place: value -> the state it is written to.
+    fresh: the outputs that are computed into new arrays.
     """
 
     def __init__(self, graph: Graph, keep: int = 0):
@@ -42,7 +42,10 @@ class Layout:
             if old in uses.shown or not state.array.flags.c_contiguous:
                 continue
             at = self.position[node]
-            if all(step < at or (step == at and self.may_overwrite(node, value, x, old)) for step, x in uses.reads.get(old, ())):
+            if all(
+                step < at or (step == at and self.may_overwrite(node, value, x, old))
+                for step, x in uses.reads.get(old, ())
+            ):
                 in_place[value] = state
         return in_place
 

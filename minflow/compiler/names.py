@@ -8,7 +8,7 @@ from ..core.ir import OPTIMIZER, Node, Source, Value
 
 
 class Names:
-    """Gives each node its name when it is first asked: the module, the op, and a running number for each op's name.
+    """Names each node when it is first asked for: the module, the op, and a running number for each op's name.
 
     A gradient's op ends in "_grad"; an update is called after its parameter, "model.fc1.weight_optimizer".
     """
@@ -19,15 +19,20 @@ class Names:
         self.known: dict[Node, str] = {}
 
     def of(self, node: Node) -> str:
-        found = self.known.get(node)
-        return found if found is not None else self.known.setdefault(node, self.make(node))
+        name = self.known.get(node)
+        return name if name is not None else self.known.setdefault(node, self.make(node))
 
     def make(self, node: Node) -> str:
         op = str(node.op)
         if node.phase == "backward" and not op.endswith("_grad"):
             op += "_grad"
         first = node.inputs[0] if node.inputs else None
-        if node.phase == OPTIMIZER and node.op.outputs[0] == "p" and isinstance(first, Value) and isinstance(first.node, Source):
+        if (
+            node.phase == OPTIMIZER
+            and node.op.outputs[0] == "p"
+            and isinstance(first, Value)
+            and isinstance(first.node, Source)
+        ):
             return f"{self.source_name(first.node) or 'parameter'}_optimizer"
         number = self.counts[op] = self.counts.get(op, -1) + 1
         return f"{node.scope}-{op}-{number}" if node.scope else f"{op}-{number}"

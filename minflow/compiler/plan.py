@@ -136,7 +136,11 @@ class Plan(Layout):
             places = [env[v] for v in outs]
             self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
         elif node.op.many:
-            self.calls.append(functools.partial(run_many, kernel, args, reads, self.slots, [(env.get(v), slot_of.get(v)) for v in outs]))
+            self.calls.append(
+                functools.partial(
+                    run_many, kernel, args, reads, self.slots, [(env.get(v), slot_of.get(v)) for v in outs]
+                )
+            )
         else:
             self.calls.append(Late(kernel, args, reads, self.slots, target=slot_of[outs[0]]))
         self.nodes.append(node)

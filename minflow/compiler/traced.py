@@ -26,7 +26,7 @@ PLANS = 16  # of one graph or job
 class Part:
     """A graph with what it needs to run: the whole step, or one of the two halves of gradient accumulation.
 
-    results: how many outputs the caller gets; the rest is kept readable: `kept` says name -> position among the outputs.
+    results: how many outputs the caller gets; the rest is kept readable.  kept: name -> position among the outputs.
     """
 
     def __init__(self, name: str, graph: Graph, trace: Trace, results: int, kept: dict[str, int]):
@@ -68,11 +68,14 @@ class Compiled:
     def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float):
         passes = list(passes)
         self.parts = [CompiledPart(part, passes) for part in parts]
-        self.seconds = {"trace": trace_seconds, "passes": sum(p.pass_seconds for p in self.parts),
-                        "plan": sum(p.plan_seconds for p in self.parts)}
+        self.seconds = {
+            "trace": trace_seconds,
+            "passes": sum(p.pass_seconds for p in self.parts),
+            "plan": sum(p.plan_seconds for p in self.parts),
+        }
 
     def stale(self) -> list[tuple[str, str, str]]:
-        """(what, old, new) of what it holds by reference and that is somewhere else now: then it is of no use any more."""
+        """(what, old, new) of what it holds by reference and that has another storage now: then it is of no use."""
         return []
 
 
@@ -118,7 +121,8 @@ class PlanCache(OrderedDict):
         self.epoch = epoch
 
     def compile(self, inputs: tuple, build: Callable[[], Any]) -> Any:
-        """The plan for these inputs, by `build()` unless another thread has made it meanwhile; one build at a time."""
+        """The plan for these inputs, by `build()` unless another thread has compiled it meanwhile; one build at a
+        time."""
         with LOCK, collector_waiting():
             return self.get((self.fingerprint, inputs)) or build()
 

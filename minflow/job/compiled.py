@@ -63,10 +63,10 @@ class CompiledJob(Compiled):
                         (self.job.function.__code__, 0),
                     )
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
-        given = self.job.signature.given_out(
+        outputs = self.job.signature.given_out(
             self.value, iter([[results[i] for i in column] for column in self.positions])
         )
-        return given, [[results[i] for i in positions] for _, positions in self.watches]
+        return outputs, [[results[i] for i in positions] for _, positions in self.watches]
 
 
 # ---- a new plan ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ def constant_folding(graph: Graph) -> Graph:
             continue
         arrays = run_node(node, [known[x] if x.__class__ is Value else x for x in node.inputs])
         for value, array in zip(outputs_of(node), arrays):
-            source = Source(CONSTANT, value.spec, array=array if array.flags.c_contiguous else array.copy(), name=str(node.op))
+            source = Source(
+                CONSTANT, value.spec, array=array if array.flags.c_contiguous else array.copy(), name=str(node.op)
+            )
             constants.append(source)
             instead[value] = constant = Value(source, 0, value.spec)
             known[value] = known[constant] = source.array

@@ -31,7 +31,12 @@ def small_masks(graph: Graph) -> Graph:
             continue
         g, indices = spread.inputs
         pool = indices.node
-        if pool.op is not max_pool2d or indices.index != 1 or pool.inputs[0] != image or g.spec is not pool.out_specs[0]:
+        if (
+            pool.op is not max_pool2d
+            or indices.index != 1
+            or pool.inputs[0] != image
+            or g.spec is not pool.out_specs[0]
+        ):
             continue
         small = Node(relu_grad, [g, outputs_of(pool)[0]], node.attrs, g.spec.alone, 0, (), node.scope, node.where)
         small.origin = node.origin

@@ -1,4 +1,4 @@
-"""What every pass that changes nodes is made of. Read next: `dead_code.py`."""
+"""The one helper of every pass that changes nodes. Read next: `dead_code.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from ...core.ir import Graph, Node, Source, Value, outputs_of
 
 
-def rewritten(graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value], states: Iterable[Source] | None = None) -> Graph:
+def rewritten(
+    graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value], states: Iterable[Source] | None = None
+) -> Graph:
     """The graph of `nodes`, where every reader of a key of `instead` reads its value instead.
 
     Nodes stay the same objects where nothing that they read has changed; the links from gradients to their forward
@@ -16,7 +18,7 @@ def rewritten(graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value
     """
     moved: dict[Value, Value] = dict(instead)
     twins: dict[Node, Node] = {}
-    made: list[Node] = []
+    result: list[Node] = []
 
     def now(x):
         while x in moved:
@@ -33,6 +35,6 @@ def rewritten(graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value
             twins[node] = twin = node.but(inputs, origin)
             moved.update(zip(outputs_of(node), outputs_of(twin)))
             node = twin
-        made.append(node)
+        result.append(node)
     updates = {state: now(value) for state, value in graph.updates.items()}
-    return Graph(graph.inputs, made, map(now, graph.outputs), graph.states if states is None else states, updates)
+    return Graph(graph.inputs, result, map(now, graph.outputs), graph.states if states is None else states, updates)

@@ -122,7 +122,7 @@ class Build:
         self.observer: Observer = graph.observer(self)
         self.seconds: dict[str, float] = {}
 
-    def given(self) -> Any:
+    def arguments(self) -> Any:
         """(args, kwargs) of the call that asked for this build."""
         return unflatten(self.tree, self.inputs)
 
@@ -156,7 +156,9 @@ class Build:
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
-            elif module.__dict__["_hooks"] is None:  # `compute` written out: Python ends at 1,000 calls inside each other
+            elif (
+                module.__dict__["_hooks"] is None
+            ):  # `compute` written out: Python ends at 1,000 calls inside each other
                 call.output = module.forward(*args, **kwargs)
             else:
                 call.output = module.compute(args, kwargs)
@@ -175,9 +177,9 @@ class Build:
         """A node was appended to the trace."""
         self.observer.added(node)
 
-    def backward(self, outputs: list[Tensor], given: tuple[Tensor, ...]) -> None:
-        """`loss.backward()` was called. outputs: the symbolic tensors of those given."""
-        for t in given:
+    def backward(self, outputs: list[Tensor], tensors: tuple[Tensor, ...]) -> None:
+        """`loss.backward()` was called. outputs: the symbolic tensors of these."""
+        for t in tensors:
             if t.array is not None and t.value is not None and not isinstance(t.value.node, Source):
                 messages.eager_backward(self.graph, t)
         self.backwards.append(caller(3))
@@ -277,14 +279,14 @@ class Build:
 
     def gradients(self, mode: Trace) -> dict[str, Value]:
         """name -> the gradient that the step used."""
-        found = {}
+        gradients = {}
         if self.graph.config.gradients:
             names = self.graph.parameter_names(self.paths_of_met())
             for optimizer, _ in self.graph.optimizers:
                 for p in optimizer.parameters():
                     if p.grad is not None:
-                        found[f"grad {names.get(id(p), p.label or 'parameter')}"] = mode.own(p.grad).value
-        return found
+                        gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = mode.own(p.grad).value
+        return gradients
 
     def part(self, name: str, trace: Trace, outputs: list[Value], kept: dict[str, Value]) -> Part:
         ir = trace.graph
@@ -293,20 +295,20 @@ class Build:
 
     def wanted_values(self) -> dict[str, Value]:
         """What `graph.values` was asked for: the outputs of a module's first call, or of an op by its name."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}
         for name in self.graph.kept:
             calls = [call for call in self.top.walk() if call.path == name and call.done and call is not self.top]
             if calls:
                 _, tensors = flatten(calls[0].output, lambda path, leaf: None)
                 for i, t in enumerate(tensors):
-                    found[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = self.trace.own(t).value
+                    values[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = self.trace.own(t).value
             elif name in names:
                 node = names[name]
-                found[f"value {name}"] = Value(node, 0, node.out_specs[0])
+                values[f"value {name}"] = Value(node, 0, node.out_specs[0])
             else:
                 messages.no_such_value(self, name, names)
-        return found
+        return values
 
     # ---- names -------------------------------------------------------------------------------------------------------
 

@@ -81,16 +81,20 @@ class Checkpoint(Function):
             restore(trace, now)  # buffers were updated by the first forward; generators go on where they were
         wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
-        found = autograd.grad([o for o, _ in roots], [inputs[i] for i in wanted], [g for _, g in roots], allow_unused=True)
+        gradients = autograd.grad(
+            [o for o, _ in roots], [inputs[i] for i in wanted], [g for _, g in roots], allow_unused=True
+        )
         results: list = [None] * len(inputs)
-        for i, g in zip(wanted, found):
+        for i, g in zip(wanted, gradients):
             results[i] = g
         return None, *results
 
 
 def snapshot(trace: Any) -> tuple[dict, dict]:
     """The values that states have now, and how much each generator has drawn."""
-    return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, {g: entry[0] for g, entry in trace.draws.items()}
+    return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, {
+        g: entry[0] for g, entry in trace.draws.items()
+    }
 
 
 def restore(trace: Any, taken: tuple[dict, dict]) -> None:
@@ -106,12 +110,16 @@ def restore(trace: Any, taken: tuple[dict, dict]) -> None:
 
 def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
     """A tensor from outside that wants a gradient would not get it."""
-    known, made = {t.value for t in tensors}, set(nodes)
+    known, inside = {t.value for t in tensors}, set(nodes)
     for node in nodes:
         for x in node.inputs:
-            if x.__class__ is not Value or not x.spec.floating or x.node in made or x in known:
+            if x.__class__ is not Value or not x.spec.floating or x.node in inside or x in known:
                 continue
             leaf = trace.leaves.get(x)
             if leaf.needs if leaf is not None else x.node.needs:
-                fail(GraphError, f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a gradient",
-                     "pass the tensor as an argument of the module's forward", tensor=Tensor(None, x.spec, x))  # fmt: skip
+                fail(
+                    GraphError,
+                    f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a gradient",
+                    "pass the tensor as an argument of the module's forward",
+                    tensor=Tensor(None, x.spec, x),
+                )

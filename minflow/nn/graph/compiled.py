@@ -81,9 +81,15 @@ class CompiledGraph(Compiled):
 
     def stale(self) -> list[tuple[str, str, str]]:
         """Captured tensors that look at another storage now, or whose requires_grad changed."""
-        return [(name, f"requires_grad={needs}" if t.array is array else "a tensor",
-                 f"requires_grad={t.needs}" if t.array is array else "another storage")
-                for t, array, needs, name in self.captured if t.array is not array or t.needs is not needs]  # fmt: skip
+        return [
+            (
+                name,
+                f"requires_grad={needs}" if t.array is array else "a tensor",
+                f"requires_grad={t.needs}" if t.array is array else "another storage",
+            )
+            for t, array, needs, name in self.captured
+            if t.array is not array or t.needs is not needs
+        ]
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
         """One call: results in the structure that build gave."""
@@ -143,20 +149,20 @@ class CompiledGraph(Compiled):
         timed: the seconds of the micro-step's calls are those of all parts together.
         """
         micro, update = self.parts
-        found: list[list[np.ndarray]] = []
+        results: list[list[np.ndarray]] = []
         seconds: list[list[float]] = []
         try:
             for k in range(self.steps):
                 self.build.micro = k
-                found.append(run(micro.plan, part_of(arrays, k, self.steps), timed))
+                results.append(run(micro.plan, part_of(arrays, k, self.steps), timed))
                 if timed:
                     seconds.append(micro.plan.seconds)
         finally:
-            self.build.micro = 0  # who runs the first part alone, to compare or to explore, adds to nothing
+            self.build.micro = 0  # a run of the first part alone, to compare or to explore, adds to nothing
         if timed:
             micro.plan.seconds = [sum(column) for column in zip(*seconds)]
         run(update.plan, [], timed)
-        return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*found)]
+        return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*results)]
 
     def kept(self, name: str) -> Tensor | None:
         """A copy of a value that stayed readable after the last run; None if there is no such name."""
@@ -233,7 +239,7 @@ Difference = tuple[str, str, str]  # (what, old value, new value), as a learner 
 
 
 def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, str]]) -> list[Difference]:
-    """Everything that changed since the plan before. volatile: (path, name) of attributes that builds set themselves."""
+    """Everything that changed since the plan before. volatile: (path, name) of attributes that builds set."""
     last = plans.last
     if last is None:
         return []

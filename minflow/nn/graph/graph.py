@@ -56,7 +56,7 @@ def moving(name: str):
     return method
 
 
-for verb in ("append", "extend", "insert", "remove", "pop", "clear", "reverse", "__setitem__", "__delitem__", "__iadd__"):
+for verb in "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__".split():
     setattr(Passes, verb, moving(verb))
 
 
@@ -88,10 +88,21 @@ class RunningGraph(Members, Display):
         name = type(self).__name__
         number = next(COUNTS.setdefault(name, itertools.count()))
         self.__dict__.update(
-            _name=f"{name}_{number}", _config=GraphConfig(), _members={}, _optimizers=[], _passes=Passes(PASSES),
-            _plans=PlanCache(functools.partial(Fingerprint.of_graph, self)), _history=[], _kept=set(), _steps=0, _timed=0,
-            _met=[], _volatile=set(), _variables={}, _noticed=set(),
-        )  # fmt: skip
+            _name=f"{name}_{number}",
+            _config=GraphConfig(),
+            _members={},
+            _optimizers=[],
+            _passes=Passes(PASSES),
+            _plans=PlanCache(functools.partial(Fingerprint.of_graph, self)),
+            _history=[],
+            _kept=set(),
+            _steps=0,
+            _timed=0,
+            _met=[],
+            _volatile=set(),
+            _variables={},
+            _noticed=set(),
+        )
         RESERVED.update(self.__dict__)
 
     def build(self, *args: Any, **kwargs: Any) -> Any:
@@ -121,7 +132,9 @@ class RunningGraph(Members, Display):
         else:
             self._members.pop(name, None)
         old = self.__dict__.get(name, RunningGraph)
-        if old is not value and not (type(old) is type(value) and isinstance(value, bool | int | float | str) and old == value):
+        if old is not value and not (
+            type(old) is type(value) and isinstance(value, bool | int | float | str) and old == value
+        ):
             touch()
         object.__setattr__(self, name, value)
 
@@ -140,7 +153,9 @@ class RunningGraph(Members, Display):
     optimizers = property(lambda self: self._optimizers)
     _last = property(lambda self: self._plans.last, doc="The plan that was used last, or None.")
     kept = property(lambda self: self._kept)
-    passes = property(lambda self: self._passes, doc="Functions from a Graph to a Graph, in order; edit the list to change them.")
+    passes = property(
+        lambda self: self._passes, doc="Functions from a Graph to a Graph, in order; edit the list to change them."
+    )
 
     @passes.setter
     def passes(self, passes: list[Pass]) -> None:

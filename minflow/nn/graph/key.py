@@ -24,7 +24,12 @@ class Fingerprint:
     opaque: (name, field) -> what it is, of values whose state can change without a new key.
     """
 
-    def __init__(self, modules: Iterable[tuple[str, Any]], skipped: Container[tuple[str, str]] = (), variables: Variables | None = None):
+    def __init__(
+        self,
+        modules: Iterable[tuple[str, Any]],
+        skipped: Container[tuple[str, str]] = (),
+        variables: Variables | None = None,
+    ):
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
         self.shown: dict[tuple[str, str], str] = {}
@@ -44,19 +49,19 @@ class Fingerprint:
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
-        found = cls(graph.all_modules(), graph._volatile, graph._variables)
+        own = cls(graph.all_modules(), graph._volatile, graph._variables)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
-                found.value("self", name, value)
+                own.value("self", name, value)
         for name, value in graph.config.fingerprint().items():
-            found.value("config", name, value)
+            own.value("config", name, value)
         for i, (optimizer, _) in enumerate(graph.optimizers):
-            found.optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
-        found.entries["graph", "passes"] = tuple(map(id, graph.passes))
-        found.entries["graph", "kept values"] = tuple(sorted(graph.kept))
-        found.alive.append(list(graph.passes))
-        found.key = tuple(found.entries.items())
-        return found
+            own.optimizer(f"optimizer {i}" if len(graph.optimizers) > 1 else "optimizer", optimizer)
+        own.entries["graph", "passes"] = tuple(map(id, graph.passes))
+        own.entries["graph", "kept values"] = tuple(sorted(graph.kept))
+        own.alive.append(list(graph.passes))
+        own.key = tuple(own.entries.items())
+        return own
 
     def moved(self) -> bool:
         """Does a container hold something else now, or a variable name another tensor?"""
@@ -123,7 +128,7 @@ class Fingerprint:
 
 def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]]:
     """(what, old value, new value) of everything that is not the same, as a learner reads it."""
-    found = []
+    changed = []
     for key in dict.fromkeys((*old.entries, *new.entries)):
         if old.entries.get(key, Fingerprint) == new.entries.get(key, Fingerprint):
             continue
@@ -133,5 +138,7 @@ def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]
         if before == after and key in old.entries and key in new.entries:
             after = f"another {after}"
         field = name.partition(" ")[0]
-        found.append((owner if field in ("tensor", "spec", "module", "variable") else f"{owner}.{field}", before, after))
-    return found
+        changed.append(
+            (owner if field in ("tensor", "spec", "module", "variable") else f"{owner}.{field}", before, after)
+        )
+    return changed

@@ -1,4 +1,4 @@
-"""What errors of nn.Graph say. What will not repeat is told by `notices.py`. Read next: `graph.py`."""
+"""What errors of nn.Graph say. `notices.py` warns of what will not repeat. Read next: `graph.py`."""
 
 from __future__ import annotations
 
@@ -67,14 +67,23 @@ def short(thing: Any) -> str:
 
 def missing_init(graph: Any, what: str) -> NoReturn:
     kind = type(graph).__name__
-    fail(GraphError, f"{kind} {what} before nn.Graph.__init__ has run", f"super().__init__() as the first line of {kind}.__init__",
-         graph=kind)  # fmt: skip
+    fail(
+        GraphError,
+        f"{kind} {what} before nn.Graph.__init__ has run",
+        f"super().__init__() as the first line of {kind}.__init__",
+        graph=kind,
+    )
 
 
 def missing_build(graph: Any) -> NoReturn:
     kind = type(graph).__name__
     if hasattr(type(graph), "forward"):
-        fail(GraphError, f"{kind} has a forward, and a graph has a build", f"rename {kind}.forward to build", graph=graph.name)
+        fail(
+            GraphError,
+            f"{kind} has a forward, and a graph has a build",
+            f"rename {kind}.forward to build",
+            graph=graph.name,
+        )
     own = [name for cls in type(graph).__mro__ if not cls.__module__.startswith("minflow.") for name in vars(cls)]
     near = similar("build", own, 1, 0.7)
     hint = f"rename {kind}.{near[0]} to build" if near else "def build(self, x): return self.model(x)"
@@ -86,35 +95,54 @@ def no_attribute(graph: Any, name: str) -> AttributeError:
     if name[:2] == "__":
         return AttributeError(f"{kind!r} object has no attribute {name!r}")
     if "_members" not in graph.__dict__:
-        return GraphAttributeError(f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run",
-                                   values={"graph": kind}, where=here(),
-                                   hint=f"super().__init__() as the first line of {kind}.__init__")  # fmt: skip
+        return GraphAttributeError(
+            f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run",
+            values={"graph": kind},
+            where=here(),
+            hint=f"super().__init__() as the first line of {kind}.__init__",
+        )
     near = similar(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
     members = ", ".join(graph._members) or "no modules"
     hint = ELSEWHERE.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
-    return GraphAttributeError(f"{kind} has no attribute {name!r}", values={"graph": graph.name}, where=here(), hint=hint)
+    return GraphAttributeError(
+        f"{kind} has no attribute {name!r}", values={"graph": graph.name}, where=here(), hint=hint
+    )
 
 
 def reserved(graph: Any, name: str, value: Any) -> NoReturn:
-    fail(GraphError, f"{type(graph).__name__}: {name!r} is a name of nn.Graph itself", f"another name, such as {name.strip('_')}_of_mine",
-         value=short(value))  # fmt: skip
+    fail(
+        GraphError,
+        f"{type(graph).__name__}: {name!r} is a name of nn.Graph itself",
+        f"another name, such as {name.strip('_')}_of_mine",
+        value=short(value),
+    )
 
 
 def optimizer_attribute(graph: Any, name: str, optimizer: Any) -> NoReturn:
-    fail(GraphError, f"{type(graph).__name__}: an optimizer is set as the attribute {name!r}, where the graph would never use it",
-         "self.add_optimizer(optimizer)", optimizer=type(optimizer).__name__)  # fmt: skip
+    fail(
+        GraphError,
+        f"{type(graph).__name__}: an optimizer is set as the attribute {name!r}, where the graph would never use it",
+        "self.add_optimizer(optimizer)",
+        optimizer=type(optimizer).__name__,
+    )
 
 
 def tensor_attribute(graph: Any, name: str, tensor: Tensor) -> NoReturn:
     hint = "a Module holds tensors, as nn.Parameter or by register_buffer; or pass the tensor to build"
     if tensor.array is None:
         hint = "return it from build; or pass it on as an argument"
-    fail(GraphError, f"{type(graph).__name__}: a tensor is set as the attribute {name!r} of a graph", hint, tensor=tensor)
+    fail(
+        GraphError, f"{type(graph).__name__}: a tensor is set as the attribute {name!r} of a graph", hint, tensor=tensor
+    )
 
 
 def nested(graph: Any, name: str, inner: Any) -> NoReturn:
-    fail(GraphError, f"{type(graph).__name__}: the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another",
-         "hold the Module that both use", inner=inner.name)  # fmt: skip
+    fail(
+        GraphError,
+        f"{type(graph).__name__}: the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another",
+        "hold the Module that both use",
+        inner=inner.name,
+    )
 
 
 def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
@@ -127,8 +155,12 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
     """Refuse what is no optimizer, a scheduler of another one, and one that is there already."""
     kind = type(graph).__name__
     if MODE.get().trace is not None:
-        fail(GraphError, f"{kind}.add_optimizer is called inside build", f"call it in {kind}.__init__, after super().__init__()",
-             graph=graph.name)  # fmt: skip
+        fail(
+            GraphError,
+            f"{kind}.add_optimizer is called inside build",
+            f"call it in {kind}.__init__, after super().__init__()",
+            graph=graph.name,
+        )
     if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "prepare"):
         hint = f"self.add_optimizer({SGD})"
         if isinstance(optimizer, type):
@@ -137,20 +169,35 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             hint = "self.add_optimizer(optimizer) once for each"
         elif hasattr(optimizer, "optimizer"):
             hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
-        fail(GraphError, f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}", hint, optimizer=short(optimizer))
+        fail(
+            GraphError, f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}", hint, optimizer=short(optimizer)
+        )
     for scheduler in schedulers:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
-            fail(GraphError, f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}",
-                 "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))  # fmt: skip
+            fail(
+                GraphError,
+                f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}",
+                "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)",
+                lr_sch=short(scheduler),
+            )
         if getattr(scheduler, "optimizer", optimizer) is not optimizer:
-            fail(GraphError, f"{kind}.add_optimizer: the scheduler sets the learning rate of another optimizer",
-                 f"flow.optim.lr_scheduler.{type(scheduler).__name__}(optimizer, ...) of the optimizer that is added",
-                 lr_sch=f"{type(scheduler).__name__} of {a(scheduler.optimizer)}", optimizer=type(optimizer).__name__)  # fmt: skip
+            fail(
+                GraphError,
+                f"{kind}.add_optimizer: the scheduler sets the learning rate of another optimizer",
+                f"flow.optim.lr_scheduler.{type(scheduler).__name__}(optimizer, ...) of the optimizer that is added",
+                lr_sch=f"{type(scheduler).__name__} of {a(scheduler.optimizer)}",
+                optimizer=type(optimizer).__name__,
+            )
     for other, _ in graph.optimizers:
         shared = {id(p) for p in other.parameters()} & {id(p) for p in optimizer.parameters()}
         if shared or other is optimizer:
-            fail(GraphError, f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already",
-                 "each parameter in one optimizer", added=type(optimizer).__name__, already=type(other).__name__)  # fmt: skip
+            fail(
+                GraphError,
+                f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already",
+                "each parameter in one optimizer",
+                added=type(optimizer).__name__,
+                already=type(other).__name__,
+            )
 
 
 # ---- calling it ------------------------------------------------------------------------------------------------------
@@ -173,8 +220,12 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
             hint = "a list or a tuple of tensors"
         else:
             hint = "an attribute of the graph holds what is no tensor and does not change"
-        raise GraphError(f"{graph.name}: the input {name} is {a(leaf)}; a graph takes tensors and None, in lists, tuples and dicts",
-                         values={name: short(leaf)}, where=here(), hint=hint)  # fmt: skip
+        raise GraphError(
+            f"{graph.name}: the input {name} is {a(leaf)}; a graph takes tensors and None, in lists, tuples and dicts",
+            values={name: short(leaf)},
+            where=here(),
+            hint=hint,
+        )
 
     return refuse
 
@@ -198,16 +249,21 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     extra = len(args) - len(places) if not open_ended else 0
     twice = [name for name in kwargs if name in by_place]
     unknown = [name for name in kwargs if name not in signature.parameters]
-    told = [f"{both(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
-    told += [f"{extra} more {'is' if extra == 1 else 'are'} given by position"] if extra > 0 else []
-    told += [f"{both(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
-    told += [f"it has no {both(unknown)}"] if unknown else []
+    wrong = [f"{both(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
+    wrong += [f"{extra} more {'is' if extra == 1 else 'are'} given by position"] if extra > 0 else []
+    wrong += [f"{both(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
+    wrong += [f"it has no {both(unknown)}"] if unknown else []
     takes = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
-    given = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [short_input(x) for x in args[len(places) :]]
-    given += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
-    raise GraphArgumentError(f"{graph.name}: build takes {takes}, and {'; '.join(told) or 'was called with others'}",
-                             values={"build": f"at {build_line(graph)}", "got": ", ".join(given) or "nothing"}, where=here(),
-                             hint=f"graph({', '.join(required)})")  # fmt: skip
+    passed = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [
+        short_input(x) for x in args[len(places) :]
+    ]
+    passed += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
+    raise GraphArgumentError(
+        f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}",
+        values={"build": f"at {build_line(graph)}", "got": ", ".join(passed) or "nothing"},
+        where=here(),
+        hint=f"graph({', '.join(required)})",
+    )
 
 
 def both(names: list[str]) -> str:
@@ -230,29 +286,44 @@ def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
         hint = f"a call of the graph runs build: in build call the modules, {modules}"
     else:
         hint = "call the Module that both use: a graph cannot contain another"
-    fail(TraceError, f"{graph.name} is called inside the build of {getattr(outer, 'name', 'a graph')}", hint, input=tensor)
+    fail(
+        TraceError,
+        f"{graph.name} is called inside the build of {getattr(outer, 'name', 'a graph')}",
+        hint,
+        input=tensor,
+    )
 
 
 def under_no_grad(graph: Any) -> NoReturn:
-    fail(GraphError, f"{graph.name} trains, and is called where no gradients are recorded",
-         "call it outside of flow.no_grad(); to look at the loss alone, a second graph without add_optimizer on the same model",
-         optimizer=names(graph))  # fmt: skip
+    fail(
+        GraphError,
+        f"{graph.name} trains, and is called where no gradients are recorded",
+        "call it outside of flow.no_grad(); to look at the loss alone, a second graph without add_optimizer on the same model",
+        optimizer=names(graph),
+    )
 
 
 def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn:
     size = f"{tensor.spec.shape[0]} along axis 0" if tensor.spec.shape else "no axes"
-    fail(ShapeError, f"{graph.name}: input {name} has {size}, which cannot be cut into {steps} equal parts",
-         f"a batch whose size is a multiple of {steps} (drop_last=True in the DataLoader); or "
-         "config.set_gradient_accumulation_steps(1)", **{name: tensor})  # fmt: skip
+    fail(
+        ShapeError,
+        f"{graph.name}: input {name} has {size}, which cannot be cut into {steps} equal parts",
+        f"a batch whose size is a multiple of {steps} (drop_last=True in the DataLoader); or "
+        "config.set_gradient_accumulation_steps(1)",
+        **{name: tensor},
+    )
 
 
 def static_inputs(graph: Any, differences: list[tuple[str, Any, Any]]) -> NoReturn:
     values = {name: f"{old} at the first call, {new} now" for name, old, new in differences}
     if "structure of the inputs" in values:
         values["structure of the inputs"] = "not as at the first call"
-    raise ShapeError(f"{graph.name} takes static inputs, and {len(differences)} of them changed: {', '.join(values)}", values=values,
-                     where=here(),
-                     hint="drop_last=True in the DataLoader; or config.static_inputs(False), which makes a plan for each")  # fmt: skip
+    raise ShapeError(
+        f"{graph.name} takes static inputs, and {len(differences)} of them changed: {', '.join(values)}",
+        values=values,
+        where=here(),
+        hint="drop_last=True in the DataLoader; or config.static_inputs(False), which makes a plan for each",
+    )
 
 
 # ---- inside build ----------------------------------------------------------------------------------------------------
@@ -266,15 +337,23 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
     """The structure and the tensors that build returned."""
     graph = build.graph
     if output is None:
-        raise GraphError(f"{graph.name}: build returns None", values={"build": f"at {build_line(graph)}"}, where=here(),
-                         hint="return loss, or what else it computed, at the end of build")  # fmt: skip
+        raise GraphError(
+            f"{graph.name}: build returns None",
+            values={"build": f"at {build_line(graph)}"},
+            where=here(),
+            hint="return loss, or what else it computed, at the end of build",
+        )
 
     def refuse(path: str, leaf: Any) -> NoReturn:
         where = path if path[:1] in ("", "[") else "[" + path.replace("[", "][", 1).removesuffix("]") + "]"
         unordered = isinstance(leaf, Iterator | set)
         hint = "a list or a tuple of tensors" if unordered else "return tensors only: the rest is known without a graph"
-        raise GraphError(f"{graph.name}: build returns {a(leaf)}; a graph gives tensors and None, in lists, tuples and dicts",
-                         values={f"output{where}": short(leaf), "build": f"at {build_line(graph)}"}, where=here(), hint=hint)  # fmt: skip
+        raise GraphError(
+            f"{graph.name}: build returns {a(leaf)}; a graph gives tensors and None, in lists, tuples and dicts",
+            values={f"output{where}": short(leaf), "build": f"at {build_line(graph)}"},
+            where=here(),
+            hint=hint,
+        )
 
     return flatten(output, refuse)
 
@@ -283,13 +362,19 @@ def check_backward(build: Any) -> None:
     """An optimizer needs a backward, a backward an optimizer whose parameters it reaches."""
     graph = build.graph
     if graph.optimizers and not build.backwards:
-        raise GraphError(f"{graph.name} has an optimizer, and its build calls no backward()",
-                         values={"optimizer": names(graph), "build": f"at {build_line(graph)}"},
-                         where=here(), hint="loss.backward() in build, before return loss")  # fmt: skip
+        raise GraphError(
+            f"{graph.name} has an optimizer, and its build calls no backward()",
+            values={"optimizer": names(graph), "build": f"at {build_line(graph)}"},
+            where=here(),
+            hint="loss.backward() in build, before return loss",
+        )
     if build.backwards and not graph.optimizers:
-        raise GraphError(f"{graph.name}: build calls backward(), and the graph has no optimizer",
-                         values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(),
-                         hint="self.add_optimizer(optimizer) in __init__; or flow.autograd.grad(loss, inputs)")  # fmt: skip
+        raise GraphError(
+            f"{graph.name}: build calls backward(), and the graph has no optimizer",
+            values={"backward": f"at {where_text(build.backwards[0])}"},
+            where=here(),
+            hint="self.add_optimizer(optimizer) in __init__; or flow.autograd.grad(loss, inputs)",
+        )
     for optimizer, _ in graph.optimizers:
         check_parameters(build, optimizer)
 
@@ -297,8 +382,12 @@ def check_backward(build: Any) -> None:
 def check_parameters(build: Any, optimizer: Any) -> None:
     """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
     graph, kind = build.graph, type(optimizer).__name__
-    held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_met())
-            for name, p in module._parameters.items() if p is not None}  # fmt: skip
+    held = {
+        id(p): (f"{path}.{name}", p)
+        for path, module in graph.all_modules(build.paths_of_met())
+        for name, p in module._parameters.items()
+        if p is not None
+    }
     parameters = optimizer.parameters()
     wanted = [p for p in parameters if p.requires_grad]
     lost = [p for p in parameters if id(p) not in held and p.grad is None]
@@ -313,11 +402,18 @@ def check_parameters(build: Any, optimizer: Any) -> None:
             values |= {"in no optimizer": some(left)} if left else {}
             raise GraphError(what, values=values, where=here(), hint=hint)
         if graph._last is None:
-            warn_with(what + ", and are never trained by it", hint, **{"not in the graph": Text(some([p.label for p in lost]))})
+            warn_with(
+                what + ", and are never trained by it",
+                hint,
+                **{"not in the graph": Text(some([p.label for p in lost]))},
+            )
     elif wanted and not reached:
-        raise GraphError(f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}",
-                         values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(),
-                         hint="compute the loss from what the model gives, without .detach() or no_grad() on the way")  # fmt: skip
+        raise GraphError(
+            f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}",
+            values={"backward": f"at {where_text(build.backwards[0])}"},
+            where=here(),
+            hint="compute the loss from what the model gives, without .detach() or no_grad() on the way",
+        )
 
 
 def some(texts: list[str], most: int = 4) -> str:
@@ -333,13 +429,21 @@ def step_in_build(graph: Any, what: Any, verb: str) -> NoReturn:
     hint = "leave it out"
     if verb == "step":
         hint += f"; self.add_optimizer({'optimizer' if hasattr(what, 'prepare') else 'optimizer, lr_sch=scheduler'}) in __init__"
-    fail(GraphError, f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call", hint,
-         graph=graph.name)  # fmt: skip
+    fail(
+        GraphError,
+        f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call",
+        hint,
+        graph=graph.name,
+    )
 
 
 def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
-    fail(GradError, f"{graph.name}: backward of a tensor that was computed before build, which a call of the graph would not repeat",
-         "compute the loss in build, of its inputs; or call backward() outside of the graph", tensor=tensor)  # fmt: skip
+    fail(
+        GradError,
+        f"{graph.name}: backward of a tensor that was computed before build, which a call of the graph would not repeat",
+        "compute the loss in build, of its inputs; or call backward() outside of the graph",
+        tensor=tensor,
+    )
 
 
 # ---- symbolic tensors that stay somewhere ----------------------------------------------------------------------------
@@ -372,11 +476,16 @@ def check_leaks(build: Any) -> None:
         for name, value in now.items():
             if name in REGISTRIES or (path == "self" and name[:1] == "_"):
                 continue
-            if isinstance(value, Tensor | list | tuple | set | dict) and (found := next(held_symbolic(value), None)) is not None:
-                what = f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
+            if (
+                isinstance(value, Tensor | list | tuple | set | dict)
+                and (tensor := next(held_symbolic(value), None)) is not None
+            ):
+                what = (
+                    f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
+                )
                 hint = "return it from build; or register_buffer in __init__: a buffer of that spec is updated at each call"
                 line = where_text(line_of_write(build, owner, name))
-                raise TraceError(what, values={f"{path}.{name}": describe(found)}, where=f"at {line}", hint=hint)
+                raise TraceError(what, values={f"{path}.{name}": describe(tensor)}, where=f"at {line}", hint=hint)
 
 
 def clean(build: Any) -> None:
@@ -384,7 +493,11 @@ def clean(build: Any) -> None:
     well."""
     for path, _, now, old in places(build):
         for name, value in list(now.items()):
-            if name in REGISTRIES or (path == "self" and name[:1] == "_") or not isinstance(value, Tensor | list | tuple | set | dict):
+            if (
+                name in REGISTRIES
+                or (path == "self" and name[:1] == "_")
+                or not isinstance(value, Tensor | list | tuple | set | dict)
+            ):
                 continue
             if next(held_symbolic(value), None) is None:
                 continue
@@ -417,16 +530,19 @@ def purge(box: Any, seen: set[int] | None = None) -> None:
 
 def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
     """The graph reads a value that it did not make: a symbolic tensor of an earlier build was used."""
-    made = {id(node) for node in (*graph.inputs, *graph.states, *graph.nodes)}
+    own = {id(node) for node in (*graph.inputs, *graph.states, *graph.nodes)}
     uses = [(f"{node.op} reads", where_text(node.where), x) for node in graph.nodes for x in node.inputs]
     uses += [("build returns", build_line(build.graph), x) for x in graph.outputs]
     uses += [("a buffer or parameter is set to", build_line(build.graph), x) for x in graph.updates.values()]
     for verb, line, x in uses:
-        if isinstance(x, Value) and id(x.node) not in made:
-            made_at = f"input {x.node.name}" if x.node.op is INPUT else f"made at {where_text(x.node.where)}"
-            return TraceError(f"{build.graph.name}: {verb} a symbolic tensor of an earlier build",
-                              values={"tensor": f"{x.spec}  ({made_at})"}, where=f"at {line}",
-                              hint="a tensor made in build lives until build returns: keep none in lists or globals")  # fmt: skip
+        if isinstance(x, Value) and id(x.node) not in own:
+            source = f"input {x.node.name}" if x.node.op is INPUT else f"made at {where_text(x.node.where)}"
+            return TraceError(
+                f"{build.graph.name}: {verb} a symbolic tensor of an earlier build",
+                values={"tensor": f"{x.spec}  ({source})"},
+                where=f"at {line}",
+                hint="a tensor made in build lives until build returns: keep none in lists or globals",
+            )
     return error
 
 
@@ -437,10 +553,18 @@ def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
     known = list(dict.fromkeys([call.path for call in build.top.walk() if call.path] + list(ops)))
     near = similar(name, known, 3)
     build.graph.kept.discard(name)
-    raise GraphError(f"{build.graph.name} computes nothing that is called {name!r}", values={"near": ", ".join(near) or "nothing"},
-                     where=here(), hint="the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it")  # fmt: skip
+    raise GraphError(
+        f"{build.graph.name} computes nothing that is called {name!r}",
+        values={"near": ", ".join(near) or "nothing"},
+        where=here(),
+        hint="the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it",
+    )
 
 
 def not_kept(graph: Any, name: str) -> NoReturn:
-    fail(GraphError, f"{graph.name}: the value of {name!r} was not kept in the last call; it is from the next call on",
-         f"call the graph once more; or graph.keep({name!r}) before the first call", name=name)  # fmt: skip
+    fail(
+        GraphError,
+        f"{graph.name}: the value of {name!r} was not kept in the last call; it is from the next call on",
+        f"call the graph once more; or graph.keep({name!r}) before the first call",
+        name=name,
+    )

@@ -1,7 +1,8 @@
-"""What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is told
+"""What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is said
 once.
 
-Also who wrote which attribute while build ran, for `messages.clean` and for the plan's key. Read next: `build.py`.
+Also the attributes that were written while build ran, for `messages.clean` and for the plan's key. Read next:
+`build.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from ...core.ir import Where, where_text
 from ...core.tensor import Tensor
-from ...core.where import tell as tell_at
+from ...core.where import tell as warn_at
 from ...core.where import OURS
 from .python_state import Read, changes_inside, content, learners, shown
 
@@ -36,9 +37,12 @@ HINTS = {
     "time": "read the clock before and after the call of the graph",
     "attribute": "count outside build; or self.register_buffer(name, tensor), which each call updates",
     "reads": "give it to build as an argument; or hold numbers, texts and tensors in attributes of the graph or a module, also in "
-             "lists and dicts: each call looks at those. A constant has a name in CAPITALS",
+    "lists and dicts: each call looks at those. A constant has a name in CAPITALS",
 }
-DRAWN, READ = "is drawn while the graph is built, and stays the same at each call", "is read while the graph is built, not at each call"
+DRAWN, READ = (
+    "is drawn while the graph is built, and stays the same at each call",
+    "is read while the graph is built, not at each call",
+)
 WATCHED = [
     (builtins, "print", "print", "print() runs while the graph is built, not at each call"),
     *[(random, name, "random", f"random.{name}() {DRAWN}")
@@ -71,8 +75,11 @@ class Before(NamedTuple):
 
 def remember(path: str, owner: Any) -> Before:
     own = owner.__dict__
-    boxes = {name: (content(value), shown(value)) for name, value in own.items()
-             if changes_inside(value) and name not in KEPT and (path != "self" or name[:1] != "_")}  # fmt: skip
+    boxes = {
+        name: (content(value), shown(value))
+        for name, value in own.items()
+        if changes_inside(value) and name not in KEPT and (path != "self" or name[:1] != "_")
+    }
     return Before(path, owner, dict(own), {name: dict(own[name]) for name in REGISTRIES if name in own}, boxes)
 
 
@@ -100,10 +107,10 @@ def watched(build: Any) -> Iterator[None]:
                 note(kind, text, (frame.f_code, frame.f_lasti))
             return original(*args, **kwargs)
 
-        found = [(owner.__dict__, name)]
+        patched = [(owner.__dict__, name)]
         if id(original) in imported:  # `from time import time`
-            found.append((space, imported[id(original)]))
-        for names, key in found:
+            patched.append((space, imported[id(original)]))
+        for names, key in patched:
             originals.append((names, key, original))
             names[key] = watching
 
@@ -113,7 +120,10 @@ def watched(build: Any) -> Iterator[None]:
             names[key] = original
             originals.pop()
 
-    build.before = [remember("self", build.graph), *[remember(path, module) for path, module in build.graph.all_modules()]]
+    build.before = [
+        remember("self", build.graph),
+        *[remember(path, module) for path, module in build.graph.all_modules()],
+    ]
     drawn = random_state()
     try:
         try:
@@ -170,7 +180,9 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
     """Where a method of the owner's class, or build, writes `.name`, or at least uses it; if nowhere, the line of
     build."""
     start = type(build.graph).build.__code__
-    functions = [f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")]
+    functions = [
+        f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")
+    ]
     codes = [getattr(function, "__code__", None) for function in (*functions, type(build.graph).build)]
     for wanted in ("STORE_ATTR", "LOAD_ATTR"):  # a list that is appended to is only read
         for code in codes:
@@ -181,14 +193,16 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
     return start, 0
 
 
-def of_reads(reads: list[Read], told: set, what: str, code: CodeType) -> list[Notice]:
-    """One notice of all that a plan does not follow and that was not told of before. what, code: of the function
+def of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list[Notice]:
+    """One notice of all that a plan does not follow and that was not said before. what, code: of the function
     built."""
-    new = [read for read in reads if read.name not in told]
-    told.update(read.name for read in new)
+    new = [read for read in reads if read.name not in noticed]
+    noticed.update(read.name for read in new)
     if not new:
         return []
-    listed = ", ".join(f"{read.name} ({read.what})" for read in new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
+    listed = ", ".join(f"{read.name} ({read.what})" for read in new[:6]) + (
+        f" and {len(new) - 6} more" if len(new) > 6 else ""
+    )
     text = f"{what} uses {listed} while it is built, and not again at each call: a later change is not seen"
     return [Notice("reads", text, next((read.where for read in new if read.where), (code, 0)))]
 
@@ -200,11 +214,13 @@ def warn_once(graph: Any, notice: Notice) -> None:
         return
     graph._noticed.add(key)
     place = f"at {where_text(notice.where)}" if notice.where else ""
-    tell_at(f"{graph.name}: {notice.text}", HINTS[notice.kind], {}, notice.where, place, f"{graph.name} {key}")
+    warn_at(f"{graph.name}: {notice.text}", HINTS[notice.kind], {}, notice.where, place, f"{graph.name} {key}")
 
 
-def warn_of_reads(job: str, reads: list[Read], told: set, code: CodeType) -> None:
+def warn_of_reads(job: str, reads: list[Read], noticed: set, code: CodeType) -> None:
     """The notice of what a job function reads and its plan does not follow."""
-    for notice in of_reads(reads, told, "the function", code):
+    for notice in of_reads(reads, noticed, "the function", code):
         hint = "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a name in CAPITALS"
-        tell_at(f"job {job}: {notice.text}", hint, {}, notice.where, f"at {where_text(notice.where)}", f"job {job} {notice}")
+        warn_at(
+            f"job {job}: {notice.text}", hint, {}, notice.where, f"at {where_text(notice.where)}", f"job {job} {notice}"
+        )

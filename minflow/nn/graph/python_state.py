@@ -1,4 +1,4 @@
-"""What a build reads of Python's state: containers by content, and what a plan cannot follow, so that it is told of.
+"""What a build reads of Python's state: containers by content, and what a plan cannot follow, which is said.
 
 A list, tuple, dict or set of numbers, texts and tensors is part of the key of a plan by what it holds, and is looked at
 in every call of a graph that has one; so is which tensor a global, or a variable of a function around build, names.
@@ -40,7 +40,13 @@ def learners(filename: str) -> bool:
     return not OURS[filename] and not filename.startswith(INSTALLED)
 
 
-def content(value: Any, reasons: list[str] | None = None, alive: list | None = None, level: int = LEVELS, room: list | None = None) -> Any:
+def content(
+    value: Any,
+    reasons: list[str] | None = None,
+    alive: list | None = None,
+    level: int = LEVELS,
+    room: list | None = None,
+) -> Any:
     """What is equal only as long as the value holds the same: numbers and texts by bits, all else by identity.
 
     reasons: gets why a part of it cannot be followed.  alive: gets what the identities name.
@@ -58,7 +64,11 @@ def content(value: Any, reasons: list[str] | None = None, alive: list | None = N
             if room[0] >= 0:
                 return kind, frozenset(parts) if isinstance(value, set | frozenset) else tuple(parts)
         if reasons is not None:
-            reasons.append(f"a {kind.__name__} of more than {ENTRIES:,} entries" if room[0] < 0 else f"more than {LEVELS} levels deep")
+            reasons.append(
+                f"a {kind.__name__} of more than {ENTRIES:,} entries"
+                if room[0] < 0
+                else f"more than {LEVELS} levels deep"
+            )
     elif isinstance(value, Tensor):
         if alive is not None:
             alive.append((value, value.array, value.spec))
@@ -100,13 +110,17 @@ def opaque(value: Any) -> str:
         return f"a NumPy array {value.dtype}{list(value.shape)}"
     if isinstance(value, DRAWERS):
         return "a generator of random numbers"
-    if isinstance(value, type | FunctionType | MethodType | Enum) or any(base.__module__.startswith("minflow.") for base in kind.__mro__):
+    if isinstance(value, type | FunctionType | MethodType | Enum) or any(
+        base.__module__.startswith("minflow.") for base in kind.__mro__
+    ):
         return ""
     if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
         return ""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     own = kind.__module__ == "__main__" or (file is not None and learners(file))
-    return f"an object of class {kind.__name__}" if own or isinstance(value, SimpleNamespace | argparse.Namespace) else ""
+    return (
+        f"an object of class {kind.__name__}" if own or isinstance(value, SimpleNamespace | argparse.Namespace) else ""
+    )
 
 
 def data(value: Any) -> str:
@@ -189,9 +203,9 @@ def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
             attributes.add(step.argval)
     for inner in code.co_consts:
         if isinstance(inner, CodeType) and inner not in skipped:
-            found = loads(inner, skipped)
-            names, around = {**found.globals, **names}, {**found.around, **around}
-            attributes |= found.attributes
+            reads = loads(inner, skipped)
+            names, around = {**reads.globals, **names}, {**reads.around, **around}
+            attributes |= reads.attributes
     return Loads(names, around, frozenset(attributes))
 
 
@@ -200,8 +214,9 @@ def is_constant(name: str) -> bool:
     return name.isupper() or name[:2] == "__"
 
 
-def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool
-            ) -> tuple[list[Read], Variables, set[str]]:
+def read_by(
+    roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool
+) -> tuple[list[Read], Variables, set[str]]:
     """(globals and variables of functions around that are data, those that name tensors, all attribute names) read by
     functions of the learner's.
 
@@ -210,7 +225,7 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
     tensors are?
     """
     stack, seen = list(roots), set()
-    found: dict[str, Read] = {}
+    unfollowed: dict[str, Read] = {}
     variables: Variables = {}
     attributes: set[str] = set()
     while stack:
@@ -219,15 +234,23 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
             function = function.func
         function = getattr(function, "__func__", function)
         code = getattr(function, "__code__", None)
-        if not isinstance(code, CodeType) or (function, kind) in seen or code in skipped or not learners(code.co_filename):
+        if (
+            not isinstance(code, CodeType)
+            or (function, kind) in seen
+            or code in skipped
+            or not learners(code.co_filename)
+        ):
             continue
         seen.add((function, kind))
         reads = loads(code, skipped)
         attributes |= reads.attributes
         space = function.__globals__
         values = [(Variable(name, space), where) for name, where in reads.globals.items() if name in space]
-        values += [(Variable(name, cell), reads.around[name])
-                   for name, cell in zip(code.co_freevars, function.__closure__ or ()) if name in reads.around]  # fmt: skip
+        values += [
+            (Variable(name, cell), reads.around[name])
+            for name, cell in zip(code.co_freevars, function.__closure__ or ())
+            if name in reads.around
+        ]
         for variable, where in values:
             name, value = variable.name, variable.now()
             if isinstance(value, Tensor) or (around and not isinstance(variable.space, dict) and followed(value)):
@@ -235,41 +258,51 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
             elif isinstance(value, FunctionType | MethodType | functools.partial):
                 stack.append((value, type(value.__self__) if isinstance(value, MethodType) else None))
             elif not is_constant(name) and (what := data(value)):
-                found.setdefault(name, Read(name, what, where))
+                unfollowed.setdefault(name, Read(name, what, where))
         for name in reads.attributes if kind is not None else ():
             method = inspect.getattr_static(kind, name, None)
             method = method.fget if isinstance(method, property) else method
             stack.append((method, kind))
-    return list(found.values()), variables, attributes
+    return list(unfollowed.values()), variables, attributes
 
 
 class Reads(NamedTuple):
-    """What a build read of Python's state. told: what its plan does not follow.  variables: the names of tensors, which
-    it does.
+    """What a build read of Python's state. unfollowed: what its plan does not follow.  variables: the names of tensors,
+    which it does.
 
     attributes: the names of all attributes.
     """
 
-    told: list[Read]
+    unfollowed: list[Read]
     variables: Variables
     attributes: set[str]
 
     def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
-        """What is told of. opaque_attributes: (owner, name) -> what it is, of those that are no part of the key by
-        content."""
-        mine = [Read(f"{owner}.{name}", what, None) for (owner, name), what in opaque_attributes.items() if name in self.attributes]
-        return [*self.told, *mine]
+        """What its plan does not follow. opaque_attributes: (owner, name) -> what it is, of those that are no part of
+        the key by content."""
+        mine = [
+            Read(f"{owner}.{name}", what, None)
+            for (owner, name), what in opaque_attributes.items()
+            if name in self.attributes
+        ]
+        return [*self.unfollowed, *mine]
 
 
-def reads_of(root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False, holder: Any = None) -> Reads:
+def reads_of(
+    root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False, holder: Any = None
+) -> Reads:
     """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each
     call.
 
     holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
     """
     roots, seen = [root], set()
-    roots += [(value, None) for owner in (holder, *modules) for value in getattr(owner, "__dict__", {}).values()
-              if isinstance(value, FunctionType | functools.partial)]  # fmt: skip
+    roots += [
+        (value, None)
+        for owner in (holder, *modules)
+        for value in getattr(owner, "__dict__", {}).values()
+        if isinstance(value, FunctionType | functools.partial)
+    ]
     for module in modules:
         hooks = module.__dict__["_hooks"]
         for kind in vars(hooks).values() if hooks is not None else ():
@@ -277,4 +310,6 @@ def reads_of(root: Any, modules: Iterable[Any], later: Iterable[Any] = (), aroun
         if type(module) not in seen:
             seen.add(type(module))
             roots.append((type(module).forward, type(module)))
-    return Reads(*read_by(roots, frozenset(function.__code__ for function in later if hasattr(function, "__code__")), around))
+    return Reads(
+        *read_by(roots, frozenset(function.__code__ for function in later if hasattr(function, "__code__")), around)
+    )

@@ -28,59 +28,68 @@ OPTIMIZER, SCHEDULER = "System-Optimizer", "System-LRScheduler"
 
 def state_of(graph: Any) -> OrderedDict[str, Any]:
     """A copy of everything: it does not change when the graph goes on."""
-    found: OrderedDict[str, Any] = OrderedDict()
+    saved: OrderedDict[str, Any] = OrderedDict()
     for name, member in graph.named_members():
-        found[name] = OrderedDict((key, tensor.clone()) for key, tensor in member.state_dict().items())
+        saved[name] = OrderedDict((key, tensor.clone()) for key, tensor in member.state_dict().items())
     if not graph.optimizers:
-        return found
-    found[STEP] = as_tensor(np.array([graph._steps], "int64"))
+        return saved
+    saved[STEP] = as_tensor(np.array([graph._steps], "int64"))
     names = graph.parameter_names()
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
         for i, p in enumerate(optimizer.parameters()):
             for key, tensor in optimizer.state.get(p, {}).items():
-                found[f"{names.get(id(p), f'parameter {number}.{i}')}-{key}"] = tensor.detach().clone()
-        groups = [{k: v for k, v in group.items() if k not in ("params", "param_names")} for group in optimizer.param_groups]
-        found[f"{OPTIMIZER}-{number}"] = {"param_groups": groups, "steps": optimizer.steps}
+                saved[f"{names.get(id(p), f'parameter {number}.{i}')}-{key}"] = tensor.detach().clone()
+        groups = [
+            {k: v for k, v in group.items() if k not in ("params", "param_names")} for group in optimizer.param_groups
+        ]
+        saved[f"{OPTIMIZER}-{number}"] = {"param_groups": groups, "steps": optimizer.steps}
         for j, scheduler in enumerate(schedulers):
             if hasattr(scheduler, "state_dict"):
-                found[f"{SCHEDULER}-{number}.{j}"] = scheduler.state_dict()
-    found[GENERATOR] = as_tensor(default_generator.get_state().copy())
-    return found
+                saved[f"{SCHEDULER}-{number}.{j}"] = scheduler.state_dict()
+    saved[GENERATOR] = as_tensor(default_generator.get_state().copy())
+    return saved
 
 
-def load_into(graph: Any, given: Any, strict: bool) -> None:
+def load_into(graph: Any, saved: Any, strict: bool) -> None:
     """Take over what `state_of` gave; before or after the first call: all of it, or a StateError and nothing.
 
     A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over names that are not
     here or not there; what is of another kind or shape is refused all the same.
     """
-    given = of_members(graph, given)
+    saved = of_members(graph, saved)
     members = dict(graph.named_members())
-    extras = {key: value for key, value in given.items() if key not in members}
+    extras = {key: value for key, value in saved.items() if key not in members}
     names = graph.parameter_names()
-    owners = {names.get(id(p), f"parameter {number}.{i}"): (number, i)
-              for number, (optimizer, _) in enumerate(graph.optimizers) for i, p in enumerate(optimizer.parameters())}  # fmt: skip
+    owners = {
+        names.get(id(p), f"parameter {number}.{i}"): (number, i)
+        for number, (optimizer, _) in enumerate(graph.optimizers)
+        for i, p in enumerate(optimizer.parameters())
+    }
     moments = {key: value for key, value in extras.items() if isinstance(key, str) and key.rpartition("-")[0] in owners}
     known = {STEP, GENERATOR, *moments}
     for number, (_, schedulers) in enumerate(graph.optimizers):
         known |= {f"{OPTIMIZER}-{number}", *[f"{SCHEDULER}-{number}.{j}" for j in range(len(schedulers))]}
-    missing = [name for name, member in members.items() if name not in given and member.state_dict()]
+    missing = [name for name, member in members.items() if name not in saved and member.state_dict()]
     unexpected = [key for key in extras if key not in known]
     if strict and (missing or unexpected):
-        fail(StateError, f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
-             "nothing was loaded", "strict=False loads what fits by name; model.load_state_dict for the state of a module",
-             missing=messages.Text(messages.some(missing) or "none"),
-             unexpected=messages.Text(messages.some(list(map(str, unexpected))) or "none"))  # fmt: skip
+        fail(
+            StateError,
+            f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
+            "nothing was loaded",
+            "strict=False loads what fits by name; model.load_state_dict for the state of a module",
+            missing=messages.Text(messages.some(missing) or "none"),
+            unexpected=messages.Text(messages.some(list(map(str, unexpected))) or "none"),
+        )
     plans = Plans()
     for name, member in members.items():
-        if name in given and (given[name] or strict):
-            plans.add(member, given[name], strict=strict)
+        if name in saved and (saved[name] or strict):
+            plans.add(member, saved[name], strict=strict)
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
-        told = extras.get(f"{OPTIMIZER}-{number}")
-        if (state := optimizer_state(graph, number, moments, owners, told)) is not None:
+        entry = extras.get(f"{OPTIMIZER}-{number}")
+        if (state := optimizer_state(graph, number, moments, owners, entry)) is not None:
             plans.add(optimizer, state)
-        if told is not None and "steps" in told:
-            steps = checked(graph, f"{OPTIMIZER}-{number}: steps", told["steps"])
+        if entry is not None and "steps" in entry:
+            steps = checked(graph, f"{OPTIMIZER}-{number}: steps", entry["steps"])
             plans.writes.append(lambda optimizer=optimizer, steps=steps: setattr(optimizer, "steps", steps))
         for j, scheduler in enumerate(schedulers):
             if (key := f"{SCHEDULER}-{number}.{j}") in extras:
@@ -103,13 +112,15 @@ class Plans:
 
     def add(self, owner: Any, state: Any, **options: Any) -> None:
         checks = getattr(type(owner), "checked_state", None)
-        if checks is not None and written_by(type(owner), "load_state_dict") is written_by(type(owner), "checked_state"):
+        if checks is not None and written_by(type(owner), "load_state_dict") is written_by(
+            type(owner), "checked_state"
+        ):
             self.writes += owner.checked_state(state, **options)
         else:
             self.own.append((owner, state))
 
     def write(self) -> None:
-        """The user's own loads first, because they may raise: then those before it are given back what they had."""
+        """The user's own loads first, because they may raise: then those before it get back what they had."""
         before = [(owner, copy.deepcopy(owner.state_dict())) for owner, _ in self.own]
         try:
             for owner, state in self.own:
@@ -127,24 +138,32 @@ def written_by(kind: type, name: str) -> type | None:
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
-def of_members(graph: Any, given: Any) -> Mapping:
-    """The state with one dict for each member, also where that of a graph's only module was given."""
-    if not isinstance(given, Mapping):
-        fail(StateError, f"{graph.name}.load_state_dict takes a dict, not {messages.a(given)}",
-             "graph.load_state_dict(flow.load(path))", state_dict=messages.Text(messages.short(given)))  # fmt: skip
+def of_members(graph: Any, saved: Any) -> Mapping:
+    """The state with one dict for each member, also where that of a graph's only module was saved."""
+    if not isinstance(saved, Mapping):
+        fail(
+            StateError,
+            f"{graph.name}.load_state_dict takes a dict, not {messages.a(saved)}",
+            "graph.load_state_dict(flow.load(path))",
+            state_dict=messages.Text(messages.short(saved)),
+        )
     members = dict(graph.named_members())
-    if given and all(isinstance(value, Tensor | np.ndarray) for value in given.values()):
+    if saved and all(isinstance(value, Tensor | np.ndarray) for value in saved.values()):
         holders = [name for name, member in members.items() if member.state_dict()]
         if len(holders) == 1:
-            given = {**{name: {} for name in members}, holders[0]: given}
+            saved = {**{name: {} for name in members}, holders[0]: saved}
     for name in members:
-        if not isinstance(given.get(name, {}), Mapping):
-            fail(StateError, f"{graph.name}.load_state_dict: {name!r} is {messages.a(given[name])}, not the state of a module",
-                 f"what {name}.state_dict() gives; or the whole of graph.state_dict()", **{name: given[name]})  # fmt: skip
-    return given
+        if not isinstance(saved.get(name, {}), Mapping):
+            fail(
+                StateError,
+                f"{graph.name}.load_state_dict: {name!r} is {messages.a(saved[name])}, not the state of a module",
+                f"what {name}.state_dict() gives; or the whole of graph.state_dict()",
+                **{name: saved[name]},
+            )
+    return saved
 
 
-def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, told: Any) -> dict | None:
+def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry: Any) -> dict | None:
     """The state of one optimizer in its own form; None where nothing of it was saved."""
     optimizer = graph.optimizers[number][0]
     state: dict[int, dict] = {}
@@ -153,16 +172,24 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, told: 
         owner, i = owners[name]
         if owner == number:
             state.setdefault(i, {})[kind] = value
-    if told is None and not state:
+    if entry is None and not state:
         return None
     now = optimizer.state_dict()["param_groups"]
-    if told is None:
+    if entry is None:
         return {"state": state, "param_groups": now}
-    groups = told.get("param_groups") if isinstance(told, Mapping) else None
-    if not isinstance(groups, list | tuple) or len(groups) != len(now) or not all(isinstance(g, Mapping) for g in groups):
-        fail(StateError, f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of {messages.a(optimizer)}; "
-             "nothing was loaded", "graph.state_dict() of a graph with the same optimizer",
-             found=messages.Text(messages.short(told)))  # fmt: skip
+    groups = entry.get("param_groups") if isinstance(entry, Mapping) else None
+    if (
+        not isinstance(groups, list | tuple)
+        or len(groups) != len(now)
+        or not all(isinstance(g, Mapping) for g in groups)
+    ):
+        fail(
+            StateError,
+            f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of {messages.a(optimizer)}; "
+            "nothing was loaded",
+            "graph.state_dict() of a graph with the same optimizer",
+            found=messages.Text(messages.short(entry)),
+        )
     return {"state": state, "param_groups": [{**group, "params": mine["params"]} for group, mine in zip(groups, now)]}
 
 
@@ -172,5 +199,9 @@ def checked(graph: Any, name: str, value: Any) -> int:
         array = array_of(value)
         return whole(array.reshape(-1)[0] if array is not None and array.size == 1 else value)
     except Refused as reason:
-        fail(StateError, f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded", "int64[1], 0 or more",
-             found=messages.Text(messages.short(value)))  # fmt: skip
+        fail(
+            StateError,
+            f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded",
+            "int64[1], 0 or more",
+            found=messages.Text(messages.short(value)),
+        )

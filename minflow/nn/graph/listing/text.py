@@ -103,7 +103,7 @@ def module_outputs(call: Any, style: str) -> list[str]:
 
 
 def graph_inputs(build: Any, style: str) -> list[str]:
-    args, kwargs = build.given()
+    args, kwargs = build.arguments()
     return io_lines("INPUT", build.graph.name, args, kwargs, False, style)
 
 

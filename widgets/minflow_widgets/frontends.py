@@ -113,6 +113,31 @@ def close(widget) -> None:
     widget.close()
 
 
+class Widget:
+    """A live canvas. At the end the static picture takes its place under the same display id, wherever it was shown."""
+
+    def __init__(self, shown, widget):
+        self.widget, self.handles = widget, []
+        self.dropped = when_dropped(shown, widget)
+        self.show(shown)
+
+    def show(self, shown) -> None:
+        """In the running cell too."""
+        self.handles.append(notebook.display(self.widget, display_id=True))
+
+    def update(self, shown) -> None:
+        self.widget.data = shown.encode()
+
+    def finish(self, shown) -> None:
+        # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
+        # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
+        self.widget.data, bundle = shown.encode(), shown._repr_mimebundle_()
+        for handle in self.handles:
+            handle.update(bundle, raw=True)
+        self.dropped.detach()
+        retire(self.widget)
+
+
 class Still:
     """The static picture under a display id, drawn anew when `live`, else once at the end."""
 

@@ -20,13 +20,7 @@ SCRIPTS = ("curve_panel.js", "loss_curve.js")
 
 def start(curve):
     """The front end that shows this curve from now on."""
-    front = frontends.choose(Widget)
-    try:
-        if hasattr(front, "open"):
-            front.open(curve)
-    except Exception:  # a widget that does not fit this notebook
-        return frontends.Still(live=True)
-    return front
+    return frontends.choose(lambda: frontends.Widget(curve, live(curve)))
 
 
 @functools.cache
@@ -88,8 +82,8 @@ def explore(curve) -> None:
     if not notebook.in_notebook():
         frontends.Lines(sys.stdout).finish(curve)
         return
-    if isinstance(curve._front, Widget) and not curve._finished:
-        curve._front.show()
+    if isinstance(curve._front, frontends.Widget) and not curve._finished:
+        curve._front.show(curve)
         return
     try:
         widget = live(curve)
@@ -97,31 +91,3 @@ def explore(curve) -> None:
         frontends.retire(widget, frontends.SHOWN, 16)
     except Exception:
         notebook.display(curve.bundle(), raw=True)
-
-
-class Widget:
-    """A live canvas. At the end the static picture takes its place under the same display id, wherever it was shown."""
-
-    def __init__(self):
-        widget_class()
-        self.handles = []
-
-    def open(self, curve) -> None:
-        self.widget = live(curve)
-        self.dropped = frontends.when_dropped(curve, self.widget)
-        self.show()
-
-    def show(self) -> None:
-        self.handles.append(notebook.display(self.widget, display_id=True))
-
-    def update(self, curve) -> None:
-        self.widget.data = curve.encode()
-
-    def finish(self, curve) -> None:
-        # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
-        # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
-        self.widget.data, bundle = curve.encode(), curve.bundle()
-        for handle in self.handles:
-            handle.update(bundle, raw=True)
-        self.dropped.detach()
-        frontends.retire(self.widget)

@@ -63,7 +63,7 @@ class LiveTimeline:
         """Show it and follow the jobs from now on; a block, a run, or showing it in a notebook do so by themselves."""
         if self.front is None:
             self.cell = notebook.running_cell()
-            self.front = frontends.choose(lambda: Widget(self), Lines)
+            self.front = frontends.choose(lambda: frontends.Widget(self, widget_class()(data=self.encode())), Lines)
             self.pump = Pump(self, idle=0.0)
 
     def stop(self) -> None:
@@ -256,27 +256,3 @@ def widget_class():
             return "timeline (live)"
 
     return LiveLanes
-
-
-class Widget:
-    """A live canvas; at the end the picture takes its place under the same display id."""
-
-    def __init__(self, timeline: LiveTimeline):
-        self.widget = widget_class()(data=timeline.encode())
-        self.dropped = frontends.when_dropped(timeline, self.widget)
-        self.handles = [notebook.display(self.widget, display_id=True)]
-
-    def show(self, timeline: LiveTimeline) -> None:
-        """In this cell too."""
-        self.handles.append(notebook.display(self.widget, display_id=True))
-
-    def update(self, timeline: LiveTimeline) -> None:
-        self.widget.data = timeline.encode()
-
-    def finish(self, timeline: LiveTimeline) -> None:
-        self.widget.data = timeline.encode()
-        bundle = timeline._repr_mimebundle_()
-        for handle in self.handles:
-            handle.update(bundle, raw=True)
-        self.dropped.detach()
-        frontends.retire(self.widget)

@@ -79,9 +79,9 @@ def checked(op: Op, function: Callable) -> Callable:
 
     @functools.wraps(function)
     def run(xp: Any, *arrays: Any, **attributes: Any) -> Any:
-        found = function(xp, *arrays, **attributes)
+        result = function(xp, *arrays, **attributes)
         specs = op.infer(*[spec_of_array(a) for a in arrays], **attributes)
-        results = found if isinstance(found, tuple) else (found,)
+        results = result if isinstance(result, tuple) else (result,)
         wanted = specs if isinstance(specs, tuple) else (specs,)
         if len(results) != len(wanted):
             raise ShapeError(f"the kernel of {op.name} gives another number of arrays than its signature says",

@@ -165,10 +165,10 @@ def bring(url: str, part: Path, limit: int, name: str) -> None:
 
 def check(part: Path, sha256: str | None) -> None:
     """Refuse, and forget, a file with another checksum than the one it must have."""
-    found = sha256_of(part)
-    if sha256 is not None and found != sha256.lower():
+    result = sha256_of(part)
+    if sha256 is not None and result != sha256.lower():
         part.unlink()
-        raise ValueError(f"what it gave has the sha256 {found}")
+        raise ValueError(f"what it gave has the sha256 {result}")
 
 
 @contextmanager

@@ -57,9 +57,9 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
             for name, (shape, dtype) in expected.items():
                 info = archive.getinfo(f"{name}.npy")
                 with archive.open(info) as member:
-                    found = npy_header(member)
-                if found != (shape, np.dtype(dtype)):
-                    raise bad(path, f"its array {name} is of another kind", found=f"{found[1]}{list(found[0])}",
+                    result = npy_header(member)
+                if result != (shape, np.dtype(dtype)):
+                    raise bad(path, f"its array {name} is of another kind", found=f"{result[1]}{list(result[0])}",
                               expected=f"{dtype}{list(shape)}")
                 if info.file_size > 4096 + np.dtype(dtype).itemsize * int(np.prod(shape)):
                     raise bad(

@@ -75,8 +75,8 @@ def mnist_arrays(
     elif say:
         shown = path if path.is_absolute() else f".{os.sep}{path}"
         print(f"File mnist.npz already exist, path: {shown}")
-        if sha256 is not None and (found := sha256_of(path)) != sha256:
-            print(f"{shown} has another checksum than the usual file (sha256 {found[:12]}..., not {sha256[:12]}...)")
+        if sha256 is not None and (result := sha256_of(path)) != sha256:
+            print(f"{shown} has another checksum than the usual file (sha256 {result[:12]}..., not {sha256[:12]}...)")
     arrays = read_npz(path, EXPECTED)
     check_labels(path, arrays["y_train"], 10)
     check_labels(path, arrays["y_test"], 10)

@@ -160,8 +160,8 @@ def sweep(folder: Path) -> None:
     except OSError:
         return
     for name in names:
-        found = TEMPORARY.fullmatch(name)
-        if found and found[1] == host() and name not in LIVE and not alive(int(found[2])):
+        result = TEMPORARY.fullmatch(name)
+        if result and result[1] == host() and name not in LIVE and not alive(int(result[2])):
             if not os.path.islink(folder / name):
                 take_back(folder / name)
             remove(folder / name)

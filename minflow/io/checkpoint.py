@@ -100,8 +100,8 @@ def load(path: str | os.PathLike, map_location: Any = None) -> Any:
     if map_location is not None:
         map_location = Device(map_location)
     try:
-        found = files.status(path)
-        if found is not None and stat.S_ISDIR(found.st_mode):
+        result = files.status(path)
+        if result is not None and stat.S_ISDIR(result.st_mode):
             file = inside(path)
         kind = foreign.kind_of(file)
         if kind == "pickle":
@@ -119,32 +119,32 @@ def load(path: str | os.PathLike, map_location: Any = None) -> Any:
             where=here(),
             hint="look at its permissions, and whether it is a file",
         ) from error
-    found = (
+    result = (
         {name: Tensor(array, spec_of(array)) for name, array in arrays.items()}
         if structure is None
         else rebuild(file, arrays, structure)
     )
-    return found if map_location is None else moved(found, map_location)
+    return result if map_location is None else moved(result, map_location)
 
 
 def rebuild(file: Path, arrays: dict, structure: str) -> Any:
     try:
-        told = json.loads(structure, object_pairs_hook=container.distinct)
-        if not isinstance(told, dict) or type(told.get("version")) is not int or "tree" not in told:
-            raise Malformed("a version and a tree", told)
+        header = json.loads(structure, object_pairs_hook=container.distinct)
+        if not isinstance(header, dict) or type(header.get("version")) is not int or "tree" not in header:
+            raise Malformed("a version and a tree", header)
     except (ValueError, RecursionError) as error:
         container.refuse(file, "the structure text is damaged", reason=str(error) or type(error).__name__)
     except Malformed as error:
         container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
-    if told["version"] != VERSION:
+    if header["version"] != VERSION:
         container.refuse(
             file,
-            f"it was written in version {told['version']} of the format, this minflow reads version {VERSION}",
+            f"it was written in version {header['version']} of the format, this minflow reads version {VERSION}",
             "a newer minflow",
-            version=told["version"],
+            version=header["version"],
         )
     try:
-        return Reader(arrays).decode(told["tree"])
+        return Reader(arrays).decode(header["tree"])
     except Malformed as error:
         container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
 

@@ -204,11 +204,11 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} is there twice")
-    return found
+    return result
 
 
 def constant(text: str) -> NoReturn:
@@ -217,7 +217,7 @@ def constant(text: str) -> NoReturn:
 
 def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
     """The arrays in the order of the file, which they must fill without gap or overlap."""
-    entries = [entry_of(path, name, given) for name, given in header.items()]
+    entries = [entry_of(path, name, fields) for name, fields in header.items()]
     entries.sort(key=lambda e: (e.begin, e.end, e.name))
     end = 0
     for before, e in zip([None, *entries], entries):
@@ -236,10 +236,10 @@ def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
     return entries
 
 
-def entry_of(path: Path, name: str, given: Any) -> Entry:
-    if not isinstance(given, dict) or set(given) != {"dtype", "shape", "data_offsets"}:
-        refuse(path, f"the header tells of {name!r} something other than dtype, shape and data_offsets", entry=given)
-    dtype, shape, offsets = given["dtype"], given["shape"], given["data_offsets"]
+def entry_of(path: Path, name: str, fields: Any) -> Entry:
+    if not isinstance(fields, dict) or set(fields) != {"dtype", "shape", "data_offsets"}:
+        refuse(path, f"the header tells of {name!r} something other than dtype, shape and data_offsets", entry=fields)
+    dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     whole = all(
         isinstance(part, list) and all(type(n) is int and 0 <= n < 2**63 for n in part) for part in (shape, offsets)
     )

@@ -1,4 +1,4 @@
-"""Paths and files as a user gives them: what is no path is told, and only plain files are opened.
+"""Paths and files as a user gives them: what is no path is refused, and only plain files are opened.
 
 A pipe, a device or a socket can make its reader wait for ever. Read next: `atomic.py`, which writes.
 """
@@ -44,19 +44,19 @@ def absolute(path: Path) -> Path:
     """The path from the root, so that a later os.chdir does not move it."""
     try:
         return Path(os.path.abspath(path))
-    except FileNotFoundError:  # the current folder was deleted: whoever uses the path is told
+    except FileNotFoundError:  # the current folder was deleted: whoever uses the path gets an error
         return path
 
 
 def status(path: str | os.PathLike) -> os.stat_result | None:
     """What is there, links followed, or None if nothing is. Raises OSError for all but a plain file and a folder."""
     try:
-        found = os.stat(path)
+        result = os.stat(path)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise OSError(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, not a file")
-    return found
+    if not stat.S_ISREG(result.st_mode) and not stat.S_ISDIR(result.st_mode):
+        raise OSError(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(result.st_mode), 'something else')}, not a file")
+    return result
 
 
 def opened(path: str | os.PathLike) -> BinaryIO:

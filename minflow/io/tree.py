@@ -182,14 +182,14 @@ class Reader:
             raise Malformed(f"one part after {kind!r}", rest)
         part = rest[0]
         if kind in ("dict", "OrderedDict"):
-            found: dict = OrderedDict() if kind == "OrderedDict" else {}
+            result: dict = OrderedDict() if kind == "OrderedDict" else {}
             for entry in self.entries(part):
                 if not isinstance(entry, list) or len(entry) != 2:
                     raise Malformed("a key and a value", entry)
-                found[self.key(entry[0], depth)] = self.decode(entry[1], depth + 1)
-            if len(found) != len(part):
+                result[self.key(entry[0], depth)] = self.decode(entry[1], depth + 1)
+            if len(result) != len(part):
                 raise Malformed("keys that differ", [entry[0] for entry in part])
-            return found
+            return result
         if kind in ("list", "tuple"):
             items = [self.decode(entry, depth + 1) for entry in self.entries(part)]
             return items if kind == "list" else tuple(items)
@@ -247,7 +247,7 @@ class Reader:
 class Malformed(Exception):
     """The structure text is not what a Writer writes: what was wanted, and what is there."""
 
-    def __init__(self, wanted: str, found: Any):
-        text = repr(found)
+    def __init__(self, wanted: str, result: Any):
+        text = repr(result)
         super().__init__(wanted)
         self.wanted, self.found = wanted, text if len(text) <= 80 else text[:77] + "..."

@@ -106,19 +106,19 @@ def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
     return [{"params": listed}]
 
 
-def members(given: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
+def members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
     """The tensors of one group, each checked, and their names where (name, tensor) pairs were given."""
-    if isinstance(given, Tensor):
-        given = [given]
-    if isinstance(given, set):
+    if isinstance(passed, Tensor):
+        passed = [passed]
+    if isinstance(passed, set):
         fail(
             OptimError,
             f"{owner}: the parameters of a group are a set, whose order is not the same in every run",
             "a list",
         )
-    if callable(given) or isinstance(given, Module) or not isinstance(given, Iterable):
-        return members(groups_of(given, owner)[0]["params"], owner)
-    entries = list(given)
+    if callable(passed) or isinstance(passed, Module) or not isinstance(passed, Iterable):
+        return members(groups_of(passed, owner)[0]["params"], owner)
+    entries = list(passed)
     named = bool(entries) and all(isinstance(e, tuple) and len(e) == 2 and isinstance(e[0], str) for e in entries)
     tensors = [e[1] for e in entries] if named else entries
     for i, p in enumerate(tensors):

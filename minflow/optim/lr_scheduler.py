@@ -1,7 +1,7 @@
 """Learning rate schedules: objects whose `step()`, called after the optimizer's, sets `group["lr"]`.
 
 The numbers are PyTorch's: each schedule goes on from the present `group["lr"]`, so that schedules can be chained and a
-user's own change counts; where one is told to jump to a step it uses its closed form.
+user's own change counts; one that has to jump to a step uses its closed form.
 Knows nothing of how an optimizer uses the rate. Read next: `optimizer.py`.
 """
 
@@ -136,22 +136,22 @@ class LRScheduler:
         if missing or unknown:
             refuse(owner, f"{len(missing)} entries missing, {len(unknown)} unknown", hint,
                    missing=", ".join(missing) or "none", unknown=", ".join(map(str, unknown)) or "none")
-        found, writes = self.taken(present, state_dict)
+        result, writes = self.taken(present, state_dict)
         trial = copy.copy(self)
-        trial.__dict__.update(found)
+        trial.__dict__.update(result)
         as_refusal(owner, lambda: (trial.check(), trial.check_progress()))
-        return [*writes, lambda: self.__dict__.update(found)]
+        return [*writes, lambda: self.__dict__.update(result)]
 
-    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         """(attributes by name, each of the kind that it has now; what else is to be written)."""
-        found = {}
+        result = {}
         for name, value in present.items():
             try:
-                found[name] = like(value, given[name])
+                result[name] = like(value, saved[name])
             except Refused as reason:
                 refuse(type(self).__name__, f"{name} cannot be loaded: {reason}",
-                       "the state_dict of a scheduler of the same class", now=value, given=given[name])
-        return found, []
+                       "the state_dict of a scheduler of the same class", now=value, given=saved[name])
+        return result, []
 
     def check(self) -> None:
         """Refuse attributes with which this schedule has no rate: after its arguments, and after a load."""
@@ -246,9 +246,9 @@ class LambdaLR(LRScheduler):
         ]
         return {**super().state_dict(), "lr_lambdas": kept}
 
-    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        owner, kept, new = "LambdaLR", present["lr_lambdas"], given["lr_lambdas"]
-        found, writes = super().taken({k: v for k, v in present.items() if k != "lr_lambdas"}, given)
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        owner, kept, new = "LambdaLR", present["lr_lambdas"], saved["lr_lambdas"]
+        result, writes = super().taken({k: v for k, v in present.items() if k != "lr_lambdas"}, saved)
         if not isinstance(new, list | tuple) or [x is None for x in new] != [x is None for x in kept]:
             refuse(owner, "lr_lambdas are of other functions", "a LambdaLR with the same functions", given=new)
         for function, now, attributes in zip(self.lr_lambdas, kept, new):
@@ -263,7 +263,7 @@ class LambdaLR(LRScheduler):
                 refuse(owner, f"an attribute of a function cannot be loaded: {reason}",
                        "a LambdaLR with the same functions", now=now)
             writes.append(lambda function=function, values=values: vars(function).update(values))
-        return found, writes
+        return result, writes
 
 
 class StepLR(LRScheduler):
@@ -315,9 +315,9 @@ class MultiStepLR(LRScheduler):
         passed = sum(times for step, times in self.milestones.items() if step <= self.last_epoch)
         return [base * power(self.gamma, passed) for base in self.base_lrs]
 
-    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        found, writes = super().taken(present, given)
-        return {**found, "milestones": Counter(found["milestones"])}, writes
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        result, writes = super().taken(present, saved)
+        return {**result, "milestones": Counter(result["milestones"])}, writes
 
 
 class LinearLR(LRScheduler):
@@ -440,8 +440,8 @@ class SequentialLR(LRScheduler):
                     "make every scheduler with the optimizer given here",
                     entry=type(scheduler).__name__,
                 )
-        given = interval_rescaling
-        self.anew = list(given) if isinstance(given, Sequence) else [given is not False] * len(schedulers)
+        anew = interval_rescaling
+        self.anew = list(anew) if isinstance(anew, Sequence) else [anew is not False] * len(schedulers)
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False
         self.schedulers, self.milestones, self.count = schedulers, milestones, 1
         self.check()
@@ -498,15 +498,15 @@ class SequentialLR(LRScheduler):
             fail(OptimError, f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
                  f"{len(self.anew)} of interval_rescaling", "a state of the same schedules", milestones=milestones)
 
-    def taken(self, present: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        states = given["schedulers"]
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        states = saved["schedulers"]
         if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
             refuse("SequentialLR", f"a list of the states of {len(self.schedulers)} schedulers is wanted",
                    "the state_dict of a scheduler of the same class", schedulers=states)
-        found, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, given)
+        result, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, saved)
         for scheduler, state in zip(self.schedulers, states):
             writes += scheduler.checked_state(state)
-        return found, writes
+        return result, writes
 
 
 __getattr__ = _tell("flow.optim.lr_scheduler", globals())

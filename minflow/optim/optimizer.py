@@ -35,7 +35,7 @@ ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable",
              "initial_lr", "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)
 # what an optimizer takes besides its hyperparameters; the last three are accepted and without effect
 NO_HYPERPARAMETERS = ("self", "__class__", "params", "contiguous_params", "foreach", "fused")
-IDLE = 10  # steps in a row without any gradient, at which that is told
+IDLE = 10  # steps in a row without any gradient, at which a warning says so
 # numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
 LARGE = 65_536
 
@@ -75,7 +75,7 @@ class Optimizer:
     Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors; `defaults`.
     """
 
-    idle = IDLE - 2  # steps in a row that found no gradient; so a new optimizer is told of at its second
+    idle = IDLE - 2  # steps in a row that found no gradient; so a new optimizer warns at its second
     backwards = 0  # how many backward() there had been at the last step
     numbers: tuple[str, ...] = ()  # names of state that is one number per parameter, counted in float32 as PyTorch does
 
@@ -135,13 +135,13 @@ class Optimizer:
                 loss = closure()
         mode = MODE.get().but(grad=False)
         mode.before_step(self)
-        fed, total, looked = False, 0.0, NOTICES.on and mode.trace is None
+        has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None
         with using(mode):
             for group in self.param_groups:
                 with_gradient = [(p, g) for p in group["params"] if (g := p.grad) is not None]
                 if not with_gradient:
                     continue
-                fed = True
+                has_gradients = True
                 op, attrs = self.rule(group)
                 names, lr = self.names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
@@ -154,7 +154,7 @@ class Optimizer:
                     held = [state[name] for name in names]
                     mode.update(op, [p, *held], [p, g, *held, lr], attrs)
         if not mode.trace:
-            self.idle = 0 if fed else self.idle + 1
+            self.idle = 0 if has_gradients else self.idle + 1
             if self.idle == IDLE:
                 self.check_idle()
             self.backwards = EPOCH.backwards
@@ -285,8 +285,8 @@ class Optimizer:
                     parameter=p,
                 )
             seen[id(p)] = i
-        given = {k: v for k, v in param_group.items() if k != "params"}
-        group = Group({**given, **{k: v for k, v in self.defaults.items() if k not in given}})
+        passed = {k: v for k, v in param_group.items() if k != "params"}
+        group = Group({**passed, **{k: v for k, v in self.defaults.items() if k not in passed}})
         if param_names is not None:
             group["param_names"] = param_names
         group["params"] = params
@@ -327,12 +327,12 @@ class Optimizer:
             refuse(owner, "a dict with 'state' and 'param_groups' is wanted",
                    "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
                    keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)
-        given, states = state_dict["param_groups"], state_dict["state"]
-        self.check_listing(given, states)
-        groups = [self.checked_group(i, group) for i, group in enumerate(given)]
+        passed, states = state_dict["param_groups"], state_dict["state"]
+        self.check_listing(passed, states)
+        groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
         state: dict[Tensor, dict[str, Tensor]] = {}
         copies: list[tuple[Tensor, Tensor]] = []
-        places = [(n, group) for saved, group in zip(given, groups) for n in saved["params"]]
+        places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
             for name, value in self.fitting(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)
@@ -351,19 +351,19 @@ class Optimizer:
 
         return [take]
 
-    def check_listing(self, given: Any, states: Any) -> None:
+    def check_listing(self, passed: Any, states: Any) -> None:
         """Refuse a state of other groups than these, before anything in them is looked at."""
         owner = type(self).__name__
-        if not isinstance(given, list | tuple) or not all(
-            isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in given
+        if not isinstance(passed, list | tuple) or not all(
+            isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in passed
         ):
             refuse(owner, "'param_groups' is no list of dicts with 'params'", "what state_dict() of an optimizer gives",
-                   param_groups=given)
-        mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in given]
+                   param_groups=passed)
+        mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in passed]
         if mine != theirs:
             refuse(owner, f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
                    "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)
-        numbers = [n for g in given for n in g["params"]]
+        numbers = [n for g in passed for n in g["params"]]
         if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
             refuse(owner, "the parameters of its groups are not numbers, each of them once",
                    "what state_dict() of an optimizer gives", params=numbers[:20])
@@ -373,11 +373,11 @@ class Optimizer:
             refuse(owner, f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
                    "what state_dict() of an optimizer gives", parameters=numbers[:20], unknown=unknown[:20])
 
-    def checked_group(self, i: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
         """The hyperparameters to go on with. Those that are not there stay, but for `lr`; what is new must be data."""
         owner, mine = type(self).__name__, self.param_groups[i]
         new: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, value in passed.items():
             try:
                 if not isinstance(name, str):
                     raise Refused("the name is no text")
@@ -400,10 +400,10 @@ class Optimizer:
         return merged
 
     def fitting(self, number: int, p: Tensor, group: Mapping[str, Any],
-                given: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+                passed: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
         """The state given for p, as tensors of its dtype that share no memory with what was given."""
-        owner, found = type(self).__name__, []
-        for name, value in self.filled(group, {k: v for k, v in given.items() if v is not None}).items():
+        owner, result = type(self).__name__, []
+        for name, value in self.filled(group, {k: v for k, v in passed.items() if v is not None}).items():
             array, counted = array_of(value), name in self.numbers
             wanted = () if counted else tuple(p.shape)
             if not isinstance(name, str) or array is None:
@@ -416,15 +416,15 @@ class Optimizer:
                 refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
             with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
-            found.append((name, Tensor(array, spec_of(array))))
-        if missing := set(self.names(group) if found else ()) - {name for name, _ in found}:
+            result.append((name, Tensor(array, spec_of(array))))
+        if missing := set(self.names(group) if result else ()) - {name for name, _ in result}:
             refuse(owner, f"{min(missing)} of parameter {number} is missing",
-                   "a state that was saved from an optimizer of the same class", found=[name for name, _ in found])
-        return found
+                   "a state that was saved from an optimizer of the same class", found=[name for name, _ in result])
+        return result
 
-    def filled(self, group: Mapping[str, Any], given: dict) -> dict:
+    def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
         """The state given for one parameter, with what was not saved because it follows from the rest."""
-        return given
+        return passed
 
     def __repr__(self) -> str:
         rows = []

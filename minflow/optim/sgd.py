@@ -67,13 +67,13 @@ class SGD(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """As every optimizer's, without buffers that no step has filled yet, and without `step`: PyTorch has none."""
-        found = super().state_dict()
-        for number, state in list(found["state"].items()):
+        result = super().state_dict()
+        for number, state in list(result["state"].items()):
             step = state.pop("step", None)
             if step is not None and step.item() == 0:
-                del found["state"][number]
-        return found
+                del result["state"][number]
+        return result
 
-    def filled(self, group: Mapping[str, Any], given: dict) -> dict:
+    def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
         """A buffer that was saved has been filled."""
-        return {**given, "step": given.get("step", 1)} if given and "step" in self.names(group) else given
+        return {**passed, "step": passed.get("step", 1)} if passed and "step" in self.names(group) else passed

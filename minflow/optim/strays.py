@@ -13,7 +13,7 @@ from ..core.mode import MODE
 from ..core.where import warn
 from ..nn.module import Module
 
-STEPS = 2  # steps in a row with the same strays, before that is told
+STEPS = 2  # steps in a row with the same strays, before a warning
 
 
 def check_strays(optimizer: Any) -> None:

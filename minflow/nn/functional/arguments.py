@@ -50,20 +50,20 @@ def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor
 
 def pair(name: str, argument: str, value: Any, least: int) -> tuple[int, int]:
     """(height, width) from an int or a pair."""
-    found = (value, value) if hasattr(value, "__index__") and not isinstance(value, bool) else value
-    if isinstance(found, tuple | list) and len(found) == 1:
-        found = (found[0], found[0])
+    result = (value, value) if hasattr(value, "__index__") and not isinstance(value, bool) else value
+    if isinstance(result, tuple | list) and len(result) == 1:
+        result = (result[0], result[0])
     if (
-        not isinstance(found, tuple | list)
-        or len(found) != 2
-        or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= least for n in found)
+        not isinstance(result, tuple | list)
+        or len(result) != 2
+        or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= least for n in result)
     ):
         fail(
             ShapeError,
             f"{name}: {argument} is {value!r}, where a whole number of at least {least}, or a pair of them, is wanted",
             f"{argument}=3 or {argument}=(3, 3)",
         )
-    return found[0].__index__(), found[1].__index__()
+    return result[0].__index__(), result[1].__index__()
 
 
 def check_reduction(name: str, reduction: str) -> None:

@@ -224,12 +224,12 @@ def cross_entropy(
             f"cross_entropy: label_smoothing is {label_smoothing}",
             "a share between 0 and 1, such as 0.1",
         )
-    found = made_by(input, "softmax", "log_softmax")
-    if found:
+    before = made_by(input, "softmax", "log_softmax")
+    if before:
         warn(
-            f"cross_entropy: its input comes from {found}, and cross_entropy applies softmax itself",
-            f"leave {found} out of the model and give cross_entropy the logits"
-            + ("; or use nn.NLLLoss" if found == "log_softmax" else ""),
+            f"cross_entropy: its input comes from {before}, and cross_entropy applies softmax itself",
+            f"leave {before} out of the model and give cross_entropy the logits"
+            + ("; or use nn.NLLLoss" if before == "log_softmax" else ""),
             input=input,
         )
     if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
@@ -310,8 +310,8 @@ def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: in
 def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:
     """The weight of each label's class, 0 where it is ignored."""
     counts = target != ignore_index
-    found = weight[e.where(counts, target, zeros_like(target))]
-    return e.where(counts, found, zeros_like(found))
+    result = weight[e.where(counts, target, zeros_like(target))]
+    return e.where(counts, result, zeros_like(result))
 
 
 def total_weight(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, counts: Tensor) -> Tensor:

@@ -113,10 +113,10 @@ def layer_norm(
             else f"numbers of shape (..., {', '.join(map(str, shape))})",
             input=input,
         )
-    for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and given.spec.shape != shape:
-            what = f"layer_norm: the {name} has shape {list(given.spec.shape)}, normalized_shape is {list(shape)}"
-            fail(ShapeError, what, f"a {name} of normalized_shape", **{name: given})
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and tensor.spec.shape != shape:
+            what = f"layer_norm: the {name} has shape {list(tensor.spec.shape)}, normalized_shape is {list(shape)}"
+            fail(ShapeError, what, f"a {name} of normalized_shape", **{name: tensor})
     axes = tuple(range(-len(shape), 0))
     if input.spec.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
         return normalized(input.to(float32), axes, weight, bias, eps).to(float16)

@@ -114,5 +114,5 @@ def found_or_fetched(
 def roots(root: str | os.PathLike | None, *below: str) -> list[Path]:
     """Where a dataset's files may lie: under `root` as torchvision lays them out, in `root`, in the cache."""
     own = None if root is None else folder(root, "root")
-    given = [] if own is None else [own.joinpath(*below), own]
-    return [*given, cache_dir().joinpath(*below), cache_dir()]
+    passed = [] if own is None else [own.joinpath(*below), own]
+    return [*passed, cache_dir().joinpath(*below), cache_dir()]

@@ -51,8 +51,8 @@ class MNIST(DownloadedImages):
         folders = roots(self.root, type(self).__name__, "raw")
         if type(self) is MNIST and self.root is None and first_of(images, folders) is None:
             if first_of("mnist.npz", [Path("."), folders[-1]]):
-                found = mnist_arrays(say=False)
-                return (found["x_train"], found["y_train"]) if self.train else (found["x_test"], found["y_test"])
+                result = mnist_arrays(say=False)
+                return (result["x_train"], result["y_train"]) if self.train else (result["x_test"], result["y_test"])
         paths = []
         for name in (images, labels):
             plain = first_of(name.removesuffix(".gz"), folders)  # unpacked by hand or by torchvision

@@ -21,7 +21,7 @@ from .base.errors import (
     TraceError,
 )
 from .ir import NUMBERS
-from .mode import MODE
+from .mode import current
 from .spec import promote
 from .where import OURS, describe, explain, fail, here
 
@@ -29,7 +29,7 @@ from .where import OURS, describe, explain, fail, here
 def apply(op: Any, *inputs, **attrs):
     """The only way to run an op: ask the current mode."""
     try:
-        return MODE.get().run(op, inputs, attrs)
+        return current().run(op, inputs, attrs)
     except OverflowError:
         raise outside(op, inputs) from None
     except MinflowError:
@@ -79,7 +79,7 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
 
 def check_numbers(inputs: Sequence) -> None:
     """Refuse a tensor that was made while a graph was built and is used elsewhere: it has no numbers."""
-    if MODE.get().trace is None:
+    if current().trace is None:
         for x in inputs:
             if x is not None and getattr(x, "array", x) is None:
                 raise symbolic(x)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .base.errors import GradError
 from .door import check_number, check_numbers
+from .functions.creation import as_tensor
 from .infer import infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
@@ -165,11 +166,11 @@ class Eager(Mode):
 
     def tensor_of(self, x) -> Tensor:
         """A tensor of an array, a number or nested lists; a tensor is given back."""
-        if isinstance(x, Tensor):
-            return x
-        from .functions.creation import as_tensor
+        return x if isinstance(x, Tensor) else as_tensor(x)
 
-        return as_tensor(x)
+    def constant(self, array: np.ndarray) -> Tensor:
+        """A tensor of an array that is its own."""
+        return Tensor(array, spec_of(array))
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
         """The tensor that a rule asked for, from what the tape kept; refused if its storage was written since."""

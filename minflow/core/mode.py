@@ -62,6 +62,7 @@ class Mode:
 
 DEFAULT = Mode()  # eager.py makes it an Eager; a ContextVar wants its default now
 MODE: ContextVar = ContextVar("mode", default=DEFAULT)
+current = MODE.get  # a name of its own: a method of an imported object is looked up at each call
 
 
 class using:

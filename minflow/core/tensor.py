@@ -1,7 +1,7 @@
 """Tensor: an array with its Spec; on a tape or in a trace also a Value. Methods are spelled out, one line each.
 
 A symbolic tensor (while tracing) has no array. What a method computes stands in `functions/`, what it records in
-`eager.py` and `trace.py`. Read next: `methods.py`, `functions/arithmetic.py`.
+`eager.py` and `trace.py`. Read next: `methods/operators.py`, `functions/arithmetic.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ import copy
 import numpy as np
 
 from . import autograd
-from .door import apply, check_numbers
-from .messages import printing
 from . import functions as F
+from .arrays import array_of
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
+from .door import apply, check_numbers
+from .functions.filling import empty_of, size_of
 from .ir import LEAF, Source, Value
-from .methods import BY_UFUNC, Methods, comparable
+from .methods.creation import Creation
+from .methods.in_place import InPlace
+from .methods.numbers import Numbers
+from .methods.operators import BY_UFUNC, Operators, comparable
+from .methods.picking import Picking
+from .methods.reductions import Reductions
+from .methods.shapes import Shapes
+from .messages import printing
 from .messages.near import tell_methods
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
@@ -73,7 +81,7 @@ class Size(tuple):
 
 
 @tell_methods
-class Tensor(Methods, Display):
+class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
@@ -518,11 +526,9 @@ class Tensor(Methods, Display):
 
 def made_by_user(first, *rest):
     """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: float32 of a shape, not initialised, or of these numbers."""
-    from .functions.creation import array_of, empty
-
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
     if all(isinstance(n, int) for n in sizes):
-        array = empty(*sizes, dtype=float32).numbers("Tensor")
+        array = empty_of(size_of(sizes), float32).numbers("Tensor")
     else:
         array = array_of(first, float32)
     return array, spec_of(array), None

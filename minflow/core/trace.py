@@ -15,6 +15,7 @@ import numpy as np
 
 from .base.errors import TraceError
 from .door import check_number
+from .functions.creation import as_tensor
 from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of
 from .mode import MODE, Mode, using
@@ -165,12 +166,12 @@ class Trace(Mode):
         return entry[1], entry[0] - 1
 
     def tensor_of(self, x) -> Tensor:
-        """A constant: a tensor made of numbers during the trace."""
-        if isinstance(x, Tensor):
-            return x
-        from .functions.creation import as_tensor
+        return x if isinstance(x, Tensor) else as_tensor(x)
 
-        return as_tensor(x)
+    def constant(self, array: np.ndarray) -> Tensor:
+        """A tensor made of numbers during the trace."""
+        self.made[id(array)] = array
+        return Tensor(array, spec_of(array))
 
     # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ..core.base.errors import JobError, clean
 from ..core.functions import eq, ge, gt, le, lt, ne
 from ..core.ir import Source
-from ..core.methods import comparable
+from ..core.methods.operators import comparable
 from ..core.spec import int8
 from ..core.tensor import Tensor
 from ..core.where import here

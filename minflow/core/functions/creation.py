@@ -1,7 +1,7 @@
 """Making tensors: from numbers, from a rule, from random bits.
 
 Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, and a tensor made of numbers is a
-constant.
+constant. What needs no Tensor class stands in `filling.py`; here are the arguments, and what a caller is promised.
 """
 
 from __future__ import annotations
@@ -13,82 +13,17 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
-from ..mode import MODE
 from ..ops import shape as s
-from ..ops.shape import check_fits
-from ..ops.shape import full as fill
-from ..rebind import cell_of
-from ..spec import DType, Spec, as_dtype, bool_, default_dtype, int64, promote, spec_of
+from ..rebind import Alias, cell_of
+from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Tensor
 from ..where import fail
+from .filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 
 
 def is_tensor(x) -> bool:
     """Is x a Tensor?"""
     return isinstance(x, Tensor)
-
-
-def finish(result: Tensor, device, requires_grad: bool) -> Tensor:
-    if device is not None:
-        result = result.to(device=device)
-    return result.requires_grad_() if requires_grad else result
-
-
-def array_of(data, dtype: DType | None) -> np.ndarray:
-    """A new numpy array of numbers, nested lists, arrays or tensors in them; Python floats get the default dtype."""
-    if isinstance(data, np.ndarray | np.generic):
-        data = np.asarray(data)
-        wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
-        return np.array(fitting(data, wanted), wanted.np, order="C")
-    try:
-        array = np.array(untensored(data), order="C")
-    except ValueError as error:
-        fail(ShapeError, "tensor() of lists whose lengths differ", "every row needs as many numbers as the others", reason=error)
-    if array.dtype.kind == "O" and not all(isinstance(x, int | float) for x in array.flat) or array.dtype.kind not in "biufO":
-        hint = "numbers, bools, or nested lists of them"
-        fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", hint, data=data)
-    if dtype is None:
-        floating = array.dtype.kind == "f"
-        if not has_arrays(data):
-            dtype = default_dtype() if floating else bool_ if array.dtype.kind == "b" else int64
-        else:
-            dtype = promote(*leaf_specs(data))
-    if array.dtype.kind == "O" and any(isinstance(x, float) for x in array.flat):
-        dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
-    return np.asarray(fitting(array, dtype, "iuOf"), dtype.np, order="C")
-
-
-def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
-    """The array, if an integer dtype can hold its numbers; numpy would wrap some around and refuse others."""
-    if array.dtype.kind in kinds and dtype.rank == 1 and array.size:
-        low, high = array.min(), array.max()  # NaN, if there is one
-        try:
-            check_fits(low, dtype)
-            check_fits(high, dtype)
-        except OutOfRangeError as error:
-            fail(OutOfRangeError, error.what, error.hint, smallest=low, largest=high)
-    return array
-
-
-def leaf_specs(data) -> list:
-    """What decides the dtype of lists with tensors in them: the Spec of each tensor, the type of each number."""
-    if isinstance(data, list | tuple):
-        return [spec for x in data for spec in leaf_specs(x)]
-    if isinstance(data, Tensor):
-        return [data.spec]
-    return [spec_of(data)] if isinstance(data, np.ndarray | np.generic) else [type(data)]
-
-
-def untensored(data):
-    if isinstance(data, Tensor):
-        return data.numbers("tensor")
-    return [untensored(x) for x in data] if isinstance(data, list | tuple) else data
-
-
-def has_arrays(data) -> bool:
-    if isinstance(data, list | tuple):
-        return any(has_arrays(x) for x in data)
-    return isinstance(data, Tensor | np.ndarray | np.generic)
 
 
 def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
@@ -100,14 +35,7 @@ def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> Tensor
     tensor([[1, 2],
             [3, 4]], dtype=minflow.int64)
     """
-    dtype = None if dtype is None else as_dtype(dtype)
-    if isinstance(data, Tensor):
-        copy = data.detach().clone()
-        return finish(copy if dtype is None else copy.to(dtype), device, requires_grad)
-    array = array_of(data, dtype)
-    if (trace := MODE.get().trace) is not None:
-        trace.made[id(array)] = array
-    return finish(Tensor(array, spec_of(array)), device, requires_grad)
+    return finish(copy_of(data, dtype), device, requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -132,9 +60,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
     whole = np.lib.stride_tricks.as_strided(array, (), ())  # a strided array is a view: its base is the first element
     base = Tensor(whole, Spec((), as_dtype(array.dtype)))
     result = Tensor(array, spec_of(array))
-    from ..rebind import Alias
-
-    result.alias, result.cell = Alias(base, ((strided_look, {"shape": array.shape, "strides": array.strides}),), None), cell_of(base)
+    path = ((strided_look, {"shape": array.shape, "strides": array.strides}),)
+    result.alias, result.cell = Alias(base, path, None), cell_of(base)
     return result
 
 
@@ -153,51 +80,26 @@ def from_dlpack(x) -> Tensor:
     return from_numpy(np.from_dlpack(x))
 
 
-def size_of(given: tuple, size=None) -> tuple[int, ...]:
-    """The shape that `zeros(2, 3)`, `zeros((2, 3))` and `zeros(size=(2, 3))` mean."""
-    size = given if size is None else (size,)
-    if len(size) == 1 and F.several(size[0]):
-        size = tuple(size[0])
-    try:
-        shape = tuple([n.__index__() for n in size])
-    except (AttributeError, TypeError):
-        fail(DTypeError, f"a shape is integers, not {size!r}", "flow.zeros(2, 3) or flow.zeros((2, 3))", shape=size)
-    if any(n < 0 for n in shape):
-        fail(ShapeError, f"a shape with a negative size: {shape}", "sizes are 0 or more", shape=shape)
-    return shape
-
-
 def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of one number. dtype: that of the number if not given."""
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    elif not isinstance(fill_value, int | float | np.number | np.bool_):
-        fail(DTypeError, f"full: fill_value is {fill_value!r}, where a number is wanted", "full((2, 3), 1.5)", fill_value=fill_value)
-    dtype = as_dtype(dtype if dtype is not None else type(fill_value))
-    if isinstance(size, Tensor) and size.ndim:
-        fail(ShapeError, "full: the size is a tensor, where integers are wanted", "full_like(tensor, ...), or tensor.shape", size=size)
-    return finish(fill(shape=size_of((size,)), value=fill_value, dtype=dtype), device, requires_grad)
+    return finish(full_of(size, fill_value, dtype), device, requires_grad)
 
 
 @two_meanings
 def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    return finish(fill(shape=size_of(shape, size), value=0, dtype=as_dtype(dtype or float)), device, requires_grad)
+    return finish(zeros_of(size_of(shape, size), dtype or float), device, requires_grad)
 
 
 @two_meanings
 def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones."""
-    return finish(fill(shape=size_of(shape, size), value=1, dtype=as_dtype(dtype or float)), device, requires_grad)
+    return finish(ones_of(size_of(shape, size), dtype or float), device, requires_grad)
 
 
 def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor whose numbers are whatever lay in the memory (zeros while tracing)."""
-    dtype = as_dtype(dtype or float)
-    if MODE.get().trace:
-        return zeros(*shape, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
-    array = np.empty(size_of(shape, size), dtype.np)
-    return finish(Tensor(array, spec_of(array)), device, requires_grad)
+    return finish(empty_of(size_of(shape, size), dtype or float), device, requires_grad)
 
 
 @two_meanings

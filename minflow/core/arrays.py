@@ -1,0 +1,72 @@
+"""The array that data stands for: numbers, nested lists, numpy's arrays, tensors in lists; in the dtype they ask for.
+
+Knows no Tensor class: a tensor is what has a `spec`. Read next: `functions/filling.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base.errors import DTypeError, OutOfRangeError, ShapeError
+from .ops.shape import check_fits
+from .spec import DType, as_dtype, bool_, default_dtype, int64, promote, spec_of
+from .where import fail
+
+ARRAYS = (np.ndarray, np.generic)
+
+
+def array_of(data, dtype: DType | None) -> np.ndarray:
+    """A new numpy array of numbers, nested lists, arrays or tensors in them; Python floats get the default dtype."""
+    if isinstance(data, ARRAYS):
+        data = np.asarray(data)
+        wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
+        return np.array(fitting(data, wanted), wanted.np, order="C")
+    try:
+        array = np.array(untensored(data), order="C")
+    except ValueError as error:
+        hint = "every row needs as many numbers as the others"
+        fail(ShapeError, "tensor() of lists whose lengths differ", hint, reason=error)
+    kind = array.dtype.kind
+    if kind not in "biufO" or kind == "O" and not all(isinstance(x, int | float) for x in array.flat):
+        hint = "numbers, bools, or nested lists of them"
+        fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", hint, data=data)
+    if dtype is None:
+        if not has_arrays(data):
+            dtype = default_dtype() if kind == "f" else bool_ if kind == "b" else int64
+        else:
+            dtype = promote(*leaf_specs(data))
+    if kind == "O" and any(isinstance(x, float) for x in array.flat):
+        dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
+    return np.asarray(fitting(array, dtype, "iuOf"), dtype.np, order="C")
+
+
+def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
+    """The array, if an integer dtype can hold its numbers; numpy would wrap some around and refuse others."""
+    if array.dtype.kind in kinds and dtype.rank == 1 and array.size:
+        low, high = array.min(), array.max()  # NaN, if there is one
+        try:
+            check_fits(low, dtype)
+            check_fits(high, dtype)
+        except OutOfRangeError as error:
+            fail(OutOfRangeError, error.what, error.hint, smallest=low, largest=high)
+    return array
+
+
+def leaf_specs(data) -> list:
+    """What decides the dtype of lists with tensors in them: the Spec of each tensor, the type of each number."""
+    if isinstance(data, list | tuple):
+        return [spec for x in data for spec in leaf_specs(x)]
+    return [data.spec if hasattr(data, "spec") else spec_of(data) if isinstance(data, ARRAYS) else type(data)]
+
+
+def untensored(data):
+    """The lists with arrays in place of tensors."""
+    if isinstance(data, list | tuple):
+        return [untensored(x) for x in data]
+    return data.numbers("tensor") if hasattr(data, "spec") else data
+
+
+def has_arrays(data) -> bool:
+    if isinstance(data, list | tuple):
+        return any(has_arrays(x) for x in data)
+    return isinstance(data, ARRAYS) or hasattr(data, "spec")

@@ -1,0 +1,74 @@
+"""New tensors of numbers or of one number, without their class: the mode makes one of an array, a rule is an op.
+
+The creation functions and `x.new_zeros(2)` call these. Read next: `creation.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import array_of
+from ..base.errors import DTypeError, ShapeError
+from ..mode import MODE
+from ..ops.shape import full
+from ..spec import as_dtype
+from ..where import fail
+from .arguments import is_tensor, several
+
+
+def finish(result, device, requires_grad: bool):
+    """A new tensor on its device, and as a leaf if it is to have a gradient."""
+    if device is not None:
+        result = result.to(device=device)
+    return result.requires_grad_() if requires_grad else result
+
+
+def size_of(given: tuple, size=None) -> tuple[int, ...]:
+    """The shape that `zeros(2, 3)`, `zeros((2, 3))` and `zeros(size=(2, 3))` mean."""
+    size = given if size is None else (size,)
+    if len(size) == 1 and several(size[0]):
+        size = tuple(size[0])
+    try:
+        shape = tuple([n.__index__() for n in size])
+    except (AttributeError, TypeError):
+        fail(DTypeError, f"a shape is integers, not {size!r}", "flow.zeros(2, 3) or flow.zeros((2, 3))", shape=size)
+    if any(n < 0 for n in shape):
+        fail(ShapeError, f"a shape with a negative size: {shape}", "sizes are 0 or more", shape=shape)
+    return shape
+
+
+def full_of(size, number, dtype=None):
+    """A tensor of one number, in its own dtype if none is asked for."""
+    if is_tensor(number):
+        number = number.item()
+    elif not isinstance(number, int | float | np.number | np.bool_):
+        what = f"full: fill_value is {number!r}, where a number is wanted"
+        fail(DTypeError, what, "full((2, 3), 1.5)", fill_value=number)
+    if is_tensor(size) and size.ndim:
+        what = "full: the size is a tensor, where integers are wanted"
+        fail(ShapeError, what, "full_like(tensor, ...), or tensor.shape", size=size)
+    return full(shape=size_of((size,)), value=number, dtype=as_dtype(dtype if dtype is not None else type(number)))
+
+
+def zeros_of(shape: tuple[int, ...], dtype):
+    return full(shape=shape, value=0, dtype=as_dtype(dtype))
+
+
+def ones_of(shape: tuple[int, ...], dtype):
+    return full(shape=shape, value=1, dtype=as_dtype(dtype))
+
+
+def empty_of(shape: tuple[int, ...], dtype):
+    """Whatever lay in the memory; zeros while tracing, where there is none."""
+    if MODE.get().trace:
+        return zeros_of(shape, dtype)
+    return MODE.get().constant(np.empty(shape, as_dtype(dtype).np))
+
+
+def copy_of(data, dtype=None):
+    """A tensor of its own with the numbers of `data`."""
+    dtype = None if dtype is None else as_dtype(dtype)
+    if is_tensor(data):
+        copy = data.detach().clone()
+        return copy if dtype is None else copy.to(dtype)
+    return MODE.get().constant(array_of(data, dtype))

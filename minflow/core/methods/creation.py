@@ -1,0 +1,26 @@
+"""Methods that make a new tensor of this one's dtype: `x.new_zeros(2)`."""
+
+from __future__ import annotations
+
+from ..functions.filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
+from ..messages.near import tell_methods
+
+
+@tell_methods
+class Creation:
+    """New tensors like this one."""
+
+    def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
+        return finish(copy_of(data, dtype or self.dtype), device, requires_grad)
+
+    def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False):
+        return finish(full_of(size, fill_value, dtype or self.dtype), device, requires_grad)
+
+    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
+        return finish(zeros_of(size_of(size), dtype or self.dtype), device, requires_grad)
+
+    def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
+        return finish(ones_of(size_of(size), dtype or self.dtype), device, requires_grad)
+
+    def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
+        return finish(empty_of(size_of(size), dtype or self.dtype), device, requires_grad)

@@ -1,0 +1,271 @@
+"""Methods that write into their own tensor: `x.add_(y)`, `x.zero_()`, `x.scatter_(0, places, y)`.
+
+Each is the function without the underscore, and a rebinding; see `../rebind.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import functions as F
+from ..base.errors import ShapeError, TraceError
+from ..door import apply
+from ..messages.near import tell_methods
+from ..mode import MODE, touch, using
+from ..ops import elementwise as e
+from ..ops import shape as s
+from ..rebind import cell_of, guard, in_place, overwrite, repeated_axes, store, write
+from ..spec import DType
+from ..where import fail
+
+
+@tell_methods
+class InPlace:
+    """Writes in place."""
+
+    def mul_(self, other):
+        return in_place(e.mul, self, other)
+
+    def floor_divide_(self, other):
+        return in_place(e.floor_divide, self, other)
+
+    def remainder_(self, other):
+        return in_place(e.remainder, self, other)
+
+    def pow_(self, other):
+        return in_place(e.pow, self, other)
+
+    def add_(self, other, *, alpha=1):
+        return in_place(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
+
+    def sub_(self, other, *, alpha=1):
+        return in_place(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
+
+    def div_(self, other, *, rounding_mode=None):
+        return in_place(e.div, self, other) if rounding_mode is None else overwrite(F.div, self, other, rounding_mode=rounding_mode)
+
+    def neg_(self):
+        return in_place(e.neg, self)
+
+    def abs_(self):
+        return in_place(e.abs, self)
+
+    def sign_(self):
+        return in_place(e.sign, self)
+
+    def exp_(self):
+        return in_place(e.exp, self)
+
+    def log_(self):
+        return in_place(e.log, self)
+
+    def sqrt_(self):
+        return in_place(e.sqrt, self)
+
+    def rsqrt_(self):
+        return in_place(e.rsqrt, self)
+
+    def square_(self):
+        return in_place(e.square, self)
+
+    def sin_(self):
+        return in_place(e.sin, self)
+
+    def cos_(self):
+        return in_place(e.cos, self)
+
+    def tanh_(self):
+        return in_place(e.tanh, self)
+
+    def sigmoid_(self):
+        return in_place(e.sigmoid, self)
+
+    def floor_(self):
+        return in_place(e.floor, self)
+
+    def ceil_(self):
+        return in_place(e.ceil, self)
+
+    def trunc_(self):
+        return in_place(e.trunc, self)
+
+    def reciprocal_(self):
+        return in_place(e.reciprocal, self)
+
+    def relu_(self):
+        return in_place(e.relu, self)
+
+    def expm1_(self):
+        return in_place(e.expm1, self)
+
+    def log1p_(self):
+        return in_place(e.log1p, self)
+
+    def log2_(self):
+        return in_place(e.log2, self)
+
+    def tan_(self):
+        return in_place(e.tan, self)
+
+    def erf_(self):
+        return in_place(e.erf, self)
+
+    def fmod_(self, other):
+        return in_place(e.fmod, self, other)
+
+    def logical_and_(self, other):
+        return store(self, F.logical_and(self, other))
+
+    def logical_or_(self, other):
+        return store(self, F.logical_or(self, other))
+
+    def logical_xor_(self, other):
+        return store(self, F.logical_xor(self, other))
+
+    def logical_not_(self):
+        return write(self, F.logical_not(self))
+
+    def bitwise_and_(self, other):
+        return store(self, F.bitwise_and(self, other))
+
+    def bitwise_or_(self, other):
+        return store(self, F.bitwise_or(self, other))
+
+    def bitwise_xor_(self, other):
+        return store(self, F.bitwise_xor(self, other))
+
+    def bitwise_not_(self):
+        return write(self, F.bitwise_not(self))
+
+    subtract_, multiply_, divide_, true_divide_, negative_, absolute_ = sub_, mul_, div_, div_, neg_, abs_
+
+    def cumsum_(self, dim):
+        return write(self, F.cumsum(self, dim))
+
+    def tril_(self, diagonal=0):
+        return write(self, F.tril(self, diagonal))
+
+    def triu_(self, diagonal=0):
+        return write(self, F.triu(self, diagonal))
+
+    def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+        return store(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+
+    def squeeze_(self, dim=None):
+        return reshaped(self, F.squeeze, dim)
+
+    def unsqueeze_(self, dim):
+        return reshaped(self, F.unsqueeze, dim)
+
+    def transpose_(self, dim0, dim1):
+        return reshaped(self, F.transpose, dim0, dim1)
+
+    swapaxes_ = swapdims_ = transpose_
+
+    def t_(self):
+        return reshaped(self, F.t)
+
+    def round_(self):
+        return write(self, F.round(self))
+
+    def clamp_(self, min=None, max=None):
+        return overwrite(F.clamp, self, min, max)
+
+    clip_ = clamp_
+
+    def clamp_min_(self, min):
+        return overwrite(F.clamp, self, min, None)
+
+    def clamp_max_(self, max):
+        return overwrite(F.clamp, self, None, max)
+
+    def lerp_(self, end, weight):
+        return overwrite(F.lerp, self, end, weight)
+
+    def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
+        return store(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
+
+    def addcmul_(self, tensor1, tensor2, *, value=1):
+        return store(self, self + F.mul(tensor1, tensor2) * value)
+
+    def addcdiv_(self, tensor1, tensor2, *, value=1):
+        return store(self, self + F.div(tensor1, tensor2) * value)
+
+    def masked_fill_(self, mask, value):
+        return write(self, F.masked_fill(self, mask, value))
+
+    def copy_(self, other, non_blocking=False):
+        mode = MODE.get()
+        recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
+        # two tensors of one Value would share their hooks
+        return write(self, apply(s.clone, other) if recorded else other)
+
+    def fill_(self, value):
+        if getattr(value, "shape", ()) or isinstance(value, list | tuple):
+            what = f"fill_: one number is wanted, not {tuple(getattr(value, 'shape', ())) or value!r}"
+            fail(ShapeError, what, "copy_(...), or value.item()", value=value)
+        repeated = repeated_axes(self)
+        if not repeated:
+            return write(self, value)
+        # where elements lie in one place
+        once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])
+        write(apply(s.getitem, self, index=once), value)
+        return self
+
+    def zero_(self):
+        return self.fill_(0)
+
+    def scatter_(self, dim, index, src):
+        return write(self, F.scatter(self, dim, index, src))
+
+    def scatter_add_(self, dim, index, src):
+        return write(self, F.scatter_add(self, dim, index, src))
+
+    def index_add_(self, dim, index, source, *, alpha=1):
+        return write(self, F.index_add(self, dim, index, source, alpha=alpha))
+
+    def index_copy_(self, dim, index, source):
+        return write(self, F.index_copy(self, dim, index, source))
+
+    def index_fill_(self, dim, index, value):
+        return write(self, F.index_fill(self, dim, index, value))
+
+    def uniform_(self, low=0.0, high=1.0, *, generator=None):
+        return write(self, F.uniform_like(self, low, high, generator=generator))
+
+    def normal_(self, mean=0.0, std=1.0, *, generator=None):
+        return write(self, F.normal_like(self, mean, std, generator=generator))
+
+    def bernoulli_(self, p=0.5, *, generator=None):
+        return write(self, F.bernoulli_like(self, p, generator=generator))
+
+    def random_(self, low=None, high=None, *, generator=None):
+        """Integers in [low, high); `random_(high)` starts at 0, `random_()` goes up to what the dtype can count."""
+        if high is None:
+            low, high = 0, counts(self.spec.dtype) if low is None else low
+        return write(self, F.randint_like(self, low, high, generator=generator))
+
+    def exponential_(self, lambd=1.0, *, generator=None):
+        return write(self, F.exponential_like(self, lambd, generator=generator))
+
+
+def reshaped(target, view, *args):
+    """Make `target` itself a view of what it was: `x.t_()`."""
+    if target.array is not None and MODE.get().trace is not None:
+        fail(TraceError, f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers after it",
+             f"x = x.{view.__name__}(...) makes a view", tensor=target)  # fmt: skip
+    touch()
+    guard(MODE.get(), target, target)
+    base = type(target).__new__(type(target))
+    base.__dict__.update(target.__dict__)
+    base.cell = cell_of(target)
+    with using(MODE.get().but(grad=True)):  # no number is written: the history stays, under no_grad too
+        fresh = view(base, *args)
+    target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
+    target.value, target.needs = fresh.value, fresh.needs
+    return target
+
+
+def counts(dtype: DType) -> int:
+    """One more than the largest integer up to which a dtype holds every integer, or than its maximum."""
+    return 2 ** (np.finfo(dtype.np).nmant + 1) + 1 if dtype.floating else 2 if dtype.rank == 0 else int(np.iinfo(dtype.np).max)

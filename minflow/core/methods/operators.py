@@ -1,0 +1,158 @@
+"""What Python's operators mean on a tensor: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `numbers.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import functions as F
+from ..door import apply
+from ..ir import NUMBERS
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..rebind import in_place, store
+
+
+class Operators:
+    """Operators of Python."""
+
+    def __add__(self, other):
+        return apply(e.add, self, other)
+
+    def __radd__(self, other):
+        return apply(e.add, other, self)
+
+    def __mul__(self, other):
+        return apply(e.mul, self, other)
+
+    def __rmul__(self, other):
+        return apply(e.mul, other, self)
+
+    def __sub__(self, other):
+        return apply(e.sub, self, other)
+
+    def __rsub__(self, other):
+        return apply(e.sub, other, self)
+
+    def __truediv__(self, other):
+        return apply(e.div, self, other)
+
+    def __rtruediv__(self, other):
+        return apply(e.div, other, self)
+
+    def __pow__(self, other):
+        return apply(e.pow, self, other)
+
+    def __rpow__(self, other):
+        return apply(e.pow, other, self)
+
+    def __floordiv__(self, other):
+        return apply(e.floor_divide, self, other)
+
+    def __rfloordiv__(self, other):
+        return apply(e.floor_divide, other, self)
+
+    def __mod__(self, other):
+        return apply(e.remainder, self, other)
+
+    def __rmod__(self, other):
+        return apply(e.remainder, other, self)
+
+    def __matmul__(self, other):
+        return F.matmul(self, other)
+
+    def __rmatmul__(self, other):
+        return F.matmul(other, self)
+
+    def __neg__(self):
+        return apply(e.neg, self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return apply(e.abs, self)
+
+    def __invert__(self):
+        return F.bitwise_not(self)
+
+    def __and__(self, other):
+        return F.bitwise_and(self, other)
+
+    def __rand__(self, other):
+        return F.bitwise_and(other, self)
+
+    def __or__(self, other):
+        return F.bitwise_or(self, other)
+
+    def __ror__(self, other):
+        return F.bitwise_or(other, self)
+
+    def __xor__(self, other):
+        return F.bitwise_xor(self, other)
+
+    def __rxor__(self, other):
+        return F.bitwise_xor(other, self)
+
+    def __lt__(self, other):
+        return apply(c.lt, self, other)
+
+    def __le__(self, other):
+        return apply(c.le, self, other)
+
+    def __gt__(self, other):
+        return apply(c.gt, self, other)
+
+    def __ge__(self, other):
+        return apply(c.ge, self, other)
+
+    def __eq__(self, other):
+        return apply(c.eq, self, other) if comparable(other) else NotImplemented
+
+    def __ne__(self, other):
+        return apply(c.ne, self, other) if comparable(other) else NotImplemented
+
+    def __iadd__(self, other):
+        return in_place(e.add, self, other)
+
+    def __isub__(self, other):
+        return in_place(e.sub, self, other)
+
+    def __imul__(self, other):
+        return in_place(e.mul, self, other)
+
+    def __itruediv__(self, other):
+        return in_place(e.div, self, other)
+
+    def __ipow__(self, other):
+        return in_place(e.pow, self, other)
+
+    def __ifloordiv__(self, other):
+        return in_place(e.floor_divide, self, other)
+
+    def __imod__(self, other):
+        return in_place(e.remainder, self, other)
+
+    def __iand__(self, other):
+        return store(self, F.bitwise_and(self, other))
+
+    def __ior__(self, other):
+        return store(self, F.bitwise_or(self, other))
+
+    def __ixor__(self, other):
+        return store(self, F.bitwise_xor(self, other))
+
+
+def comparable(x: Any) -> bool:
+    """Does == make sense elementwise? With None or a string it is just False."""
+    return hasattr(x, "spec") or isinstance(x, np.ndarray | np.generic) or x.__class__ in NUMBERS
+
+
+# numpy's operators on a tensor: `np.add(array, tensor)` is what `array + tensor` calls
+BY_UFUNC = {
+    np.add: e.add, np.subtract: e.sub, np.multiply: e.mul, np.true_divide: e.div, np.floor_divide: e.floor_divide, np.power: e.pow,
+    np.float_power: e.pow, np.remainder: e.remainder, np.matmul: F.matmul, np.maximum: e.maximum, np.minimum: e.minimum,
+    np.equal: c.eq, np.not_equal: c.ne, np.less: c.lt, np.less_equal: c.le, np.greater: c.gt, np.greater_equal: c.ge,
+    np.bitwise_and: F.bitwise_and, np.bitwise_or: F.bitwise_or, np.bitwise_xor: F.bitwise_xor,
+}  # fmt: skip

@@ -1,0 +1,47 @@
+"""Methods that pick numbers by tensors of places or of truth: `x.gather(1, places)`, `x.masked_select(mask)`.
+
+`x[places]` stands with the class, in `../tensor.py`.
+"""
+
+from __future__ import annotations
+
+from .. import functions as F
+from ..messages.near import tell_methods
+
+
+@tell_methods
+class Picking:
+    """Picking by places."""
+
+    def gather(self, dim, index):
+        return F.gather(self, dim, index)
+
+    def scatter(self, dim, index, src):
+        return F.scatter(self, dim, index, src)
+
+    def scatter_add(self, dim, index, src):
+        return F.scatter_add(self, dim, index, src)
+
+    def index_select(self, dim, index):
+        return F.index_select(self, dim, index)
+
+    def index_add(self, dim, index, source, *, alpha=1):
+        return F.index_add(self, dim, index, source, alpha=alpha)
+
+    def index_copy(self, dim, index, source):
+        return F.index_copy(self, dim, index, source)
+
+    def index_fill(self, dim, index, value):
+        return F.index_fill(self, dim, index, value)
+
+    def masked_select(self, mask):
+        return F.masked_select(self, mask)
+
+    def nonzero(self, as_tuple=False):
+        return F.nonzero(self, as_tuple)
+
+    def argwhere(self):
+        return F.nonzero(self)
+
+    def take_along_dim(self, indices, dim):
+        return F.take_along_dim(self, indices, dim)

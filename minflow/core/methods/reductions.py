@@ -1,0 +1,91 @@
+"""Methods that go along axes: sums, extremes, norms, orders: `x.sum(1)`, `x.argmax(-1)`, `x.sort()`."""
+
+from __future__ import annotations
+
+from .. import functions as F
+from ..messages.near import tell_methods
+
+
+@tell_methods
+class Reductions:
+    """Reductions and orders along axes."""
+
+    @F.numpy_names
+    def sum(self, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False):
+        return F.sum(self, dim, keepdim, dtype=dtype, axis=axis, keepdims=keepdims)
+
+    @F.numpy_names
+    def mean(self, dim=None, keepdim=False, *, dtype=None):
+        return F.mean(self, dim, keepdim) if dtype is None else F.mean(self, dim, keepdim, dtype=dtype)
+
+    @F.numpy_names
+    def prod(self, dim=None, keepdim=False, *, dtype=None):
+        return F.prod(self, dim, keepdim) if dtype is None else F.prod(self, dim, keepdim, dtype=dtype)
+
+    @F.numpy_names
+    def var(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        return F.var(self, dim, unbiased, keepdim, correction=correction)
+
+    @F.numpy_names
+    def std(self, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        return F.std(self, dim, unbiased, keepdim, correction=correction)
+
+    @F.numpy_names
+    def min(self, dim=None, keepdim=False):
+        return F.min(self, dim, keepdim)
+
+    @F.numpy_names
+    def max(self, dim=None, keepdim=False):
+        return F.max(self, dim, keepdim)
+
+    @F.numpy_names
+    def amin(self, dim=(), keepdim=False):
+        return F.amin(self, dim, keepdim)
+
+    @F.numpy_names
+    def amax(self, dim=(), keepdim=False):
+        return F.amax(self, dim, keepdim)
+
+    @F.numpy_names
+    def argmin(self, dim=None, keepdim=False):
+        return F.argmin(self, dim, keepdim)
+
+    @F.numpy_names
+    def argmax(self, dim=None, keepdim=False):
+        return F.argmax(self, dim, keepdim)
+
+    @F.numpy_names
+    def any(self, dim=None, keepdim=False):
+        return F.any(self, dim, keepdim)
+
+    @F.numpy_names
+    def all(self, dim=None, keepdim=False):
+        return F.all(self, dim, keepdim)
+
+    @F.numpy_names
+    def median(self, dim=None, keepdim=False):
+        return F.median(self, dim, keepdim)
+
+    @F.numpy_names
+    def norm(self, p=2, dim=None, keepdim=False):
+        return F.norm(self, p, dim, keepdim)
+
+    @F.numpy_names
+    def logsumexp(self, dim, keepdim=False):
+        return F.logsumexp(self, dim, keepdim)
+
+    @F.numpy_names
+    def cumsum(self, dim, *, dtype=None):
+        return F.cumsum(self, dim, dtype=dtype)
+
+    @F.numpy_names
+    def topk(self, k, dim=-1, largest=True, sorted=True):
+        return F.topk(self, k, dim, largest, sorted)
+
+    @F.numpy_names
+    def sort(self, dim=-1, descending=False, stable=False):
+        return F.sort(self, dim, descending, stable)
+
+    @F.numpy_names
+    def argsort(self, dim=-1, descending=False, stable=False):
+        return F.argsort(self, dim, descending, stable)

@@ -1,0 +1,120 @@
+"""Methods that give the same numbers another shape, mostly as a view: `x.reshape(2, 3)`, `x.T`, `x.split(2)`."""
+
+from __future__ import annotations
+
+from .. import functions as F
+from ..base.errors import DTypeError
+from ..door import apply
+from ..messages.near import tell_methods
+from ..ops import shape as s
+from ..spec import DType
+from ..where import fail
+
+
+@tell_methods
+class Shapes:
+    """Shapes and views."""
+
+    def reshape(self, *shape):
+        return F.reshape(self, *shape)
+
+    def view(self, *shape):
+        if shape and isinstance(shape[0], DType):
+            if len(shape) > 1 or shape[0] is not self.dtype:
+                fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
+                     f"x.to({shape[0]}) for the numbers in that dtype", x=self)  # fmt: skip
+            shape = self.spec.shape
+        return F.view(self, one_or_many(shape))
+
+    def reshape_as(self, other):
+        return F.reshape(self, F.shape_of("reshape_as", other))
+
+    def view_as(self, other):
+        return F.view(self, F.shape_of("view_as", other))
+
+    def ravel(self):
+        return F.reshape(self.contiguous(), (-1,))  # PyTorch's copies a strided tensor even where a view would do
+
+    def flatten(self, start_dim=0, end_dim=-1):
+        return F.flatten(self, start_dim, end_dim)
+
+    def unflatten(self, dim, sizes):
+        return F.unflatten(self, dim, sizes)
+
+    def squeeze(self, dim=None):
+        return F.squeeze(self, dim)
+
+    def unsqueeze(self, dim):
+        return F.unsqueeze(self, dim)
+
+    def transpose(self, dim0, dim1):
+        return F.transpose(self, dim0, dim1)
+
+    swapaxes = swapdims = transpose
+
+    def permute(self, *dims):
+        return F.permute(self, one_or_many(dims))
+
+    def t(self):
+        return F.t(self)
+
+    T = property(lambda self: apply(s.permute, self, dims=tuple(range(self.spec.ndim - 1, -1, -1))))
+    mT = property(lambda self: F.transpose(self, -2, -1))
+
+    def movedim(self, source, destination):
+        return F.movedim(self, source, destination)
+
+    def expand(self, *sizes):
+        return F.expand(self, one_or_many(sizes))
+
+    def expand_as(self, other):
+        return F.expand_as(self, other)
+
+    def broadcast_to(self, size):
+        return F.broadcast_to(self, size)
+
+    def repeat(self, *sizes):
+        return F.repeat(self, one_or_many(sizes))
+
+    def tile(self, *dims):
+        return F.tile(self, one_or_many(dims))
+
+    @F.numpy_names
+    def split(self, split_size, dim=0):
+        return F.split(self, split_size, dim)
+
+    @F.numpy_names
+    def chunk(self, chunks, dim=0):
+        return F.chunk(self, chunks, dim)
+
+    @F.numpy_names
+    def unbind(self, dim=0):
+        return F.unbind(self, dim)
+
+    def narrow(self, dim, start, length):
+        return F.narrow(self, dim, start, length)
+
+    def select(self, dim, index):
+        return F.select(self, dim, index)
+
+    def flip(self, *dims):
+        return F.flip(self, one_or_many(dims))
+
+    def roll(self, shifts, dims=None):
+        return F.roll(self, shifts, dims)
+
+    def tril(self, diagonal=0):
+        return F.tril(self, diagonal)
+
+    def triu(self, diagonal=0):
+        return F.triu(self, diagonal)
+
+    def diagonal(self, offset=0, dim1=0, dim2=1):
+        return F.diagonal(self, offset, dim1, dim2)
+
+
+def one_or_many(sizes: tuple) -> tuple:
+    """`(2, 3)` for both calls, f(2, 3) and f((2, 3))."""
+    if len(sizes) == 1 and sizes[0].__class__ is not int and F.several(sizes[0]):
+        return tuple(sizes[0])
+    return sizes

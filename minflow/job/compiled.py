@@ -63,7 +63,7 @@ class CompiledJob(Compiled):
                         (self.job.function.__code__, 0),
                     )
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
-        outputs = self.job.signature.given_out(
+        outputs = self.job.signature.result_of(
             self.value, iter([[results[i] for i in column] for column in self.positions])
         )
         return outputs, [[results[i] for i in positions] for _, positions in self.watches]

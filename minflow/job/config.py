@@ -14,7 +14,7 @@ from ..core.spec import DType, float32
 from ..core.where import here, warn
 from ..diagnosis.suggest import similar
 from .checks import dtype_of
-from .scope import Place, View, tell_of_gpu
+from .scope import Place, View, warn_of_gpu
 from .session import SESSION
 
 # Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, and not what.
@@ -90,7 +90,7 @@ class Group:
 class FunctionConfig:
     """Settings of a job function; each is a call: `config.default_data_type(flow.float)`.
 
-    without_effect: name -> what was given, for what does nothing on one machine with a CPU.
+    without_effect: name -> its arguments, for what does nothing on one machine with a CPU.
     """
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class FunctionConfig:
         parts = [f"default_data_type={self.data_type.name}", f"default_logical_view={self.logical_view}"]
         parts += [f"default_placement_scope={self.place}"] * (self.place is not None)
         parts += [f"concurrency_width={self.depth}"] * (self.depth is not None)
-        parts += [f"{name}{given} (no effect here)" for name, given in self.without_effect.items()]
+        parts += [f"{name}{arguments} (no effect here)" for name, arguments in self.without_effect.items()]
         return f"FunctionConfig({', '.join(parts)})"
 
 
@@ -211,7 +211,7 @@ class Config:
 
     def gpu_device_num(self, n: int) -> None:
         """How many devices there are; without a GPU they are CPU devices."""
-        tell_of_gpu()
+        warn_of_gpu()
         self.devices("gpu_device_num", n)
 
     def cpu_device_num(self, n: int) -> None:

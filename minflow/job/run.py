@@ -40,7 +40,7 @@ class Run:
         self.epoch, self.steps, self.values, self.times, self.starts = 0, 0, [], [], []
         self.error: BaseException | None = None
         self.last: Any = None
-        self.stopping, self.told = False, False
+        self.stopping, self.raised = False, False
         self.thread: Any = None
         self.caller = 0  # which thread of the timeline it is
         self.where = here()
@@ -89,7 +89,7 @@ class Run:
         if not self.over.wait(timeout):
             raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
         if self.error is not None:
-            self.told = True
+            self.raised = True
             raise self.error
         return self.last
 

@@ -31,7 +31,7 @@ class Place:
             raise JobError("a placement is on cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint=hint)
         self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
         if device_tag == "gpu":
-            tell_of_gpu()
+            warn_of_gpu()
 
     def __enter__(self) -> Place:
         PLACES.set((*PLACES.get(), self))
@@ -63,11 +63,11 @@ class View:
         return f"{self.kind}_view()"
 
 
-def tell_of_gpu() -> None:
+def warn_of_gpu() -> None:
     """Once in a session."""
-    if not SESSION.told_of_gpu:
+    if not SESSION.warned_of_gpu:
         warn("there is no GPU here: gpu means cpu")
-        SESSION.told_of_gpu = True
+        SESSION.warned_of_gpu = True
 
 
 def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Place:

@@ -60,7 +60,7 @@ class Variable:
 class Session:
     """variables, slots: by name; slots are what optimizers keep.  jobs: by name, the last one of that name.
     steps: job name -> training steps done.  waiting: numbers that were loaded before their variable was made.
-    loading: what became of the last load; it is asked whenever a job has compiled.  told_of_gpu: that gpu means cpu
+    loading: what became of the last load; it is asked whenever a job has compiled.  warned_of_gpu: that gpu means cpu
     here.
     alive: of all jobs, also of those whose name another one has now, and of those from before the session was cleared.
     """
@@ -86,7 +86,7 @@ class Session:
         self.steps: dict[str, int] = {}
         self.waiting: dict[str, Callable[[tuple, DType], np.ndarray]] = {}
         self.loading: Any = None
-        self.told_of_gpu = False
+        self.warned_of_gpu = False
         for job in self.every_job():
             job.forget()
         STREAM.counts.clear()

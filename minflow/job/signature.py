@@ -107,48 +107,50 @@ class Signature:
                 what = f"the argument {key} of job {name} has no annotation"
                 self.fail(what, {"annotated": ", ".join(others) or "none"}, hint)
             self.arguments[key] = self.argument(key, hints[key])
-        given = hints.get("return", Missing)
+        annotation = hints.get("return", Missing)
         self.style = "sync"
-        if given is Missing:
-            self.style, given = "future", Missing
-        elif given is None or given is type(None):
-            self.style, given = "none", Missing
-        elif typing.get_origin(given) is Callback or given is Callback:
-            arguments = typing.get_args(given)
+        if annotation is Missing:
+            self.style, annotation = "future", Missing
+        elif annotation is None or annotation is type(None):
+            self.style, annotation = "none", Missing
+        elif typing.get_origin(annotation) is Callback or annotation is Callback:
+            arguments = typing.get_args(annotation)
             if not arguments:
                 what = f"job {name} returns a Callback of nothing"
                 self.fail(what, {"annotation": "tp.Callback"}, "-> tp.Callback[tp.Numpy]")
-            self.style, given = "callback", arguments[0]
-        self.result = given if given is Missing else self.returned(given)
+            self.style, annotation = "callback", arguments[0]
+        self.result = annotation if annotation is Missing else self.returned(annotation)
 
     def fail(self, what: str, values: dict, hint: str) -> typing.NoReturn:
         raise JobError(what, values=values, where=self.where, hint=hint)
 
-    def argument(self, path: str, given: Any) -> Any:
-        if isinstance(given, type) and issubclass(given, Leaf):
-            if given.shape is None:
-                hint = f"{path}: tp.{given.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
-                self.fail(f"the argument {path} of job {self.name} has no shape", {"annotation": text(given)}, hint)
-            return given
-        if typing.get_origin(given) is tuple and Ellipsis not in typing.get_args(given):
-            return tuple(self.argument(f"{path}[{i}]", inner) for i, inner in enumerate(typing.get_args(given)))
+    def argument(self, path: str, annotation: Any) -> Any:
+        if isinstance(annotation, type) and issubclass(annotation, Leaf):
+            if annotation.shape is None:
+                hint = f"{path}: tp.{annotation.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
+                self.fail(
+                    f"the argument {path} of job {self.name} has no shape", {"annotation": text(annotation)}, hint
+                )
+            return annotation
+        if typing.get_origin(annotation) is tuple and Ellipsis not in typing.get_args(annotation):
+            return tuple(self.argument(f"{path}[{i}]", inner) for i, inner in enumerate(typing.get_args(annotation)))
         what = f"the annotation of argument {path} of job {self.name} is no placeholder"
         hint = f"{path}: tp.Numpy.Placeholder((100, 28, 28), dtype=flow.float), or a Tuple of placeholders"
-        self.fail(what, {"annotation": text(given)}, hint)
+        self.fail(what, {"annotation": text(annotation)}, hint)
 
-    def returned(self, given: Any, inside: bool = False) -> Any:
+    def returned(self, annotation: Any, inside: bool = False) -> Any:
         """Check an annotation of a result."""
-        if given in KINDS:
-            return given
-        origin, arguments = typing.get_origin(given), typing.get_args(given)
+        if annotation in KINDS:
+            return annotation
+        origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if origin is Bundle and not inside and len(arguments) == 1 and arguments[0] in KINDS:
-            return given
+            return annotation
         if origin in (tuple, list, dict) and arguments and Ellipsis not in arguments:
             for inner in arguments[origin is dict :]:
                 self.returned(inner, True)
-            return given
+            return annotation
         what = f"the return annotation of job {self.name} is not one of the known"
-        self.fail(what, {"annotation": text(given)}, f"-> {ALLOWED}")
+        self.fail(what, {"annotation": text(annotation)}, f"-> {ALLOWED}")
 
     # ---- a call ------------------------------------------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class Signature:
         from ..core.where import here
 
         try:
-            given = self.python.bind(*args, **kwargs)
+            bound = self.python.bind(*args, **kwargs)
         except TypeError as error:
             wanted = ", ".join(
                 f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}"
@@ -181,12 +183,12 @@ class Signature:
                 "given": f"{len(args)} by position" + (f", {', '.join(kwargs)} by name" if kwargs else ""),
             }
             raise JobError(what, values=values, where=here(), hint=hint) from None
-        given.apply_defaults()
-        found: list[tuple[Argument, Any]] = []
+        bound.apply_defaults()
+        pairs: list[tuple[Argument, Any]] = []
 
         def inside(path: str, tree: Any, value: Any) -> None:
             if not isinstance(tree, tuple):
-                found.append((Argument(path, tree), value))
+                pairs.append((Argument(path, tree), value))
                 return
             if not isinstance(value, tuple | list) or len(value) != len(tree):
                 got = (
@@ -204,8 +206,8 @@ class Signature:
                 inside(f"{path}[{i}]", inner, part)
 
         for key, tree in self.arguments.items():
-            inside(key, tree, given.arguments[key])
-        return found
+            inside(key, tree, bound.arguments[key])
+        return pairs
 
     def copied(self, argument: Argument, value: Any, devices: int) -> list[Any]:
         """The arrays for each device, checked and copied: the caller may use its own again at once."""
@@ -273,12 +275,12 @@ class Signature:
             values = {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
         if array.dtype != kind.dtype.np:
-            given = array.dtype.name
-            there = array.dtype.isnative and given in DType.table
+            dtype = array.dtype.name
+            there = array.dtype.isnative and dtype in DType.table
             what = "has another dtype than its placeholder"
             hint = (
                 f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
-                + f", or dtype=flow.{given} in the placeholder" * there
+                + f", or dtype=flow.{dtype} in the placeholder" * there
             )
             values = {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
@@ -346,7 +348,7 @@ class Signature:
         what = f"job {self.name}: {path} is not what its annotation says"
         self.fail(what, {"annotation": text(wanted), "returned": described(value)}, hint)
 
-    def given_out(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
+    def result_of(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
         """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each
         device."""
         wanted = self.result if wanted is None else wanted
@@ -357,14 +359,14 @@ class Signature:
             return [list(column) for column in zip(*[next(arrays) for _ in value])]
         if isinstance(value, tuple):
             parts = [
-                self.given_out(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)
+                self.result_of(part, arrays, inner[i] if origin is tuple else wanted) for i, part in enumerate(value)
             ]
             return type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)  # a namedtuple keeps its names
         if isinstance(value, list):
-            return [self.given_out(part, arrays, inner[0] if origin is list else wanted) for part in value]
+            return [self.result_of(part, arrays, inner[0] if origin is list else wanted) for part in value]
         if isinstance(value, dict):
             return {
-                key: self.given_out(part, arrays, inner[1] if origin is dict else wanted) for key, part in value.items()
+                key: self.result_of(part, arrays, inner[1] if origin is dict else wanted) for key, part in value.items()
             }
         if value is None:
             return None
@@ -379,7 +381,7 @@ class Signature:
 
 
 def blobs_of(value: Any) -> list[Tensor]:
-    """The Blobs of a result, in the order in which `given_out` asks for them."""
+    """The Blobs of a result, in the order in which `result_of` asks for them."""
     if isinstance(value, tuple | list):
         return [blob for part in value for blob in blobs_of(part)]
     if isinstance(value, dict):
@@ -431,15 +433,15 @@ def place(function: Callable) -> str:
 def evaluated(function: Callable) -> dict[str, Any]:
     """The annotations; those that `from __future__ import annotations` left as text are read where the function
     stands."""
-    found = dict(getattr(function, "__annotations__", {}))
-    if any(isinstance(value, str) for value in found.values()):
+    annotations = dict(getattr(function, "__annotations__", {}))
+    if any(isinstance(value, str) for value in annotations.values()):
         names = inspect.getclosurevars(function).nonlocals if hasattr(function, "__closure__") else {}
-        for key, value in found.items():
+        for key, value in annotations.items():
             if isinstance(value, str):
                 try:
-                    found[key] = eval(value, function.__globals__, dict(names))
+                    annotations[key] = eval(value, function.__globals__, dict(names))
                 except (NameError, SyntaxError, AttributeError, TypeError) as error:
                     what = f"the annotation of {key} in job {function.__name__} cannot be read: {error}"
                     hint = "define its names at the top of the file, or leave out `from __future__ import annotations`"
                     raise JobError(what, values={"annotation": value}, where=place(function), hint=hint) from None
-    return found
+    return annotations

@@ -53,13 +53,13 @@ class Leaf:
             hint = "batch_axis=0, or None"
             raise JobError(what, where=here(), values={"shape": tuple(shape), "batch_axis": batch_axis}, hint=hint)
         shape, dtype = tuple(map(int, shape)), dtype_of(f"{kind}.Placeholder", dtype)
-        given = {
+        attributes = {
             "shape": shape,
             "dtype": dtype,
             "batch_axis": batch_axis if shape else None,
             "__module__": "minflow.typing",
         }
-        return type(f"{kind}.Placeholder({shape}, dtype={dtype.name})", (cls,), given)  # so help(job) shows it
+        return type(f"{kind}.Placeholder({shape}, dtype={dtype.name})", (cls,), attributes)  # so help(job) shows it
 
 
 class Numpy(Leaf):

@@ -1,5 +1,5 @@
-"""The functions of the job functions' generation: `flow.math`, `flow.layers`, `flow.nn`'s lower-case names, and their
-kin.
+"""The functions of the job functions' generation: `flow.math`, `flow.layers`, `flow.nn`'s lower-case names, and
+what belongs to them.
 
 They hold for Blobs, most of them for eager tensors as well. `meanings.py` is the table of names that a modern function
 has too. Read next: `meanings.py`, `arrays.py`.

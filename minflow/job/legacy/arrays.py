@@ -139,8 +139,8 @@ def concat(
 
     Raises ShapeError where the other axes differ.
     """
-    found = several("concat", values if inputs is None else inputs)
-    return found[0] if len(found) == 1 else F.cat(found, axis)
+    tensors = several("concat", values if inputs is None else inputs)
+    return tensors[0] if len(tensors) == 1 else F.cat(tensors, axis)
 
 
 @folded
@@ -155,7 +155,7 @@ def bounds(name: str, x, entries) -> list[range]:
     if not isinstance(entries, Sequence) or len(entries) > len(shape):
         what = f"{name}: slice_tup_list is a list of at most {len(shape)} triples (start, stop, step)"
         fail(ShapeError, what, "slice_tup_list=[(0, 2, 1)]", x=x, slice_tup_list=entries)
-    found = []
+    ranges = []
     for axis, n in enumerate(shape):
         entry = entries[axis] if axis < len(entries) else (None, None, None)
         if not isinstance(entry, Sequence) or len(entry) != 3:
@@ -170,8 +170,8 @@ def bounds(name: str, x, entries) -> list[range]:
         if stop is not None and not -n - 1 <= stop <= n:
             what = f"{name}: stop {stop} is outside axis {axis}, which has size {n}"
             fail(OutOfRangeError, what, f"from {-n - 1} to {n}", x=x)
-        found.append(range(n)[builtin_slice(start, stop, step)])
-    return found
+        ranges.append(range(n)[builtin_slice(start, stop, step)])
+    return ranges
 
 
 builtin_slice = slice
@@ -233,8 +233,8 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
 
 @takes_name
 def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | None = None):
-    """A tensor of one number, of shape `()` if none is said. dtype: float32 for a float, int32 for an int if none is
-    said."""
+    """A tensor of one number, of shape `()` by default. dtype: float32 for a float, int32 for an int by
+    default."""
     if value.__class__ not in NUMBERS:
         what = f"constant: value is {value!r}, not a number"
         fail(DTypeError, what, "flow.constant(0.5, flow.float32, (2, 3))", value=value)
@@ -250,7 +250,7 @@ def constant_scalar(value, dtype=None, name: str | None = None):
 
 @takes_name
 def constant_like(like, value, dtype=None, name: str | None = None):
-    """constant in the shape of `like`, and in its dtype if none is said."""
+    """constant in the shape of `like`, and in its dtype by default."""
     return constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
 
 
@@ -268,19 +268,19 @@ def ones_like(like, dtype=None, name: str | None = None):
 
 @takes_name
 def zeros(shape: Sequence[int], dtype=None, name: str | None = None):
-    """Zeros; shape is one list or tuple, dtype float32 if none is said."""
+    """Zeros; shape is one list or tuple, dtype float32 by default."""
     return constant(0, float32 if dtype is None else dtype, shape)
 
 
 @takes_name
 def ones(shape: Sequence[int], dtype=None, name: str | None = None):
-    """Ones; shape is one list or tuple, dtype float32 if none is said."""
+    """Ones; shape is one list or tuple, dtype float32 by default."""
     return constant(1, float32 if dtype is None else dtype, shape)
 
 
 @takes_name
 def range_of(start, limit=None, delta=1, dtype=None, name: str | None = None):
-    """Numbers from start (0 if only one is given) up to but without limit, by delta. dtype: int64 if none is said."""
+    """Numbers from start (0 if there is only one) up to but without limit, by delta. dtype: int64 by default."""
     start, limit = (0, start) if limit is None else (start, limit)
     return creation.arange(start, limit, delta, dtype=int64 if dtype is None else dtype)
 
@@ -333,9 +333,9 @@ def parallel_cast(input, name: str | None = None, distribute=None, gradient_dist
     """input itself: how it lies over devices is accepted, and makes no difference to its numbers on one machine."""
     from .distribute import assert_is_valid_distribute
 
-    for given in (distribute, gradient_distribute):
-        if given is not None:
-            assert_is_valid_distribute(given)
+    for layout in (distribute, gradient_distribute):
+        if layout is not None:
+            assert_is_valid_distribute(layout)
     return input
 
 

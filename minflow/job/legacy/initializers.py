@@ -134,7 +134,7 @@ def fan(shape: Sequence[int], mode: str, data_format: str) -> float:
 
 
 def channels_last(data_format: str) -> bool:
-    """ "NHWC" and its kin; "NCHW" and "" are channels first. Anything else is a mistake."""
+    """ "NHWC" and the like; "NCHW" and "" are channels first. Anything else is a mistake."""
     if data_format == "" or data_format.startswith("NC"):
         return False
     if data_format.startswith("N") and data_format.endswith("C"):
@@ -143,10 +143,10 @@ def channels_last(data_format: str) -> bool:
 
 
 def choose(name: str, argument: str, value: Any, choices: Sequence[str]) -> str:
-    found = value.lower() if isinstance(value, str) else value
-    if found not in choices:
+    chosen = value.lower() if isinstance(value, str) else value
+    if chosen not in choices:
         fail(JobError, f"{name}: {argument} is {value!r}", " or ".join(f'{argument}="{c}"' for c in choices))
-    return found
+    return chosen
 
 
 def real(name: str, argument: str, value: Any) -> None:

@@ -120,7 +120,7 @@ def dense(
 ) -> Tensor:
     """activation(inputs @ weight.T + bias), with the variables `<name>-weight` (units, K) and `<name>-bias` (units,).
 
-    inputs: float (N, ..., K).  Returns (N, ..., units).  Both variables are 0 unless an initializer is given, as that
+    inputs: float (N, ..., K).  Returns (N, ..., units).  Both variables are 0 unless an initializer is passed, as that
     generation has it: a hidden layer of zeros learns nothing. model_distribute is accepted; one machine holds it all.
     Raises ShapeError for fewer than two axes, JobError for a name that the job has already.
     """
@@ -298,8 +298,8 @@ def batch_normalization(
             out = normalized_by(x, moving_mean, moving_variance, beta, gamma, epsilon, axis)
             return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
         out, mean, variance = by_batch(x, axis, gamma, beta, epsilon)
-        for moving, found in ((moving_mean, mean), (moving_variance, variance)):
-            layer.build.assign(moving, moving * momentum + found.detach() * (1 - momentum))
+        for moving, batch in ((moving_mean, mean), (moving_variance, variance)):
+            layer.build.assign(moving, moving * momentum + batch.detach() * (1 - momentum))
         return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
 
 
@@ -372,7 +372,7 @@ def prelu(
     """inputs where above 0, else alpha * inputs. `<name>-alpha` has a number for each place of one example.
 
     shared_axes: axes along which there is one number for all, counted as those of inputs: [2, 3] for one per channel.
-    alpha is 0 unless an initializer is given. He et al. 2015, eq. 1.
+    alpha is 0 unless an initializer is passed. He et al. 2015, eq. 1.
     """
     layer = Layer("prelu", inputs, name, "PRelu")
     shared = [axis_of(layer.what, inputs, axis) for axis in shared_axes or ()]

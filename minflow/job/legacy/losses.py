@@ -36,7 +36,7 @@ NOTHING = -(2**31)  # no label is ignored: a number that no class has
 
 
 def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tuple[Tensor, Tensor]:
-    """(labels, logits), checked. Where they are swapped a job is told so and goes on with them in order; eager code
+    """(labels, logits), checked. Where they are swapped a job warns and goes on with them in order; eager code
     stops."""
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, second)

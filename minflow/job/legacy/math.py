@@ -276,7 +276,7 @@ reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: are all of them
 
 @takes_name
 def argmax(input, axis: int = -1, name: str | None = None):
-    """`int32`: where the first largest stands along `axis`, the last one if none is said."""
+    """`int32`: where the first largest stands along `axis`, the last one by default."""
     return to(r.argmax(input, axis=axis_of(axis, input.spec.ndim, input), keepdims=False), int32)
 
 

@@ -157,8 +157,8 @@ def along(numbers: Tensor, axis: int, ndim: int) -> Tensor:
 
 
 def axes_of(what: str, x: Tensor, axes: int | Sequence[int]) -> tuple[int, ...]:
-    found = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
-    return tuple(sorted({axis_of(what, x, axis) for axis in found}))
+    chosen = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
+    return tuple(sorted({axis_of(what, x, axis) for axis in chosen}))
 
 
 @folded
@@ -173,12 +173,12 @@ def moments(
     check_tensor("nn.moments", x)
     if shift is not None:
         fail(ShapeError, "nn.moments: a shift is given, and none is ever used", "shift=None", input=x)
-    found = axes_of("nn.moments", x, axes)
-    middle = mean(x, found, keepdim=True)
-    spread = mean(square(x - middle), found, keepdim=True)
+    reduced = axes_of("nn.moments", x, axes)
+    middle = mean(x, reduced, keepdim=True)
+    spread = mean(square(x - middle), reduced, keepdim=True)
     if keepdims:
         return middle, spread
-    shape = [n for axis, n in enumerate(x.spec.shape) if axis not in found]
+    shape = [n for axis, n in enumerate(x.spec.shape) if axis not in reduced]
     return reshape(middle, tuple(shape)), reshape(spread, tuple(shape))
 
 
@@ -200,15 +200,15 @@ def batch_normalization(
     what = "nn.batch_normalization"
     axis = axis_of(what, x, axis)
     ndim, size = x.spec.ndim, x.spec.shape[axis]
-    for argument, given in dict(mean=mean, variance=variance, offset=offset, scale=scale).items():
-        if given is not None and given.spec.ndim != ndim and given.spec.shape != (size,):
-            found = [a for a in range(ndim) if x.spec.shape[a : a + 1] == given.spec.shape]
-            hint = f"axis={found[0] if found else 1}: the axis of the channels"
-            told = f"{what}: {argument} has shape {list(given.spec.shape)}, axis {axis} of x has {size}"
-            fail(ShapeError, told, hint, x=x, **{argument: given})
+    for argument, value in dict(mean=mean, variance=variance, offset=offset, scale=scale).items():
+        if value is not None and value.spec.ndim != ndim and value.spec.shape != (size,):
+            fitting = [a for a in range(ndim) if x.spec.shape[a : a + 1] == value.spec.shape]
+            hint = f"axis={fitting[0] if fitting else 1}: the axis of the channels"
+            wrong = f"{what}: {argument} has shape {list(value.spec.shape)}, axis {axis} of x has {size}"
+            fail(ShapeError, wrong, hint, x=x, **{argument: value})
 
-    def spread(given: Tensor) -> Tensor:
-        return given if given.spec.ndim == ndim else along(given, axis, ndim)
+    def spread(value: Tensor) -> Tensor:
+        return value if value.spec.ndim == ndim else along(value, axis, ndim)
 
     factor = rsqrt(variance + variance_epsilon)
     factor = spread(factor) if scale is None else spread(factor) * spread(scale)
@@ -234,13 +234,13 @@ def layer_norm(
     what = "nn.layer_norm"
     first, params = axis_of(what, inputs, begin_norm_axis), axis_of(what, inputs, begin_params_axis)
     shape = inputs.spec.shape[params:]
-    for argument, given in dict(gamma=gamma, beta=beta).items():
-        if given is not None and given.spec.shape != shape:
+    for argument, value in dict(gamma=gamma, beta=beta).items():
+        if value is not None and value.spec.shape != shape:
             what = (
-                f"{what}: {argument} has shape {list(given.spec.shape)}, begin_params_axis={params} wants {list(shape)}"
+                f"{what}: {argument} has shape {list(value.spec.shape)}, begin_params_axis={params} wants {list(shape)}"
             )
-            hint = f"begin_params_axis={inputs.spec.ndim - given.spec.ndim}"
-            fail(ShapeError, what, hint, inputs=inputs, **{argument: given})
+            hint = f"begin_params_axis={inputs.spec.ndim - value.spec.ndim}"
+            fail(ShapeError, what, hint, inputs=inputs, **{argument: value})
     axes = tuple(range(first, inputs.spec.ndim))
     centred = inputs - mean(inputs, axes, keepdim=True)
     out = centred * rsqrt(mean(square(centred), axes, keepdim=True) + epsilon)

@@ -52,8 +52,8 @@ def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilati
         for argument, value in (("kernel_size", kernel_size), ("strides", strides), ("dilation_rate", dilation_rate))
     ]
     image = x.spec.shape[1:-1] if last else x.spec.shape[2:]
-    found = windows("same_padding", image, kernel, stride, dilation, paddings("same_padding", padding, last, rank))
-    pairs = [(a.before, a.after) for a in found]
+    positions = windows("same_padding", image, kernel, stride, dilation, paddings("same_padding", padding, last, rank))
+    pairs = [(a.before, a.after) for a in positions]
     return pad(x, [(0, 0), *pairs, (0, 0)] if last else [(0, 0), (0, 0), *pairs])
 
 

@@ -129,14 +129,14 @@ def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=
         if value.__class__ is float and not value.is_integer() and not dtype.floating:
             what = f"one_hot: {argument} is {value}, which {dtype.name} cannot hold"
             fail(DTypeError, what, "dtype=flow.float32", indices=indices)
-    found = i.one_hot(indices, num_classes=integer(depth, "depth"))
+    codes = i.one_hot(indices, num_classes=integer(depth, "depth"))
     kind = float if dtype.floating else int
-    found = (
-        to(found, dtype)
+    codes = (
+        to(codes, dtype)
         if (on_value, off_value) == (1, 0)
-        else e.where(F.ne(found, 0), *[s.full(shape=(), value=kind(v), dtype=dtype) for v in (on_value, off_value)])
+        else e.where(F.ne(codes, 0), *[s.full(shape=(), value=kind(v), dtype=dtype) for v in (on_value, off_value)])
     )
-    return F.movedim(found, -1, axis_of(axis, found.spec.ndim, found))
+    return F.movedim(codes, -1, axis_of(axis, codes.spec.ndim, codes))
 
 
 # ---- by condition ------------------------------------------------------------------------------------------------

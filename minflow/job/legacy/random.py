@@ -20,9 +20,9 @@ def source(seed: int | None) -> Generator | None:
 
 @takes_name
 def bernoulli(x, seed: int | None = None, dtype=None, name: str = "Bernoulli"):
-    """1 with the probability that each number of x says, else 0. dtype: that of x if none is said."""
-    found = F.bernoulli(x, generator=source(seed))
-    return found if dtype is None else to(found, as_dtype(dtype))
+    """1 with the probability that each number of x says, else 0. dtype: that of x by default."""
+    drawn = F.bernoulli(x, generator=source(seed))
+    return drawn if dtype is None else to(drawn, as_dtype(dtype))
 
 
 @takes_name

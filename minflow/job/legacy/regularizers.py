@@ -32,7 +32,7 @@ class Regularizer:
         return slope + weight * self.l2 if self.l2 else slope
 
 
-def made(name: str, l1: float, l2: float) -> Regularizer:
+def checked(name: str, l1: float, l2: float) -> Regularizer:
     for argument, value in (("l1", l1), ("l2", l2)):
         if not (isinstance(value, Real) and value >= 0):
             why = "which would push numbers away from 0" if isinstance(value, Real) else "where a number is wanted"
@@ -43,17 +43,17 @@ def made(name: str, l1: float, l2: float) -> Regularizer:
 
 def l1(l: float = 0.01) -> Regularizer:  # noqa: E741 - the name that programs use
     """Add l * sign(w) to the gradient."""
-    return made("l1", l, 0.0)
+    return checked("l1", l, 0.0)
 
 
 def l2(l: float = 0.01) -> Regularizer:  # noqa: E741
     """Add l * w to the gradient."""
-    return made("l2", 0.0, l)
+    return checked("l2", 0.0, l)
 
 
 def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Regularizer:
     """Add l1 * sign(w) + l2 * w to the gradient."""
-    return made("l1_l2", l1, l2)
+    return checked("l1_l2", l1, l2)
 
 
 __all__ = ["l1", "l1_l2", "l2"]

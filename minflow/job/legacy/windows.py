@@ -2,7 +2,8 @@
 
 "SAME" gives ceil(n / stride) positions. The odd pixel of such a padding comes first with "SAME" and "SAME_LOWER", last
 with "SAME_UPPER". The ops know paddings of equal sides only; a padding that they cannot say costs a copy of the image,
-most can be said. All functions take eager tensors as well. Read next: `../core/ops/conv.py`, `../core/ops/pool.py`.
+most can be specified. All functions take eager tensors as well. Read next: `../core/ops/conv.py`,
+`../core/ops/pool.py`.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ class Axis(NamedTuple):
 
 def is_last(what: str, data_format: Any, rank: int = 2) -> bool:
     """Are the channels the last axis? Raises ShapeError for a format of another kind."""
-    found = data_format.upper() if isinstance(data_format, str) else data_format
-    if found not in FORMATS[rank]:
+    layout = data_format.upper() if isinstance(data_format, str) else data_format
+    if layout not in FORMATS[rank]:
         first, last = FORMATS[rank]
         fail(ShapeError, f"{what}: data_format is {data_format!r}", f'data_format="{first}" or data_format="{last}"')
-    return found == FORMATS[rank][1]
+    return layout == FORMATS[rank][1]
 
 
 def sizes(what: str, argument: str, value: Any, rank: int = 2) -> tuple[int, ...]:
     """One whole number of at least 1 for each axis of the image, from one number for all or from a list."""
-    found = list(value) if isinstance(value, list | tuple) else [1 if value is None else value]
-    found = found * rank if len(found) == 1 else found
-    if len(found) != rank or not all(
-        hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= 1 for n in found
+    values = list(value) if isinstance(value, list | tuple) else [1 if value is None else value]
+    values = values * rank if len(values) == 1 else values
+    if len(values) != rank or not all(
+        hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= 1 for n in values
     ):
         wanted = "a whole number of at least 1" + (f", or {rank} of them" if rank > 1 else "")
         fail(ShapeError, f"{what}: {argument} is {value!r}, where {wanted} is wanted", f"{argument}=3")
-    return tuple([n.__index__() for n in found])
+    return tuple([n.__index__() for n in values])
 
 
 def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int, int]] | str:
@@ -85,14 +86,14 @@ def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int,
 
 def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, ceil_mode: bool = False) -> list[Axis]:
     """The windows along each axis of an image of this shape. Raises ShapeError where not one fits."""
-    found = []
+    axes = []
     for i, (n, k, s, d) in enumerate(zip(shape, kernel, stride, dilation)):
         reach = d * (k - 1) + 1
         if padding in ("SAME_LOWER", "SAME_UPPER"):
             count = -(-n // s)
             total = max((count - 1) * s + reach - n, 0)
             less, more = total // 2, total - total // 2
-            found.append(Axis(count, more, less) if padding == "SAME_LOWER" else Axis(count, less, more))
+            axes.append(Axis(count, more, less) if padding == "SAME_LOWER" else Axis(count, less, more))
             continue
         before, after = (0, 0) if padding == "VALID" else padding[i]
         free = n + before + after - reach
@@ -106,8 +107,8 @@ def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, 
             )
             hint = 'padding="SAME", larger images, or fewer poolings before'
             fail(ShapeError, what, hint, image=tuple(shape), kernel=tuple(kernel))
-        found.append(Axis(count, before, max((count - 1) * s + reach - n - before, 0)))
-    return found
+        axes.append(Axis(count, before, max((count - 1) * s + reach - n - before, 0)))
+    return axes
 
 
 def extended(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:

@@ -113,17 +113,19 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
         what = "steps is a number above 0, or a range of step numbers"
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
     records = known(job, STREAM.history())
-    found = list(records) if isinstance(steps, int) or isinstance(job, Run) else loops(records)[-1] if records else []
+    selected = (
+        list(records) if isinstance(steps, int) or isinstance(job, Run) else loops(records)[-1] if records else []
+    )
     if isinstance(steps, range):
-        found = [record for record in found if record.number in steps]
+        selected = [record for record in selected if record.number in steps]
     elif steps is not None:
-        found = found[-steps:]
-    if not found:
+        selected = selected[-steps:]
+    if not selected:
         what = "no step" + (f" of {name_of(job)}" if job is not None else "") + " is remembered"
         hint = "call the job first; the last 10,000 steps are remembered"
         values = {"asked for": f"steps {steps}"} if isinstance(steps, range) else None
         raise JobError(what, where=here(), values=values, hint=hint)
-    return Timeline(record_of(found, asked=steps is not None))
+    return Timeline(record_of(selected, asked=steps is not None))
 
 
 def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
@@ -134,15 +136,15 @@ def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record
     """
     name = name_of(job) if job is not None else records[-1].name if records else ""
     # between: waits and others of each thread, since its last step that is asked for
-    found, between, now = [], {}, clock()
+    completed, between, now = [], {}, clock()
     for r in records:
         waits, others = between.pop(r.caller, ((), (0.0, 0.0))) if r.since is not None else ((), (0.0, 0.0))
         if r.name != name or (isinstance(job, Run) and r.caller != job.caller):
             step = times(r, 0.0, now)
             between[r.caller] = ((*waits, *step.waits)[-WAITS:], (others[0] + step.load, others[1] + step.work))
         else:
-            found.append(replace(r, waits=(*waits, *r.waits), others=others) if waits or any(others) else r)
-    return found
+            completed.append(replace(r, waits=(*waits, *r.waits), others=others) if waits or any(others) else r)
+    return completed
 
 
 def name_of(job: Job | Run | str) -> str:
@@ -151,13 +153,13 @@ def name_of(job: Job | Run | str) -> str:
 
 def loops(records: Iterable[Record]) -> list[list[Record]]:
     """Records of a job, parted where a loop ends: another thread or cell, or a session that begins anew."""
-    found: list[list[Record]] = []
+    groups: list[list[Record]] = []
     for record in records:
-        last = found[-1][-1] if found else None
+        last = groups[-1][-1] if groups else None
         if last is None or record.caller != last.caller or record.since is None or record.number <= last.number:
-            found.append([])
-        found[-1].append(record)
-    return found
+            groups.append([])
+        groups[-1].append(record)
+    return groups
 
 
 def record_of(

@@ -1,4 +1,4 @@
-"""What job functions tell whoever listens: see `core/base/events.py`. Read next: `stream.py`, which tells it."""
+"""Events of job functions, for whoever listens: see `core/base/events.py`. Read next: `stream.py`, which emits it."""
 
 from __future__ import annotations
 

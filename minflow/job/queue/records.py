@@ -19,10 +19,10 @@ clock = time.perf_counter
 class Record:
     """What the timeline knows of a step.
 
-    name: of the job.  number: the how manyeth call of that job, from 1.  state: "queued", "running", "done", "failed"
-    or "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its work
-    starts and ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the caller
-    waited for room.
+    name: of the job.  number: the number of this call of that job, from 1.  state: "queued", "running", "done",
+    "failed" or "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its
+    work starts and ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the
+    caller waited for room.
     caller: a number for the thread that submitted it.  since: when that thread had submitted the step before (None:
     there was none, or it was in an earlier cell).  waits: the seconds (from, to) in which it waited for results since
     then.  got: when that thread had waited for this step, and with that had its result.  others: seconds that other
@@ -65,7 +65,7 @@ class Callers(threading.local):
             record.got = clock()
 
     def submits(self, record: Record, start: float, now: float) -> None:
-        """It asked at `start` to submit the step, and there is room `now`. Waits for room are told by `blocked`."""
+        """It asked at `start` to submit the step, and there is room `now`. Waits for room are in `blocked`."""
         record.submitted, record.blocked, record.caller, record.since = now, now - start, self.number, self.since
         record.waits = tuple([wait for wait in self.waits if wait[0] < start])
         self.since = now

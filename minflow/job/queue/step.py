@@ -73,7 +73,7 @@ class Step(Handle):
 
     def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None, by: Any = None):
         self.stream, self.work, self.owner = stream, work, owner
-        self.by = by  # what its errors cancel, and who is told of them: the run, or the thread that submitted it
+        self.by = by  # what its errors cancel, and to whom they are raised: the run, or the thread that submitted it
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
         self.cell = None  # the notebook cell that submitted it
@@ -172,7 +172,7 @@ def name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def told(step: Step, error: BaseException, what: str = "") -> JobError:
+def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
     parts = error if isinstance(error, MinflowError) else MinflowError(message_of(error))
     result = JobError(

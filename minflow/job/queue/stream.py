@@ -41,7 +41,7 @@ from ...diagnosis.ipython import show_card
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock
-from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, told
+from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, step_error
 
 DEPTH = 2  # steps in flight: one runs, one waits
 # seconds a thread waits for one that holds Python, while steps are in flight (5 ms otherwise): see docs/performance.md
@@ -82,14 +82,14 @@ class Stream:
         depth: int | None = None,
         job: Any = None,
     ) -> Step:
-        """Put one step into the queue; waits while it is full. Raises what an earlier step has left to be told."""
+        """Put one step into the queue; waits while it is full. Raises an error that an earlier step has left."""
         self.refuse_inside(f"calling {name}")
         self.notebook()
         start, depth, by = clock(), depth or self.depth, owner or threading.current_thread()
         with self.submitting:  # two callers at once: one after the other
             while True:
                 if owner is None:
-                    self.tell()
+                    self.raise_errors()
                 elif owner.ending():
                     raise Stopped
                 if len(self.queue) < depth:
@@ -130,8 +130,8 @@ class Stream:
         self.idle(EXIT, me)
 
     def sync(self, timeout: float | None = None, everybody: bool = False) -> None:
-        """Wait until every step and callback has ended, then raise what is left to be told; `everybody`: as for
-        `tell`."""
+        """Wait until every step and callback has ended, then raise what is left; `everybody`: as for
+        `raise_errors`."""
         self.refuse_inside("waiting for the queue")
         seconds(timeout)
         start, steps = clock(), [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
@@ -149,7 +149,7 @@ class Stream:
             raise JobError(what, values=values, where=self.where_threads_stand(), hint=hint)
         for step in steps:
             self.callers.got(step.record)
-        self.tell(everybody)
+        self.raise_errors(everybody)
 
     def settle(self) -> None:
         """Before numbers are read: wait as `sync` does. In a callback there is nothing to wait for: it stands between
@@ -176,23 +176,24 @@ class Stream:
             ]
         return True
 
-    def tell(self, everybody: bool = False) -> None:
-        """Raise the first error of this caller's steps that it has not been told of; once.
+    def raise_errors(self, everybody: bool = False) -> None:
+        """Raise the first error of this caller's steps that was not raised yet; once.
 
-        What is left of a thread that has ended is anybody's. everybody: the errors of all; their callers are told too.
+        What is left of a thread that has ended is anybody's. everybody: the errors of all threads, which their own callers
+        still get too.
         """
         me = threading.current_thread()
         for step, error in tuple(self.errors):
             mine, left = step.by is me, not step.by.is_alive()
             if mine or left or everybody:
-                with uninterrupted():  # it is told, or still to be told
+                with uninterrupted():  # it is raised, or still to be raised
                     if mine or left:
                         self.forget(step.by)
                     if (not (mine or left) or step.error_claim.take()) and (mine or step.shown_claim.take()):
                         raise error
 
     def forget(self, by: Any, step: Step | None = None) -> None:
-        """The errors of this owner have been told, or that of one of its steps."""
+        """The errors of this owner have been raised, or that of one of its steps."""
         for entry in tuple(self.errors):
             if entry[0].by is by and step in (None, entry[0]):
                 with suppress(ValueError):  # another thread has taken it
@@ -300,7 +301,7 @@ class Stream:
             step.result = step.work()
         except BaseException as error:
             record.ended = clock()
-            self.fail(step, error if isinstance(error, JobError) else told(step, error))
+            self.fail(step, error if isinstance(error, JobError) else step_error(step, error))
             return
         finally:
             step.work = nothing  # it holds the inputs
@@ -309,13 +310,13 @@ class Stream:
             try:
                 step.before_callback(step.result)
             except BaseException as error:
-                self.fail(step, told(step, error, "a watch handler"))
+                self.fail(step, step_error(step, error, "a watch handler"))
                 return
         if JobStepped in events.LISTENERS:
             try:
                 events.emit(JobStepped(step.job, step.name, step.number, step.owner, step.result, record))
             except BaseException as error:
-                self.fail(step, told(step, error, "who listens to JobStepped"))
+                self.fail(step, step_error(step, error, "who listens to JobStepped"))
                 return
         step.computed.open()
         step.looked = True
@@ -332,7 +333,7 @@ class Stream:
         except BaseException as error:
             # the learner's, which the run calls in its own
             callback = step.owner.callback if step.owner is not None else None
-            self.fail(step, told(step, error, f"the callback {name_of(callback or step.callback)}"))
+            self.fail(step, step_error(step, error, f"the callback {name_of(callback or step.callback)}"))
         finally:
             step.record.finished = clock()
 
@@ -344,7 +345,7 @@ class Stream:
             step.owner.failed(error)
         else:
             self.errors.append((step, error))
-        step.error = error  # after the append: `get` of another thread may tell it, and then it is to be forgotten
+        step.error = error  # after the append: `get` of another thread may raise it, and then it is to be forgotten
         for queued in tuple(self.queue):
             if isinstance(queued, Step) and queued.by is step.by and queued.state == "queued":
                 queued.strike(cancelled(queued, step))
@@ -376,7 +377,7 @@ class Stream:
             for step in tuple(self.queue):
                 if isinstance(step, Late) or step.cell is self.cell:
                     self.waiting(step.over)
-            self.tell(True)
+            self.raise_errors(True)
         except JobError as error:
             show_traceback(error)
             show_card(error)
@@ -389,13 +390,13 @@ class Stream:
         try:
             ended = all([run.over.wait(EXIT) for run in self.runs]) and self.idle(EXIT)
             for run in self.runs:
-                if run.error is not None and not run.told:
+                if run.error is not None and not run.raised:
                     raise run.error
             if not ended:
                 self.failed_at_exit = True
                 print(f"minflow: {self.list()} did not end within {EXIT:g} s of the program's end", file=sys.stderr)
                 print(self.where_threads_stand(), file=sys.stderr)
-            self.tell(True)
+            self.raise_errors(True)
         except KeyboardInterrupt:
             for entry in tuple(self.queue):
                 if isinstance(entry, Step):

@@ -110,14 +110,14 @@ class FileVariable:
             inside = os.path.realpath(file)
             if os.path.commonpath([inside, self.root]) != self.root:
                 self.damaged(f"{file.name} is a link that leads out of the checkpoint", leads_to=inside)
-            found = os.stat(inside)
+            status = os.stat(inside)
         except FileNotFoundError:
             self.damaged(f"there is no file {file.name}", file=file)
         except OSError as error:
             self.damaged(f"{file.name} cannot be read", error, file=file, reason=error.strerror or error)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             self.damaged(f"{file.name} is not a plain file", file=file)
-        return found.st_size
+        return status.st_size
 
     def judge(self, size: int, shape: tuple[int, ...], dtype: DType) -> None:
         wanted = math.prod(shape) * dtype.itemsize
@@ -184,12 +184,12 @@ def parse(text: str) -> tuple[tuple[int, ...], DType]:
     """(shape, dtype) of a meta. Raises ValueError with the reason."""
     tokens, at = [], 0
     while at < len(text):
-        found = TOKEN.match(text, at)
-        if found is None:
+        token = TOKEN.match(text, at)
+        if token is None:
             raise ValueError(f"unexpected {text[at]!r} in line {text.count(chr(10), 0, at) + 1}")
-        if found[1] is not None and found[1] not in ":,;":  # `shape: {` and `shape {` are the same
-            tokens.append(found[1])
-        at = found.end()
+        if token[1] is not None and token[1] not in ":,;":  # `shape: {` and `shape {` are the same
+            tokens.append(token[1])
+        at = token.end()
     tokens.reverse()
     shape: list[int] = []
     kind = None
@@ -222,15 +222,15 @@ def pop(tokens: list[str]) -> str:
 
 def dims(tokens: list[str]) -> list[int]:
     """What follows `dim`: one size, or several in brackets."""
-    found = [pop(tokens)]
-    if found == ["["]:
-        found = []
+    values = [pop(tokens)]
+    if values == ["["]:
+        values = []
         while (token := pop(tokens)) != "]":
-            found.append(token)
-    for token in found:
+            values.append(token)
+    for token in values:
         if not token.isdigit() or len(token) > 18:
             raise ValueError(f"{shorten(token)} is not the size of an axis")
-    return [int(token) for token in found]
+    return [int(token) for token in values]
 
 
 def temporary(name: str) -> bool:
@@ -243,11 +243,11 @@ def temporary(name: str) -> bool:
 
 def variables_in(root: Path) -> dict[str, FileVariable]:
     """Name -> variable for all that lie in a folder, sorted by name. A name with "/" is a folder in a folder."""
-    found: dict[str, FileVariable] = {}
+    variables: dict[str, FileVariable] = {}
 
     def visit(folder: Path, name: str, depth: int) -> None:
         if name and os.path.lexists(folder / NUMBERS) and not (folder / NUMBERS).is_dir():
-            found[name] = FileVariable(folder, name, root)
+            variables[name] = FileVariable(folder, name, root)
         if depth == DEEPEST:
             return
         for entry in entries(folder):
@@ -259,7 +259,7 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
                 visit(inner, f"{name}/{entry}" if name else entry, depth + 1)
 
     visit(root, "", 0)
-    return found
+    return variables
 
 
 # ---- writing a folder ------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def told_of(array: Any) -> str:
+def spec_text(array: Any) -> str:
     """ "float32[2, 3]" """
     return f"{getattr(array.dtype, 'name', array.dtype)}{list(array.shape)}"
 
@@ -86,9 +86,9 @@ def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     if not session.variables:
         make_variables(session, what)
     with LOCK:  # a loop on another thread may go on submitting: no step runs while this is held
-        found = {name: variable.tensor.array.copy() for name, variable in owners(session).items()}
+        copies = {name: variable.tensor.array.copy() for name, variable in owners(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
-    return found | {STEP + name: np.array([n], "int64") for name, n in steps.items()}
+    return copies | {STEP + name: np.array([n], "int64") for name, n in steps.items()}
 
 
 def make_variables(session: Session, what: str) -> None:
@@ -145,7 +145,7 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
 def numbers(
     name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None
 ) -> np.ndarray:
-    """The numbers of one entry as an array; shape and dtype help where the file does not tell them."""
+    """The numbers of one entry as an array; shape and dtype help where the file does not hold them."""
     if isinstance(value, FileVariable):
         return value.numpy() if value.shape is not None or shape is None else value.read(shape, dtype)
     if isinstance(value, Variable):
@@ -157,7 +157,7 @@ def numbers(
         if (kind := array.dtype.newbyteorder("=").name) in folder.NAMES:
             return array.astype(kind, copy=False)
         what = f"{what}: no variable can be of dtype {array.dtype}"
-        refuse(what, 'array.astype("float32")', name=name, value=told_of(array))
+        refuse(what, 'array.astype("float32")', name=name, value=spec_text(array))
     symbolic = " of a job function, which has no numbers" if isinstance(value, Tensor) else ""
     what = (
         f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of "
@@ -183,7 +183,7 @@ class LoadReport:
         self.known: set[str] = set()
         self.pending = {name for name, job in session.jobs.items() if not job.compiled}
         self.expecting = bool(session.jobs)  # a job is there that the numbers can be meant for
-        self.told = False
+        self.warned = False
 
     @property
     def unexpected(self) -> list[str]:
@@ -203,7 +203,7 @@ class LoadReport:
         return new
 
     def settle(self, job: Any) -> None:
-        """Called when a job has compiled: tell what was not used, and raise CheckpointError if it was nothing at
+        """Called when a job has compiled: warn of what was not used, and raise CheckpointError if it was nothing at
         all."""
         new = [name for name in self.update() if name in self.session.variables]
         self.pending.discard(job.name)
@@ -214,25 +214,25 @@ class LoadReport:
     def judge(self, missing: list[str], sure: bool) -> None:
         """Raise where nothing at all fits, warn where something does not; quiet about what optimizers keep.
 
-        missing: variables to tell of.  sure: the numbers were meant for the jobs that are there.
+        missing: variables to warn of.  sure: the numbers were meant for the jobs that are there.
         """
         if self.whole and not self.loaded:
-            if sure and not self.pending and not self.told and self.names:
-                self.told = True
+            if sure and not self.pending and not self.warned and self.names:
+                self.warned = True
                 self.nothing_fits()
             return
         taken = set(self.loaded)
         left = [name for name in weights(self.names) if name not in taken]
-        left = left if self.expecting and not self.pending and not self.told else []
-        self.told |= bool(left)
-        found = {"missing": missing if self.whole else [], "unexpected": left}
-        if any(found.values()):
+        left = left if self.expecting and not self.pending and not self.warned else []
+        self.warned |= bool(left)
+        unused = {"missing": missing if self.whole else [], "unexpected": left}
+        if any(unused.values()):
             counts = {"missing": "variable(s) of the job not in it", "unexpected": "name(s) that no variable has"}
             what = f"{self.source} fits in part: " + ", ".join(
-                f"{len(found[k])} {counts[k]}" for k in found if found[k]
+                f"{len(unused[k])} {counts[k]}" for k in unused if unused[k]
             )
             hint = "the report that load returns has all names; a name is made of scopes and layers, joined by -"
-            warn(what, hint, loaded=Plain(self.loaded), **{k: Plain(v) for k, v in found.items() if v})
+            warn(what, hint, loaded=Plain(self.loaded), **{k: Plain(v) for k, v in unused.items() if v})
 
     def nothing_fits(self) -> NoReturn:
         here = list(self.session.variables)
@@ -289,7 +289,7 @@ def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) 
     """Give variables new numbers by name: arrays, tensors, or what flow.checkpoint.get gave.
 
     ignore_mismatch: names that no variable has wait until a job makes the variable; if False they are an error.
-    Raises CheckpointError if a shape or dtype differs: all of them are told, and then nothing was loaded.
+    Raises CheckpointError if a shape or dtype differs: all of them are named, and then nothing was loaded.
     """
     return take(
         mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch
@@ -297,8 +297,8 @@ def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) 
 
 
 def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False) -> LoadReport:
-    """Write numbers into the session, all or none. whole: a whole model, so what is missing is told; if no name fits it
-    is an error."""
+    """Write numbers into the session, all or none. whole: a whole model, so what is missing is named; if no name fits
+    it is an error."""
     STREAM.refuse_inside(what)
     session = default_session()
     session.sync()
@@ -319,14 +319,14 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
             random = numbers(name, value, what, (2,), folder.as_dtype("int64"))
             if random.dtype != "int64" or random.shape != (2,):
                 what = f"{what}: {name} is not the state of a generator"
-                refuse(what, "int64[2]: flow.default_generator.get_state()", found=told_of(random))
+                refuse(what, "int64[2]: flow.default_generator.get_state()", found=spec_text(random))
         elif name in there:
             variable = there[name]
             array = numbers(name, value, what, variable.shape, variable.dtype)
             if array.shape == variable.shape and array.dtype == variable.dtype.np:
                 new[name] = array
             else:
-                wrong[name] = f"{told_of(array)} is loaded, the variable is {told_of(variable)}"
+                wrong[name] = f"{spec_text(array)} is loaded, the variable is {spec_text(variable)}"
         elif isinstance(value, FileVariable) and value.shape is None:
             size = value.size_of(value.path)
             later[name] = Waiting(name, value.read((size,), folder.as_dtype("uint8")).tobytes(), what)
@@ -365,7 +365,7 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
 def step_of(name: str, array: np.ndarray, what: str) -> int:
     if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 0:
         what = f"{what}: {name} is no number of steps"
-        refuse(what, "int64[1], 0 or more", found=f"{told_of(array)} {array.reshape(-1)[:4]}")
+        refuse(what, "int64[1], 0 or more", found=f"{spec_text(array)} {array.reshape(-1)[:4]}")
     return int(array.item())
 
 
@@ -386,8 +386,8 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
     if DONE not in names and any(map(folder.temporary, names)):  # part of them lies in it
         hint = "another checkpoint; the next save into this folder removes what is left"
         refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=some(names))
-    found = folder.variables_in(place)
-    if not found and DONE not in names:
+    variables = folder.variables_in(place)
+    if not variables and DONE not in names:
         hint = (
             f'flow.load("{place}"): it was written by flow.save'
             if any(name.endswith(".safetensors") for name in names)
@@ -395,7 +395,7 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
         )
         what = f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}"
         refuse(what, hint, folder=place, it_holds=some(names))
-    return found
+    return variables
 
 
 def no_folder(place: Path, what: str) -> NoReturn:
@@ -437,12 +437,12 @@ class CheckPoint:
     def load(self, path: str | os.PathLike) -> LoadReport:
         """Take the variables from the folder `path`; those whose job has not run yet take theirs at its first call.
 
-        Variables that are not in it stay as they are, and are told. Raises CheckpointError if the folder is not a whole
-        checkpoint, if a shape or dtype differs, or if no name fits; then nothing has changed.
+        Variables that are not in it stay as they are, and are named in a warning. Raises CheckpointError if the folder
+        is not a whole checkpoint, if a shape or dtype differs, or if no name fits; then nothing has changed.
         """
         what, place = "CheckPoint.load", checked(path, "CheckPoint.load")
-        found = variables_of(place, what)
-        if isinstance(found, FileVariable):
+        variables = variables_of(place, what)
+        if isinstance(variables, FileVariable):
             what = f"{what}: {place} is the folder of one variable"
             refuse(what, f'"{place.parent}"; flow.checkpoint.get("{place}") reads it alone', folder=place)
         if not os.path.isfile(place / DONE):
@@ -456,8 +456,8 @@ class CheckPoint:
                 if inside
                 else f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))'
             )
-            refuse(what, hint, folder=place, variables=some(found))
-        return take(found, what, f"the checkpoint {place}", whole=True)
+            refuse(what, hint, folder=place, variables=some(variables))
+        return take(variables, what, f"the checkpoint {place}", whole=True)
 
 
 class SimpleCheckPointManager:

@@ -50,14 +50,14 @@ class SGDW(Decaying):
 class SGD(SGDW):
     """Stochastic gradient descent: m = momentum * m - lr * g;  w = w + m.  Without momentum (0): w = w - lr * g.
 
-    momentum is 0.9 unless said otherwise. State: `<variable>-momentum`.
+    momentum is 0.9 by default. State: `<variable>-momentum`.
     """
 
     arguments = f"lr_scheduler loss_scale_factor momentum {OneRule.last}"
     weight_decay = weight_decay_includes = weight_decay_excludes = None
 
 
-# ---- Adam and its kin --------------------------------------------------------------------------------------------
+# ---- Adam and its family ------------------------------------------------------------------------------------------
 
 
 BETAS = real(0.9, 0, 1, open_high=True), real(0.999, 0, 1, open_high=True)
@@ -67,7 +67,7 @@ class AdamW(Decaying):
     """Adam with decoupled weight decay d.
 
     m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * (m / (sqrt(v) + epsilon) + d *
-    w). do_bias_correction (off unless said otherwise): in step t = 1, 2, ... lr is lr * sqrt(1 - beta2**t) / (1 -
+    w). do_bias_correction (off by default): in step t = 1, 2, ... lr is lr * sqrt(1 - beta2**t) / (1 -
     beta1**t), for the decay too; epsilon is not corrected. States: `<variable>-m`, `<variable>-v`.
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2; the correction as in Kingma & Ba 2015, section 2.
     """
@@ -98,7 +98,7 @@ class Adam(AdamW):
     """Adam: m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * m / (sqrt(v) +
     epsilon).
 
-    do_bias_correction is off unless said otherwise: the first steps are then small where beta1 is large, and large
+    do_bias_correction is off by default: the first steps are then small where beta1 is large, and large
     where beta2 is. With it lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t) in step t = 1, 2, ...
     States: `<variable>-m`, `<variable>-v`. Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1 and section 2.
     """

@@ -73,12 +73,8 @@ class GraphConfig:
 
     def change(self, name: str, value: Any) -> None:
         if MODE.get().trace is not None:
-            fail(
-                GraphError,
-                "the config of a graph is set inside build",
-                "in __init__, or between two calls",
-                value=value,
-            )
+            what = "the config of a graph is set inside build"
+            fail(GraphError, what, "in __init__, or between two calls", value=value)
         if getattr(self, name) != value:
             setattr(self, name, value)
             touch()
@@ -91,10 +87,8 @@ class GraphConfig:
 
         def accepted(*args: Any, **kwargs: Any) -> None:
             self.without_effect[name] = (*args, *kwargs.values())
-            warn(
-                f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}",
-                "leave it out, or keep it for other machines",
-            )
+            hint = "leave it out, or keep it for other machines"
+            warn(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}", hint)
 
         return accepted
 
@@ -106,19 +100,12 @@ class GraphConfig:
     def unknown(self, name: str) -> AttributeError:
         from .messages import GraphAttributeError
 
-        names = [
-            *NO_EFFECT,
-            *[n for n in dir(type(self)) if not n.startswith("_") and n not in ("change", "fingerprint", "unknown")],
-        ]
+        ours = "change", "fingerprint", "unknown"
+        names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_") and n not in ours]]
         near = similar(name, names, 1) or similar(f"set_{name}", names, 1)
-        hint = (
-            f"config.{near[0]}(...)"
-            if near
-            else "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
-        )
-        return GraphAttributeError(
-            f"GraphConfig has no setting {name!r}", values={"config": self}, where=here(), hint=hint
-        )
+        hint = "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
+        hint, what = f"config.{near[0]}(...)" if near else hint, f"GraphConfig has no setting {name!r}"
+        return GraphAttributeError(what, values={"config": self}, where=here(), hint=hint)
 
     def fingerprint(self) -> dict[str, Any]:
         """What a plan has built in."""

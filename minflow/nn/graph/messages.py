@@ -22,10 +22,10 @@ from ..module import Module
 from .notices import REGISTRIES, line_of_write
 
 SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
-ELSEWHERE = {  # what a graph is asked for -> where it is
+ELSEWHERE = {  # a name that a graph has not -> where it is
     "forward": "graph(x): a call runs build",
     **dict.fromkeys(("train", "eval"), "model.train() or model.eval(): the graph follows at its next call"),
-    **dict.fromkeys(("to", "cuda", "cpu", "float", "double", "half"), "model.to(...): the graph follows at its next call"),
+    **dict.fromkeys("to cuda cpu float double half".split(), "model.to(...): the graph follows at its next call"),
     **dict.fromkeys(("parameters", "named_parameters", "modules", "children", "buffers", "apply"),
                     "model.parameters() and the like: ask the Module that the graph holds"),
     **dict.fromkeys(("zero_grad", "step", "backward"),
@@ -67,23 +67,15 @@ def short(thing: Any) -> str:
 
 def missing_init(graph: Any, what: str) -> NoReturn:
     kind = type(graph).__name__
-    fail(
-        GraphError,
-        f"{kind} {what} before nn.Graph.__init__ has run",
-        f"super().__init__() as the first line of {kind}.__init__",
-        graph=kind,
-    )
+    hint = f"super().__init__() as the first line of {kind}.__init__"
+    fail(GraphError, f"{kind} {what} before nn.Graph.__init__ has run", hint, graph=kind)
 
 
 def missing_build(graph: Any) -> NoReturn:
     kind = type(graph).__name__
     if hasattr(type(graph), "forward"):
-        fail(
-            GraphError,
-            f"{kind} has a forward, and a graph has a build",
-            f"rename {kind}.forward to build",
-            graph=graph.name,
-        )
+        what = f"{kind} has a forward, and a graph has a build"
+        fail(GraphError, what, f"rename {kind}.forward to build", graph=graph.name)
     own = [name for cls in type(graph).__mro__ if not cls.__module__.startswith("minflow.") for name in vars(cls)]
     near = similar("build", own, 1, 0.7)
     hint = f"rename {kind}.{near[0]} to build" if near else "def build(self, x): return self.model(x)"
@@ -95,54 +87,37 @@ def no_attribute(graph: Any, name: str) -> AttributeError:
     if name[:2] == "__":
         return AttributeError(f"{kind!r} object has no attribute {name!r}")
     if "_members" not in graph.__dict__:
-        return GraphAttributeError(
-            f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run",
-            values={"graph": kind},
-            where=here(),
-            hint=f"super().__init__() as the first line of {kind}.__init__",
-        )
+        what = f"{kind} is asked for {name.lstrip('_')} before nn.Graph.__init__ has run"
+        hint = f"super().__init__() as the first line of {kind}.__init__"
+        return GraphAttributeError(what, values={"graph": kind}, where=here(), hint=hint)
     near = similar(name, [n for n in dir(graph) if n[:1] != "_"], 3, 0.6)
     members = ", ".join(graph._members) or "no modules"
     hint = ELSEWHERE.get(name) or (f"did you mean {' or '.join(near)}?" if near else f"it holds {members}")
-    return GraphAttributeError(
-        f"{kind} has no attribute {name!r}", values={"graph": graph.name}, where=here(), hint=hint
-    )
+    what = f"{kind} has no attribute {name!r}"
+    return GraphAttributeError(what, values={"graph": graph.name}, where=here(), hint=hint)
 
 
 def reserved(graph: Any, name: str, value: Any) -> NoReturn:
-    fail(
-        GraphError,
-        f"{type(graph).__name__}: {name!r} is a name of nn.Graph itself",
-        f"another name, such as {name.strip('_')}_of_mine",
-        value=short(value),
-    )
+    what = f"{type(graph).__name__}: {name!r} is a name of nn.Graph itself"
+    fail(GraphError, what, f"another name, such as {name.strip('_')}_of_mine", value=short(value))
 
 
 def optimizer_attribute(graph: Any, name: str, optimizer: Any) -> NoReturn:
-    fail(
-        GraphError,
-        f"{type(graph).__name__}: an optimizer is set as the attribute {name!r}, where the graph would never use it",
-        "self.add_optimizer(optimizer)",
-        optimizer=type(optimizer).__name__,
-    )
+    what = f"{type(graph).__name__}: an optimizer is set as the attribute {name!r}, where the graph would never use it"
+    fail(GraphError, what, "self.add_optimizer(optimizer)", optimizer=type(optimizer).__name__)
 
 
 def tensor_attribute(graph: Any, name: str, tensor: Tensor) -> NoReturn:
     hint = "a Module holds tensors, as nn.Parameter or by register_buffer; or pass the tensor to build"
     if tensor.array is None:
         hint = "return it from build; or pass it on as an argument"
-    fail(
-        GraphError, f"{type(graph).__name__}: a tensor is set as the attribute {name!r} of a graph", hint, tensor=tensor
-    )
+    what = f"{type(graph).__name__}: a tensor is set as the attribute {name!r} of a graph"
+    fail(GraphError, what, hint, tensor=tensor)
 
 
 def nested(graph: Any, name: str, inner: Any) -> NoReturn:
-    fail(
-        GraphError,
-        f"{type(graph).__name__}: the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another",
-        "hold the Module that both use",
-        inner=inner.name,
-    )
+    what = f"the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another"
+    fail(GraphError, f"{type(graph).__name__}: {what}", "hold the Module that both use", inner=inner.name)
 
 
 def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
@@ -155,12 +130,8 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
     """Refuse what is no optimizer, a scheduler of another one, and one that is there already."""
     kind = type(graph).__name__
     if MODE.get().trace is not None:
-        fail(
-            GraphError,
-            f"{kind}.add_optimizer is called inside build",
-            f"call it in {kind}.__init__, after super().__init__()",
-            graph=graph.name,
-        )
+        hint = f"call it in {kind}.__init__, after super().__init__()"
+        fail(GraphError, f"{kind}.add_optimizer is called inside build", hint, graph=graph.name)
     if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "prepare"):
         hint = f"self.add_optimizer({SGD})"
         if isinstance(optimizer, type):
@@ -169,35 +140,23 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             hint = "self.add_optimizer(optimizer) once for each"
         elif hasattr(optimizer, "optimizer"):
             hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
-        fail(
-            GraphError, f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}", hint, optimizer=short(optimizer)
-        )
+        what = f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}"
+        fail(GraphError, what, hint, optimizer=short(optimizer))
     for scheduler in schedulers:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
-            fail(
-                GraphError,
-                f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}",
-                "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)",
-                lr_sch=short(scheduler),
-            )
+            what = f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}"
+            fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))
         if getattr(scheduler, "optimizer", optimizer) is not optimizer:
-            fail(
-                GraphError,
-                f"{kind}.add_optimizer: the scheduler sets the learning rate of another optimizer",
-                f"flow.optim.lr_scheduler.{type(scheduler).__name__}(optimizer, ...) of the optimizer that is added",
-                lr_sch=f"{type(scheduler).__name__} of {a(scheduler.optimizer)}",
-                optimizer=type(optimizer).__name__,
-            )
+            name, what = type(scheduler).__name__, "the scheduler sets the learning rate of another optimizer"
+            hint = f"flow.optim.lr_scheduler.{name}(optimizer, ...) of the optimizer that is added"
+            values = {"lr_sch": f"{name} of {a(scheduler.optimizer)}", "optimizer": type(optimizer).__name__}
+            fail(GraphError, f"{kind}.add_optimizer: {what}", hint, **values)
     for other, _ in graph.optimizers:
         shared = {id(p) for p in other.parameters()} & {id(p) for p in optimizer.parameters()}
         if shared or other is optimizer:
-            fail(
-                GraphError,
-                f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already",
-                "each parameter in one optimizer",
-                added=type(optimizer).__name__,
-                already=type(other).__name__,
-            )
+            what = f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already"
+            hint = "each parameter in one optimizer"
+            fail(GraphError, what, hint, added=type(optimizer).__name__, already=type(other).__name__)
 
 
 # ---- calling it ------------------------------------------------------------------------------------------------------
@@ -220,12 +179,9 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
             hint = "a list or a tuple of tensors"
         else:
             hint = "an attribute of the graph holds what is no tensor and does not change"
-        raise GraphError(
-            f"{graph.name}: the input {name} is {a(leaf)}; a graph takes tensors and None, in lists, tuples and dicts",
-            values={name: short(leaf)},
-            where=here(),
-            hint=hint,
-        )
+        takes = "a graph takes tensors and None, in lists, tuples and dicts"
+        what = f"{graph.name}: the input {name} is {a(leaf)}; {takes}"
+        raise GraphError(what, values={name: short(leaf)}, where=here(), hint=hint)
 
     return refuse
 
@@ -254,16 +210,11 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     wrong += [f"{both(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
     wrong += [f"it has no {both(unknown)}"] if unknown else []
     takes = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
-    passed = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [
-        short_input(x) for x in args[len(places) :]
-    ]
+    passed = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [short_input(x) for x in args[len(places) :]]
     passed += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
-    raise GraphArgumentError(
-        f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}",
-        values={"build": f"at {build_line(graph)}", "got": ", ".join(passed) or "nothing"},
-        where=here(),
-        hint=f"graph({', '.join(required)})",
-    )
+    what = f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}"
+    values = {"build": f"at {build_line(graph)}", "got": ", ".join(passed) or "nothing"}
+    raise GraphArgumentError(what, values=values, where=here(), hint=f"graph({', '.join(required)})")
 
 
 def both(names: list[str]) -> str:
@@ -286,44 +237,31 @@ def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
         hint = f"a call of the graph runs build: in build call the modules, {modules}"
     else:
         hint = "call the Module that both use: a graph cannot contain another"
-    fail(
-        TraceError,
-        f"{graph.name} is called inside the build of {getattr(outer, 'name', 'a graph')}",
-        hint,
-        input=tensor,
-    )
+    what = f"{graph.name} is called inside the build of {getattr(outer, 'name', 'a graph')}"
+    fail(TraceError, what, hint, input=tensor)
 
 
 def under_no_grad(graph: Any) -> NoReturn:
-    fail(
-        GraphError,
-        f"{graph.name} trains, and is called where no gradients are recorded",
-        "call it outside of flow.no_grad(); to look at the loss alone, a second graph without add_optimizer on the same model",
-        optimizer=names(graph),
-    )
+    what = f"{graph.name} trains, and is called where no gradients are recorded"
+    other = "a second graph without add_optimizer on the same model"
+    hint = f"call it outside of flow.no_grad(); to look at the loss alone, {other}"
+    fail(GraphError, what, hint, optimizer=names(graph))
 
 
 def not_divisible(graph: Any, name: str, tensor: Tensor, steps: int) -> NoReturn:
     size = f"{tensor.spec.shape[0]} along axis 0" if tensor.spec.shape else "no axes"
-    fail(
-        ShapeError,
-        f"{graph.name}: input {name} has {size}, which cannot be cut into {steps} equal parts",
-        f"a batch whose size is a multiple of {steps} (drop_last=True in the DataLoader); or "
-        "config.set_gradient_accumulation_steps(1)",
-        **{name: tensor},
-    )
+    what = f"{graph.name}: input {name} has {size}, which cannot be cut into {steps} equal parts"
+    hint = f"a batch whose size is a multiple of {steps} (drop_last=True in the DataLoader)"
+    fail(ShapeError, what, f"{hint}; or config.set_gradient_accumulation_steps(1)", **{name: tensor})
 
 
 def static_inputs(graph: Any, differences: list[tuple[str, Any, Any]]) -> NoReturn:
     values = {name: f"{old} at the first call, {new} now" for name, old, new in differences}
     if "structure of the inputs" in values:
         values["structure of the inputs"] = "not as at the first call"
-    raise ShapeError(
-        f"{graph.name} takes static inputs, and {len(differences)} of them changed: {', '.join(values)}",
-        values=values,
-        where=here(),
-        hint="drop_last=True in the DataLoader; or config.static_inputs(False), which makes a plan for each",
-    )
+    what = f"{graph.name} takes static inputs, and {len(differences)} of them changed: {', '.join(values)}"
+    hint = "drop_last=True in the DataLoader; or config.static_inputs(False), which makes a plan for each"
+    raise ShapeError(what, values=values, where=here(), hint=hint)
 
 
 # ---- inside build ----------------------------------------------------------------------------------------------------
@@ -337,23 +275,17 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
     """The structure and the tensors that build returned."""
     graph = build.graph
     if output is None:
-        raise GraphError(
-            f"{graph.name}: build returns None",
-            values={"build": f"at {build_line(graph)}"},
-            where=here(),
-            hint="return loss, or what else it computed, at the end of build",
-        )
+        what = f"{graph.name}: build returns None"
+        hint = "return loss, or what else it computed, at the end of build"
+        raise GraphError(what, values={"build": f"at {build_line(graph)}"}, where=here(), hint=hint)
 
     def refuse(path: str, leaf: Any) -> NoReturn:
         where = path if path[:1] in ("", "[") else "[" + path.replace("[", "][", 1).removesuffix("]") + "]"
         unordered = isinstance(leaf, Iterator | set)
         hint = "a list or a tuple of tensors" if unordered else "return tensors only: the rest is known without a graph"
-        raise GraphError(
-            f"{graph.name}: build returns {a(leaf)}; a graph gives tensors and None, in lists, tuples and dicts",
-            values={f"output{where}": short(leaf), "build": f"at {build_line(graph)}"},
-            where=here(),
-            hint=hint,
-        )
+        gives = "a graph gives tensors and None, in lists, tuples and dicts"
+        values = {f"output{where}": short(leaf), "build": f"at {build_line(graph)}"}
+        raise GraphError(f"{graph.name}: build returns {a(leaf)}; {gives}", values=values, where=here(), hint=hint)
 
     return flatten(output, refuse)
 
@@ -362,19 +294,13 @@ def check_backward(build: Any) -> None:
     """An optimizer needs a backward, a backward an optimizer whose parameters it reaches."""
     graph = build.graph
     if graph.optimizers and not build.backwards:
-        raise GraphError(
-            f"{graph.name} has an optimizer, and its build calls no backward()",
-            values={"optimizer": names(graph), "build": f"at {build_line(graph)}"},
-            where=here(),
-            hint="loss.backward() in build, before return loss",
-        )
+        what, hint = "an optimizer, and its build calls no backward()", "loss.backward() in build, before return loss"
+        values = {"optimizer": names(graph), "build": f"at {build_line(graph)}"}
+        raise GraphError(f"{graph.name} has {what}", values=values, where=here(), hint=hint)
     if build.backwards and not graph.optimizers:
-        raise GraphError(
-            f"{graph.name}: build calls backward(), and the graph has no optimizer",
-            values={"backward": f"at {where_text(build.backwards[0])}"},
-            where=here(),
-            hint="self.add_optimizer(optimizer) in __init__; or flow.autograd.grad(loss, inputs)",
-        )
+        what = f"{graph.name}: build calls backward(), and the graph has no optimizer"
+        hint = "self.add_optimizer(optimizer) in __init__; or flow.autograd.grad(loss, inputs)"
+        raise GraphError(what, values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(), hint=hint)
     for optimizer, _ in graph.optimizers:
         check_parameters(build, optimizer)
 
@@ -382,12 +308,8 @@ def check_backward(build: Any) -> None:
 def check_parameters(build: Any, optimizer: Any) -> None:
     """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
     graph, kind = build.graph, type(optimizer).__name__
-    held = {
-        id(p): (f"{path}.{name}", p)
-        for path, module in graph.all_modules(build.paths_of_met())
-        for name, p in module._parameters.items()
-        if p is not None
-    }
+    held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_met())
+            for name, p in module._parameters.items() if p is not None}  # fmt: skip
     parameters = optimizer.parameters()
     wanted = [p for p in parameters if p.requires_grad]
     lost = [p for p in parameters if id(p) not in held and p.grad is None]
@@ -397,23 +319,18 @@ def check_parameters(build: Any, optimizer: Any) -> None:
         left = [name for key, (name, p) in held.items() if key not in stepped and p.needs and p.grad is not None]
         what = f"{graph.name}: {len(lost)} of the {len(parameters)} parameters of {kind} are not in the graph"
         values = {"not in the graph": some([f"{p.label} {p.spec}".strip() for p in lost])}
-        hint = f"make it when the model is complete, of the model that the graph holds: flow.optim.{kind}(model.parameters(), ...)"
+        hint = f"flow.optim.{kind}(model.parameters(), ...)"
+        hint = f"make it when the model is complete, of the model that the graph holds: {hint}"
         if left or not reached:
             values |= {"in no optimizer": some(left)} if left else {}
             raise GraphError(what, values=values, where=here(), hint=hint)
         if graph._last is None:
-            warn_with(
-                what + ", and are never trained by it",
-                hint,
-                **{"not in the graph": Text(some([p.label for p in lost]))},
-            )
+            what += ", and are never trained by it"
+            warn_with(what, hint, **{"not in the graph": Text(some([p.label for p in lost]))})
     elif wanted and not reached:
-        raise GraphError(
-            f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}",
-            values={"backward": f"at {where_text(build.backwards[0])}"},
-            where=here(),
-            hint="compute the loss from what the model gives, without .detach() or no_grad() on the way",
-        )
+        what = f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}"
+        hint = "compute the loss from what the model gives, without .detach() or no_grad() on the way"
+        raise GraphError(what, values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(), hint=hint)
 
 
 def some(texts: list[str], most: int = 4) -> str:
@@ -428,22 +345,16 @@ def step_in_build(graph: Any, what: Any, verb: str) -> NoReturn:
     does = "forgets the gradients" if verb == "zero_grad" else "steps"
     hint = "leave it out"
     if verb == "step":
-        hint += f"; self.add_optimizer({'optimizer' if hasattr(what, 'prepare') else 'optimizer, lr_sch=scheduler'}) in __init__"
-    fail(
-        GraphError,
-        f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call",
-        hint,
-        graph=graph.name,
-    )
+        arguments = "optimizer" if hasattr(what, "prepare") else "optimizer, lr_sch=scheduler"
+        hint += f"; self.add_optimizer({arguments}) in __init__"
+    text = f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call"
+    fail(GraphError, text, hint, graph=graph.name)
 
 
 def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
-    fail(
-        GradError,
-        f"{graph.name}: backward of a tensor that was computed before build, which a call of the graph would not repeat",
-        "compute the loss in build, of its inputs; or call backward() outside of the graph",
-        tensor=tensor,
-    )
+    what = "backward of a tensor that was computed before build, which a call of the graph would not repeat"
+    hint = "compute the loss in build, of its inputs; or call backward() outside of the graph"
+    fail(GradError, f"{graph.name}: {what}", hint, tensor=tensor)
 
 
 # ---- symbolic tensors that stay somewhere ----------------------------------------------------------------------------
@@ -476,16 +387,14 @@ def check_leaks(build: Any) -> None:
         for name, value in now.items():
             if name in REGISTRIES or (path == "self" and name[:1] == "_"):
                 continue
-            if (
-                isinstance(value, Tensor | list | tuple | set | dict)
-                and (tensor := next(held_symbolic(value), None)) is not None
-            ):
-                what = (
-                    f"{build.graph.name}: build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
-                )
-                hint = "return it from build; or register_buffer in __init__: a buffer of that spec is updated at each call"
-                line = where_text(line_of_write(build, owner, name))
-                raise TraceError(what, values={f"{path}.{name}": describe(tensor)}, where=f"at {line}", hint=hint)
+            containers = Tensor | list | tuple | set | dict
+            symbol = next(held_symbolic(value), None) if isinstance(value, containers) else None
+            if symbol is not None:
+                what = f"build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
+                hint = "register_buffer in __init__: a buffer of that spec is updated at each call"
+                values, line = {f"{path}.{name}": describe(symbol)}, where_text(line_of_write(build, owner, name))
+                raise TraceError(f"{build.graph.name}: {what}", values=values, where=f"at {line}",
+                                 hint=f"return it from build; or {hint}")  # fmt: skip
 
 
 def clean(build: Any) -> None:
@@ -493,11 +402,8 @@ def clean(build: Any) -> None:
     well."""
     for path, _, now, old in places(build):
         for name, value in list(now.items()):
-            if (
-                name in REGISTRIES
-                or (path == "self" and name[:1] == "_")
-                or not isinstance(value, Tensor | list | tuple | set | dict)
-            ):
+            own = name in REGISTRIES or (path == "self" and name[:1] == "_")
+            if own or not isinstance(value, Tensor | list | tuple | set | dict):
                 continue
             if next(held_symbolic(value), None) is None:
                 continue
@@ -537,34 +443,24 @@ def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
     for verb, line, x in uses:
         if isinstance(x, Value) and id(x.node) not in own:
             source = f"input {x.node.name}" if x.node.op is INPUT else f"made at {where_text(x.node.where)}"
-            return TraceError(
-                f"{build.graph.name}: {verb} a symbolic tensor of an earlier build",
-                values={"tensor": f"{x.spec}  ({source})"},
-                where=f"at {line}",
-                hint="a tensor made in build lives until build returns: keep none in lists or globals",
-            )
+            what = f"{build.graph.name}: {verb} a symbolic tensor of an earlier build"
+            hint = "a tensor made in build lives until build returns: keep none in lists or globals"
+            return TraceError(what, values={"tensor": f"{x.spec}  ({source})"}, where=f"at {line}", hint=hint)
     return error
 
 
-# ---- looking at it ---------------------------------------------------------------------------------------------------
+# ---- its values ------------------------------------------------------------------------------------------------------
 
 
 def no_such_value(build: Any, name: str, ops: dict) -> NoReturn:
     known = list(dict.fromkeys([call.path for call in build.top.walk() if call.path] + list(ops)))
     near = similar(name, known, 3)
     build.graph.kept.discard(name)
-    raise GraphError(
-        f"{build.graph.name} computes nothing that is called {name!r}",
-        values={"near": ", ".join(near) or "nothing"},
-        where=here(),
-        hint="the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it",
-    )
+    what = f"{build.graph.name} computes nothing that is called {name!r}"
+    hint = "the path of a module that runs, 'model.fc1'; or an op's name as style v1 prints it"
+    raise GraphError(what, values={"near": ", ".join(near) or "nothing"}, where=here(), hint=hint)
 
 
 def not_kept(graph: Any, name: str) -> NoReturn:
-    fail(
-        GraphError,
-        f"{graph.name}: the value of {name!r} was not kept in the last call; it is from the next call on",
-        f"call the graph once more; or graph.keep({name!r}) before the first call",
-        name=name,
-    )
+    what = f"{graph.name}: the value of {name!r} was not kept in the last call; it is from the next call on"
+    fail(GraphError, what, f"call the graph once more; or graph.keep({name!r}) before the first call", name=name)

@@ -12,7 +12,7 @@ from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer.rows import StepTree
-from minflow.views.explorer.layout import Layout, view_of
+from minflow.views.explorer.grid import Grid, view_of
 from minflow.views.explorer.svg import svg_of, text_of
 from tests.measuring import calls
 
@@ -48,7 +48,7 @@ def small():
 def layout(graph, opened=None, stage=None):
     subject = graph_subject(graph)
     tree = StepTree(subject.record(subject.stages if stage is None else stage))
-    return Layout(tree, tree.opened_first() if opened is None else opened)
+    return Grid(tree, tree.opened_first() if opened is None else opened)
 
 
 def test_step_stands_by_attribute_with_twin_and_update():
@@ -124,7 +124,7 @@ def everything_opened(tree):
         item = tree.items[at]
         at += 1
         if item.kind in ("module", "fold"):
-            yield Layout(tree, tree.reveal(item) | {item.key})
+            yield Grid(tree, tree.reveal(item) | {item.key})
 
 
 def check_placed(shown):
@@ -145,7 +145,7 @@ def test_opening_any_module_at_any_pass_places_everything():
     subject = graph_subject(small()[0])
     for stage in range(subject.stages + 1):
         tree = StepTree(subject.record(stage))
-        assert len(Layout(tree, tree.opened_first()).rows) <= 25
+        assert len(Grid(tree, tree.opened_first()).rows) <= 25
         for shown in everything_opened(tree):
             check_placed(shown)
 
@@ -191,7 +191,7 @@ def test_deep_nesting_is_no_recursion():
     shown = layout(graph)
     assert len(shown.rows) <= 25
     inner = shown.tree.search("matmul")[0]
-    check_placed(Layout(shown.tree, shown.tree.reveal(inner)))
+    check_placed(Grid(shown.tree, shown.tree.reveal(inner)))
 
 
 def test_accumulation_checkpoints_and_clipping_have_their_place():

@@ -14,8 +14,8 @@ from minflow.job.look.explore import job_subject
 from minflow.nn.graph.explore import subject as exploring
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject
-from minflow.views.explorer.fit import fitted, fitted_words, wide
-from minflow.views.explorer.layout import view_of
+from minflow.views.draw.fonts import fitted, fitted_words, wide
+from minflow.views.explorer.grid import view_of
 from minflow.vision.models import lenet
 
 WORDS = {"forward": "forward", "backward": "backward", "optimizer": "update"}

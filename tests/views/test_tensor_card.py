@@ -16,7 +16,8 @@ from minflow.core.trace import trace
 from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.draw.png import png
 from minflow.views.show import picture
-from minflow.views.text.sparkline import curve_line, shaded, sparkline, table
+from minflow.views.text.sparkline import curve_line, shaded, sparkline
+from minflow.views.text.tables import ruled_table
 from minflow.views.kinds.tensor import SIDE, TINY, array_record, numbers_line, shown_line, tensor_record, tensor_text
 from minflow.views.kinds.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
 
@@ -208,7 +209,7 @@ def test_sparklines():
 
 
 def test_tables_line_up():
-    assert table(["name", "n"], [["a", "10"], ["bcdef", "9"]], right=[1]) == ["name    n", "---------", "a      10", "bcdef   9"]
+    assert ruled_table(["name", "n"], [["a", "10"], ["bcdef", "9"]], right=[1]) == ["name    n", "---------", "a      10", "bcdef   9"]
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1e-310), (0.0, 5e-324), (-1e308, 1e308), (1e200, 1e200)])

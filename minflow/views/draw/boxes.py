@@ -14,6 +14,7 @@ from textwrap import wrap
 from ..records.graph import GraphRecord, NodeRecord, module_name
 from ..records.tape import TapeRecord
 from ..text.listing import clean
+from ..text.tables import cut
 from .fold import BOXES, fold, levels
 
 
@@ -108,7 +109,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
             if not source and "[" not in x.text:
                 continue  # a Python number stands in the box itself
             if not source:
-                beside.append(Box(f"{node.id}_{i}", (clean(cut(x.text)),), **LOOKS["constant"]))
+                beside.append(Box(f"{node.id}_{i}", (clean(short_line(x.text)),), **LOOKS["constant"]))
             solid = source and node.needs and source.mark != "ghost"
             edges.append(Edge(x.ref or f"{node.id}_{i}", node.id, clean(label), "" if solid else "dashed"))
     for (state, id), n in updates.items():
@@ -145,7 +146,7 @@ def framed(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box,
         place, name, around = stack.pop()
         if name is not None:
             around = (*around, len(names))
-            names.append(clean(cut(name)))
+            names.append(clean(short_line(name)))
         boxes += [box_of(node, around, node.id in results) for node in place[""]]
         stack += [(inner, key, around) for key, inner in reversed(place.items()) if key]
     return tuple(boxes), tuple(names)
@@ -155,11 +156,11 @@ def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     numbers = [x.text for x in node.inputs if not x.ref and "[" not in x.text] if node.kind == "op" else []
     title = short_name(node) if node.kind != "op" else f"{node.label} {' '.join(numbers)}".rstrip()
     sign, look = MARKS.get(node.mark, ("", {}))
-    parts = [cut(sign + title)]
+    parts = [short_line(sign + title)]
     if node.attrs and node.kind in ("op", "folded"):
-        parts += map(cut, node.attrs.split("\n"))
+        parts += map(short_line, node.attrs.split("\n"))
     specs = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
-    parts += [cut(spec) for spec in specs[:3]] + (["..."] if len(specs) > 3 else [])
+    parts += [short_line(spec) for spec in specs[:3]] + (["..."] if len(specs) > 3 else [])
     parts += in_two(f"value {node.value}") if node.value else []
     parts += in_two(f"grad {node.grad}") if node.grad else []
     parts += [line for note in node.notes for line in note_lines(note)]
@@ -179,14 +180,14 @@ def short_name(node: NodeRecord) -> str:
     return node.label
 
 
-def cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+def short_line(text: str) -> str:
+    return cut(text, LONGEST)
 
 
 def in_two(text: str) -> list[str]:
     """Numbers as a line, or as two where they are too many for one: the second begins after a comma."""
     at = text.rfind(", ", 0, LONGEST) + 1 if len(text) > LONGEST else 0
-    return [cut(text[:at]), cut(text[at + 1 :])] if at else [cut(text)]
+    return [short_line(text[:at]), short_line(text[at + 1 :])] if at else [short_line(text)]
 
 
 def note_lines(note: str) -> list[str]:

@@ -7,21 +7,16 @@ coordinates; each rank's x are the least-squares fit to its neighbours that keep
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 
 from . import svg_writer as svg
 from .boxes import Box, Diagram, Edge
+from .fonts import SIZE, wide
 
-SIZE, LINE = 11, 14  # of text, in pixels
+LINE = 14  # pixels from a line of text to the next
 PAD_X, PAD_Y, GAP_X, GAP_Y, MARGIN = 10, 6, 18, 34, 12
 FRAME, HEAD = 8, 16  # between a frame and what is in it; for its name
 SWEEPS = 12
-
-
-def text_width(text: str) -> float:
-    """Estimated width in pixels of a sans-serif line; wide characters count double."""
-    return sum(SIZE if unicodedata.east_asian_width(c) in "WF" else SIZE * (0.3 if c in "iljt.,:;|!' []()" else 0.58) for c in text)
 
 
 class Place:
@@ -32,7 +27,7 @@ class Place:
     def __init__(self, box: Box | None, rank: int = 0, frames: tuple[int, ...] = ()):
         self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0
         self.frames = box.frames if box else frames
-        self.width = max(map(text_width, box.lines), default=0) + 2 * PAD_X if box else 2.0
+        self.width = max(map(wide, box.lines), default=0) + 2 * PAD_X if box else 2.0
         self.height = len(box.lines) * LINE + 2 * PAD_Y if box else 0.0
         if box and box.shape == "ellipse":
             self.width, self.height = self.width * 1.2, self.height + 6
@@ -121,7 +116,7 @@ def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tu
             ends.append((left + shift, right + shift))
         if path:
             left, right = min(end[0] for end in ends) - FRAME, max(end[1] for end in ends) + FRAME
-            sides[path] = [left, max(right, left + text_width(names[path[-1]]) + 2 * FRAME)]
+            sides[path] = [left, max(right, left + wide(names[path[-1]]) + 2 * FRAME)]
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 

@@ -3,7 +3,7 @@ folded.
 
 Pure functions of a StepRecord; all loops, no recursion. A leaf of the tree is one forward operation with its gradients
 beside it, a parameter with its update and states, or an input; a row of the picture is a range of leaves.
-Read next: `layout.py`, where rows become a picture.
+Read next: `grid.py`, where rows become a picture.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 from ..draw import svg_writer as svg
-from .fit import fitted_words
-from .layout import Layout, counted, forward_words, mark_text, update_words
-from ..text.listing import clean, columns
+from ..draw.fonts import fitted_words
+from .grid import Grid, forward_words, mark_text, update_words
+from ..text.listing import clean, columns, count
 
 FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
 STROKES = ("#1f5fa8", "#b5470b", "#1d7a46")
@@ -62,18 +62,18 @@ def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold
     return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill="#7a45d6") if mark else "")
 
 
-def text_of(layout: Layout, title: str) -> str:
+def text_of(grid: Grid, title: str) -> str:
     """The same rows as lines: name, shapes, how many backward operations, what is updated."""
-    record = layout.record
+    record = grid.record
     lines: list[tuple[str, str]] = []
-    for row in layout.rows:
+    for row in grid.rows:
         name, what, shapes = forward_words(record, row)
         what = fitted_words(what, 220)
         sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes
         if row.parts[1].nodes and not row.is_open:
-            right += f"; backward {counted(len(row.parts[1].nodes), 'op')}" + (f" before {row.ahead}" if row.ahead else "")
+            right += f"; backward {count(len(row.parts[1].nodes), 'op')}" + (f" before {row.ahead}" if row.ahead else "")
         if not row.is_open and row.states and row.item.kind in ("module", "fold", "op"):
             right += "; " + ": ".join(x for x in update_words(record, row) if x)
         elif row.item.kind in ("state", "rest") and row.parts[2].nodes:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import counted
 from ..draw.png import data_uri, png
 from ..text.sparkline import short_number
+from ..text.listing import count
 from ..kinds.tensor_picture import LEVELS, PAPER, levels, palette
 
 MOST, CELLS, LONGEST = 32, 12_544, 32  # maps, cells of them all (16 maps of 28 x 28), and cells of a side, at most
@@ -50,7 +50,7 @@ class Tiles:
             parts.append(f"blue {low}, white 0, orange {high}")
         else:
             parts.append(f"white {low} to dark blue {high}" if self.low < self.high else f"all {low}")
-        return "; ".join(parts + ([f"{counted(wrong, 'cell')} not finite, dark red"] if wrong else []))
+        return "; ".join(parts + ([f"{count(wrong, 'cell')} not finite, dark red"] if wrong else []))
 
 
 def tiles_of(array: np.ndarray) -> Tiles | None:

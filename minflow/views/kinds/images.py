@@ -21,6 +21,7 @@ from ..draw.png import png
 from ..text.sparkline import shaded, short_number
 from .tensor import array_of
 from ..text.listing import clean, count
+from ..text.tables import cut
 
 MANY = 32  # images, at most
 BYTES = 36_000  # of all pixels together: what 60 kB of HTML can hold
@@ -99,7 +100,7 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
         if hasattr(label, "item") and math.prod(label.shape) == 1:
             label = label.item()
         text = clean(short_number(label) if isinstance(label, float) else str(label))
-        found.append(text if len(text) <= WORD else text[: WORD - 3] + "...")
+        found.append(cut(text, WORD))
     return tuple(found)
 
 

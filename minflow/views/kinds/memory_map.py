@@ -10,7 +10,8 @@ import math
 
 from ..draw import svg_writer as svg
 from ..records.reports import Block, MemoryMap
-from ..text.reports import cut, nbytes_text
+from ..text.reports import nbytes_text
+from ..text.tables import cut
 from ..text.listing import clean
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 84, 22, 62, 300

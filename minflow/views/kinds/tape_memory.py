@@ -17,7 +17,7 @@ from ..draw import svg_writer as svg
 from ..html.page import picture_card
 from ..records.graph import input_name
 from ..records.tape import leaf_name, names_in
-from ..text.sparkline import table
+from ..text.tables import cut, ruled_table
 from ..text.listing import clean, count
 
 ROWS = 20  # arrays that are told one by one, the largest; of the others only the sum
@@ -233,7 +233,7 @@ def memory_text(record: MemoryRecord) -> str:
         rest = record.rows[ROWS:]
         if rest:
             cells.append((f"{sum(row.nbytes for row in rest):,}", count(len(rest), "smaller array"), "", "", ""))
-        lines += table(("bytes", "array", "freed in backward", "also held by", "kept for"), cells, right=(0,))
+        lines += ruled_table(("bytes", "array", "freed in backward", "also held by", "kept for"), cells, right=(0,))
     return "\n".join([*lines, *[f"({note})" for note in notes(record)]])
 
 
@@ -276,10 +276,6 @@ def memory_svg(record: MemoryRecord) -> str:
         parts.append(line(left, y + 12, note, FAINT))
         y += 16
     return svg.picture(parts, round(width), y + 10, headline(record))
-
-
-def cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def memory_html(record: MemoryRecord) -> str:

@@ -18,6 +18,7 @@ from ..draw.png import data_uri, enlarged, png
 from ..text.sparkline import short_number
 from .tensor import TINY, TensorRecord, numbers_line, shown_line
 from ..text.listing import clean
+from ..text.tables import cut
 
 INK, FAINT, BAR = "#24292f", "#57606a", "#5b6775"
 LEVELS = 48  # colours of a scale
@@ -97,8 +98,7 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     side = scale_and_histogram(record, low, high, diverging, LEFT + width + 22)
     height = max(TOP + height + 22, TOP + 112)
     width = max(LEFT + width + 22 + 190, 460)
-    head = clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec)
-    head = head if len(head) < 90 else head[:87] + "..."
+    head = cut(clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec), 90)
     parts += [svg.text(8, 20, head, fill=INK, font_weight="bold"), svg.text(8, 38, numbers_line(record), fill=INK)]
     notes = [shown_line(record)] if shown_line(record) else []
     if asked and cells and not with_numbers:

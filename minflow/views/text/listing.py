@@ -12,6 +12,8 @@ from ..draw.fold import LINES, fold
 from ..records.graph import GraphRecord, Input, NodeRecord, PartsRecord
 from ..records.module import ModuleRecord
 from ..records.tape import TapeRecord
+from .tables import cut as cut_end
+from .tables import table
 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
@@ -178,23 +180,17 @@ def module_text(record: ModuleRecord) -> str:
             rows += [(below + "   " + clean(line), *[""] * (len(rows[0]) - 1)) for line in ("!! fails here",)]
         for i in range(len(module.children) - 1, -1, -1):
             stack.append((module.children[i], below, "└─ " if i == len(module.children) - 1 else "├─ "))
-    head = ("layer", "output", "parameters", "trainable", "bytes") if ran else ("layer", "parameters", "trainable", "bytes")
-    widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
-    numeric = len(head) - 3
-
-    def line(cells: tuple[str, ...]) -> str:
-        parts = [f"{c:>{w}}" if i >= numeric else f"{c:<{w}}" for i, (c, w) in enumerate(zip(cells, widths, strict=True))]
-        return "  ".join(parts).rstrip()
-
-    rule = "-" * (sum(widths) + 2 * len(widths) - 2)
-    return "\n".join([line(head), rule, *map(line, rows), rule, module_totals(record)])
+    head = ("layer", *["output"] * ran, "parameters", "trainable", "bytes")
+    first, *lines = table([head, *rows], range(len(head) - 3, len(head)))
+    rule = "-" * max(map(len, (first, *lines)))
+    return "\n".join([first, rule, *lines, rule, module_totals(record)])
 
 
 def layer_title(module: ModuleRecord) -> str:
     name = f"{clean(module.name)}: " if module.name else ""
     extra = clean(module.extra)
     room = NAME - len(name) - len(module.kind) - 2
-    extra = extra if len(extra) <= max(room, 16) else extra[: max(room, 16) - 3] + "..."
+    extra = cut_end(extra, max(room, 16))
     return f"{name}{clean(module.kind)}" + (f"({extra})" if extra else "")
 
 

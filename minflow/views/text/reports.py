@@ -15,6 +15,7 @@ from ..records.reports import (
     Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
 )  # fmt: skip
 from .listing import clean
+from .tables import cut, table
 
 WIDTH = 60  # columns of a picture made of characters
 ROWS = 12
@@ -49,16 +50,6 @@ def nbytes_text(n: int) -> str:
 
 def ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
-
-
-def table(rows: list[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
-    """Columns under each other; those of `right` to the right. The first row is the head."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join([f"{c:>{w}}" if i in right else f"{c:<{w}}" for i, (c, w) in enumerate(zip(row, widths))]).rstrip() for row in rows]
-
-
-def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 # ---- the tree --------------------------------------------------------------------------------------------------------

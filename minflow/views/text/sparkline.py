@@ -1,4 +1,4 @@
-"""Numbers in a line of text: curves and histograms for terminals, logs and screen readers; tables beside them.
+"""Numbers in a line of text: curves and histograms for terminals, logs and screen readers.
 
 Knows nothing of tensors or runs, only sequences of numbers. Read next: `../kinds/tensor.py` and
 `../kinds/tape_memory.py`.
@@ -81,17 +81,3 @@ def curve_line(name: str, steps: Sequence[float], values: Sequence[float], width
         first = int(np.argmin(finite))
         notes.append(f"{short_number(values[first])} from step {short_number(steps[first])} ({int((~finite).sum())} not finite)")
     return "  ".join([*parts, ", ".join(notes)])
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Lines of a table with a rule below its head; the columns numbered in `right` are set flush right."""
-    cells = [[clean(str(c)) for c in row] for row in (head, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    flush = set(right)
-
-    def line(row: list[str]) -> str:
-        parts = [f"{c:>{w}}" if i in flush else f"{c:<{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        return "  ".join(parts).rstrip()
-
-    lines = [line(row) for row in cells]
-    return [lines[0], "-" * (sum(widths) + 2 * (len(widths) - 1)), *lines[1:]]

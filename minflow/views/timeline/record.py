@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..text.listing import clean
+from ..text.tables import cut
 
 LANES = ("loader", "queue", "compute", "callback")
 SHOWN = 12  # steps of a picture if nobody asks for more
@@ -179,8 +180,7 @@ class TimelineRecord:
 
     @cached_property
     def title(self) -> str:
-        name = clean(self.name)
-        name = name if len(name) <= 40 else name[:37] + "..."
+        name = cut(clean(self.name), 40)
         return f"{name}, {self.mode}" if self.mode else name
 
     @cached_property

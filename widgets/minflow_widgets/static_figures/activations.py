@@ -8,7 +8,7 @@ import numpy as np
 
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.text.listing import clean
-from minflow.views.text.sparkline import table
+from minflow.views.text.tables import ruled_table
 
 from .drawing import COLORS, FIRST, RED, array_of, axes, described, draw_tiles, plain, several
 
@@ -130,4 +130,4 @@ def activations_text(model: Any, x: Any) -> str:
         [called(name, len(outputs[name])), *[f"{p:.4g}" for p in points], notes(zeros, bad)]
         for name, points, zeros, bad in rows
     ]
-    return "\n".join(table(["layer", "5 %", "25 %", "median", "75 %", "95 %", ""], cells, right=range(1, 6)))
+    return "\n".join(ruled_table(["layer", "5 %", "25 %", "median", "75 %", "95 %", ""], cells, right=range(1, 6)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow.views.text.sparkline import table
+from minflow.views.text.tables import ruled_table
 
 from .drawing import GRID, array_of, axes, described, numbers_of, plain
 
@@ -108,5 +108,5 @@ def confusion_text(targets: Any, predictions: Any, names: Sequence[Any] | None =
     counts = confusion_counts(targets, predictions, how_many(names))
     words = class_names(names, len(counts))
     rows = [[word, *[str(n) if n else "." for n in row]] for word, row in zip(words, counts.tolist(), strict=True)]
-    lines = table(["true \\ predicted", *words], rows, right=range(1, len(words) + 1))
+    lines = ruled_table(["true \\ predicted", *words], rows, right=range(1, len(words) + 1))
     return "\n".join([*lines, f"{np.trace(counts)} of {counts.sum()} right"])

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ....views.explorer.layout import Row, counted
+from ....views.explorer.grid import Row
 from ....views.explorer.rows import Item, StepTree
 from ....views.records.step import StepNode, StepRecord
+from ....views.text.listing import count
 from ....views.explorer.tiles import tiles_picture
 from .subject import Subject
 from .array_summary import Summary, number_text, summary_of
@@ -86,7 +87,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
         if nodes:
             time = seconds_text(sum(subject.seconds().get(record.nodes[i].name, 0.0) for i in nodes)) if timed else ""
             size = bytes_text(sum(record.nodes[i].nbytes for i in nodes)) + " written"
-            rows.append([word, ", ".join(x for x in (counted(len(nodes), "operation"), time, size) if x)])
+            rows.append([word, ", ".join(x for x in (count(len(nodes), "operation"), time, size) if x)])
     phases = len(rows)
     for kind in ("parameter", "buffer", "optimizer state"):
         states = [record.nodes[s] for s in record.states if record.nodes[s].role == kind]
@@ -100,7 +101,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
 
 
 def sizes_text(states: list[StepNode]) -> str:
-    return f"{counted(len(states), 'tensor')}, {counted(sum(s.size for s in states), 'number')}"
+    return f"{count(len(states), 'tensor')}, {count(sum(s.size for s in states), 'number')}"
 
 
 def which_step(subject: Subject) -> str:
@@ -267,7 +268,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     kept = reads.where(inside(tree, item)[0] & (reads.source_column == 0) & (reads.column == 1)) if column == 0 else []
     if kept:
         size = bytes_text(sum(record.nodes[n].nbytes for n, _ in kept))
-        rows.append(["kept for backward", f"{counted(len(kept), 'value')}, {size}"])
+        rows.append(["kept for backward", f"{count(len(kept), 'value')}, {size}"])
     states = [record.nodes[s] for s, leaf in tree.leaf_of_state.items() if item.first <= leaf.first < item.last]
     own = [s for s in states if s.role == "parameter"]
     if own and column == 0:

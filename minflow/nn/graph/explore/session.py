@@ -10,9 +10,9 @@ import threading
 from typing import Any
 
 from ....views.explorer.rows import Item, StepTree
-from ....views.explorer.layout import Layout, counted, view_of
+from ....views.explorer.grid import Grid, view_of
 from ....views.explorer.svg import key_of, svg_of, text_of
-from ....views.text.listing import clean
+from ....views.text.listing import clean, count
 from .subject import Subject
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 
@@ -55,7 +55,7 @@ class ExplorerSession:
             self.stage = now
 
     def arranged(self) -> None:
-        self.layout = Layout(self.tree, self.opened)
+        self.layout = Grid(self.tree, self.opened)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class ExplorerSession:
             words = [f"{n:,} {word}" for n, word in counts if n]
             done = f"after {c.name}: " + (", ".join(words) or "nothing changed")
         size = "" if c.arena is None else f", {bytes_text(c.arena)} of memory for values"
-        return f"{done}; {counted(c.nodes, 'operation')}{size}"
+        return f"{done}; {count(c.nodes, 'operation')}{size}"
 
     def detail(self) -> dict[str, Any]:
         """The details of the instruction or the row that is selected, and which row and column that is."""
@@ -200,7 +200,7 @@ def views_text(subject: Subject) -> str:
         return ""
     calls = {step.name for step in subject.instructions}
     n = sum(node.name not in calls for node in subject.record(subject.stages).nodes if node.kind == "op")
-    return f"{counted(n, 'view')} run{'s' * (n == 1)} without one" if n else ""
+    return f"{count(n, 'view')} run{'s' * (n == 1)} without one" if n else ""
 
 
 def place_of(item: Item) -> str:

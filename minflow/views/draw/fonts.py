@@ -1,4 +1,4 @@
-"""How wide a text of the explorer's picture is, and what of it fits into a box.
+"""How wide a text is, and what of it fits into a box.
 
 Widths are estimates in fonts as wide as Helvetica; nothing here knows rows or graphs. Read next: `layout.py`.
 """
@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
-from ..draw.layout import SIZE
-from ..text.listing import clean
+from ...core.base.errors import clean
 
-# from a box's rim to its texts; between the texts of a line; room for the faint one where it may be cut
-PAD, FAR, WORDS = 8, 8, 96
+SIZE = 11  # of text in a picture of boxes, in pixels
 THIN, BROAD = 1.03, 1.11  # what a text takes more than Helvetica's widths, so that another font has room; a bold one
 
 
@@ -51,30 +48,3 @@ def fitted_words(text: str, width: float) -> str:
     parts = re.split(r", (?=\w+=)" if joint == ", " else " ", text[:400])
     shorter = (joint.join(parts[:n]) + joint.rstrip() + " …" for n in range(len(parts) - 1, 0, -1))
     return next((words for words in shorter if fitted(words, width) == words), "…" if joint == ", " else fitted(text, width))
-
-
-@dataclass
-class Texts:
-    """What a box says, whole: `bold` and `faint` in its first line, `second` and `third` below, `mark` at its right
-    end.
-    inset: how much narrower the box is than its column.  cut: may the faint text be cut to WORDS?"""
-
-    inset: float
-    bold: str
-    faint: str = ""
-    second: str = ""
-    mark: str = ""
-    third: str = ""
-    cut: bool = True
-
-    def beside(self) -> float:
-        """Pixels that the faint text wants, with the gap before it."""
-        return FAR + min(wide(self.faint), WORDS if self.cut else 1e9) if self.faint else 0.0
-
-    def room(self, width: float) -> float:
-        """For the first line, in a column of that width."""
-        return width - self.inset - 2 * PAD - (wide(self.mark, BROAD) + FAR if self.mark else 0)
-
-    def needed(self) -> float:
-        """The width of a column in which all is whole."""
-        return max(wide(self.bold, BROAD) + self.beside() - self.room(0), max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset)

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .rows import Item, StepTree, begins, idle
+from ..draw.fonts import BROAD, fitted, fitted_words, wide
 from ..records.step import StepRecord
-from .fit import BROAD, FAR, PAD, Texts, fitted, fitted_words, wide
-from ..text.listing import clean, shape_of
+from ..text.listing import clean, count, shape_of
+from .rows import Item, StepTree, begins, idle
+
+# from a box's rim to its texts; between the texts of a line; room for the faint one where it may be cut
+PAD, FAR, WORDS = 8, 8, 96
 
 # heights: a box of two lines, of one, of an open module's line; between rows; a third line
 HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13
@@ -60,11 +63,7 @@ def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
     return f" {arrow} ".join([x for x in (texts if arrow == "→" else texts[::-1]) if x])
 
 
-def counted(n: int, word: str) -> str:
-    return f"{n:,} {word}{'s' * (n != 1)}"
-
-
-class Layout:
+class Grid:
     """The rows of a tree with what is open in it, and the links between them."""
 
     def __init__(self, tree: StepTree, opened: set[str]):
@@ -165,11 +164,11 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
     ops = [record.nodes[i].label for i in row.parts[2].nodes]
     kinds = list(dict.fromkeys(ops))
     if row.item.kind in ("module", "fold") and len(own) > 3:
-        title = counted(len([s for s in own if s.role == "parameter"]), "parameter")
+        title = count(len([s for s in own if s.role == "parameter"]), "parameter")
         buffers = sum(s.role == "buffer" for s in own)
-        title += f", {counted(buffers, 'buffer')}" if buffers else ""
+        title += f", {count(buffers, 'buffer')}" if buffers else ""
     else:
-        title = ", ".join(s.short for s in own) or (counted(len(ops), "operation") if ops else "")
+        title = ", ".join(s.short for s in own) or (count(len(ops), "operation") if ops else "")
         title = row.item.name if row.item.kind == "rest" else title
     size = sum(s.size for s in own)
     read = {x[0] for i in row.parts[2].nodes for x in record.reads[i] if x is not None}
@@ -196,7 +195,7 @@ def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
         return item.name, state.role, shape_of(state.outs[0])
     shapes = shapes_text(record, row.parts[0])
     if item.kind == "fold":
-        return item.name, item.label if row.is_open else f"{item.label}, {counted(ops, 'op')}", shapes
+        return item.name, item.label if row.is_open else f"{item.label}, {count(ops, 'op')}", shapes
     if item.kind == "op":
         return item.name, "the loss" if row.loss else record.nodes[item.nodes[0]].attrs, shapes
     return item.name, ", ".join(x for x in (item.label, "the loss" * row.loss) if x), shapes
@@ -247,7 +246,7 @@ def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[i
     return found
 
 
-def view_of(layout: Layout) -> dict:
+def view_of(grid: Grid) -> dict:
     """The picture as plain data.
 
     rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
@@ -255,7 +254,7 @@ def view_of(layout: Layout) -> dict:
     paths: [kind, d], with "h" behind the kind for the heads of broken lines.  frames: [x, y, width, height].  heads:
     [x, text].
     """
-    record, rows = layout.record, layout.rows
+    record, rows = grid.record, grid.rows
     has_backward = any(n.column == 1 for n in record.nodes)
     has_update = any(row.states and row.item.kind != "input" or row.parts[2].nodes for row in rows)
     closed = [(r, row) for r, row in enumerate(rows) if not row.is_open]
@@ -266,9 +265,9 @@ def view_of(layout: Layout) -> dict:
         a: b for a, b in zip(in_forward, in_forward[1:]) if rows[a].item.kind == "state" and rows[b].item.kind != "state"}  # noqa: RUF007
     touching = {a: b for a, b in after.items() if all(rows[k].is_open or k not in in_forward for k in range(a + 1, b))}
     before = dict(zip(in_backward[1:], in_backward))  # noqa: RUF007
-    left = lanes_for(rows, layout.links["forward"], lambda s, t: touching.get(s) == t)
-    ups = lanes_for(rows, layout.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
-    across = lanes_for(rows, layout.links["update"], lambda s, t: s == t)
+    left = lanes_for(rows, grid.links["forward"], lambda s, t: touching.get(s) == t)
+    ups = lanes_for(rows, grid.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
+    across = lanes_for(rows, grid.links["update"], lambda s, t: s == t)
     gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
     texts = [texts_of(record, row) for row in rows]
     widths = [widest(texts, k) for k in range(3)]
@@ -289,15 +288,15 @@ def view_of(layout: Layout) -> dict:
     places = Places(rows, drawn)
     paths = []
     for a, b in touching.items():
-        if b in layout.links["forward"].get(a, ()):
+        if b in grid.links["forward"].get(a, ()):
             x = gutter + widths[0] * 0.82
             paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
     for s, far, lane in left:
         paths.append(["f", trunk(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
     for a, b in before.items():
-        if b in layout.links["backward"].get(a, ()):
+        if b in grid.links["backward"].get(a, ()):
             paths.append(["b", arrow_up(columns[1] + widths[1] * 0.6, rows[a].y, rows[b].y + rows[b].height)])
-        if a in layout.links["backward"].get(b, ()):
+        if a in grid.links["backward"].get(b, ()):
             paths.append(["b", arrow_down(columns[1] + widths[1] * 0.75, rows[b].y + rows[b].height, rows[a].y)])
     margin = columns[1] + widths[1] + 8
     for s, far, lane in ups:
@@ -305,18 +304,45 @@ def view_of(layout: Layout) -> dict:
     margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
     for s, far, lane in across:
         paths.append(["u", trunk(places, s, far, 1, margin + LANE * lane, 1, 2)])
-    if 0 in places.boxes[layout.loss] and 1 in places.boxes[layout.begins] and min(layout.loss, layout.begins) >= 0:
-        paths.append(["b", turn(places, rows, layout.loss, layout.begins)])
+    if 0 in places.boxes[grid.loss] and 1 in places.boxes[grid.begins] and min(grid.loss, grid.begins) >= 0:
+        paths.append(["b", turn(places, rows, grid.loss, grid.begins)])
     for r, row in enumerate(rows):
         boxes = places.boxes[r]
         if row.kept and 0 in boxes and 1 in boxes:
             (x0, w0), (x1, _) = boxes[0], boxes[1]
             paths.append(["k", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
-        if r in layout.links["update"].get(r, ()) and 1 in boxes and 2 in boxes:
+        if r in grid.links["update"].get(r, ()) and 1 in boxes and 2 in boxes:
             (x0, w0), (x1, _) = boxes[1], boxes[2]
             paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
     paths = [part for kind, d in paths for part in apart(kind, d)]
-    return {"w": round(end + EDGE), "h": round(layout.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
+    return {"w": round(end + EDGE), "h": round(grid.bottom + 4), "heads": heads, "rows": drawn, "frames": frames, "paths": paths}
+
+
+@dataclass
+class Texts:
+    """What a box says, whole: `bold` and `faint` in its first line, `second` and `third` below, `mark` at its right
+    end.
+    inset: how much narrower the box is than its column.  cut: may the faint text be cut to WORDS?"""
+
+    inset: float
+    bold: str
+    faint: str = ""
+    second: str = ""
+    mark: str = ""
+    third: str = ""
+    cut: bool = True
+
+    def beside(self) -> float:
+        """Pixels that the faint text wants, with the gap before it."""
+        return FAR + min(wide(self.faint), WORDS if self.cut else 1e9) if self.faint else 0.0
+
+    def room(self, width: float) -> float:
+        """For the first line, in a column of that width."""
+        return width - self.inset - 2 * PAD - (wide(self.mark, BROAD) + FAR if self.mark else 0)
+
+    def needed(self) -> float:
+        """The width of a column in which all is whole."""
+        return max(wide(self.bold, BROAD) + self.beside() - self.room(0), max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset)
 
 
 def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
@@ -326,7 +352,7 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
     name, what, second = forward_words(record, row)
     signs = [mark_text(row, k) for k in range(3)]
     if row.is_open:
-        return {0: Texts(inset, "▾ " + name, what or counted(item.last - item.first, "part"))}
+        return {0: Texts(inset, "▾ " + name, what or count(item.last - item.first, "part"))}
     if row.parts[0].nodes or item.kind in ("input", "output", "state", "module", "fold"):
         name = "▸ " + name if item.kind in ("module", "fold") else name
         if item.kind == "fold":
@@ -339,9 +365,9 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
         part = row.parts[1]
         ops = [record.nodes[i].label for i in part.nodes]
         names = [record.nodes[i].label for i in part.nodes if not idle(record, i)] or ops
-        label = f"{counted(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(names))
+        label = f"{count(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(names))
         again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
-        label = f"{counted(len(ops), 'op')}, {again} recomputed" if again else label
+        label = f"{count(len(ops), 'op')}, {again} recomputed" if again else label
         shapes = shapes_text(record, part, "←")
         if row.gradients and part.ins and not part.outs:
             shapes = f"parameters ← {shapes}"
@@ -370,7 +396,7 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
         second, third = (fitted(words, width - 2 * PAD) for words in (own.second, own.third))
         boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
         if column == 1:
-            said.append(f"backward {counted(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")
+            said.append(f"backward {count(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")
         elif column == 2:
             said.append(f"parameters {own.bold} {own.second}")
     said += [f"{word} {box.mark}" for word, box in zip(("forward", "backward", "update"), map(texts.get, range(3))) if box and box.mark]

@@ -16,7 +16,7 @@ from ..views.html.page import CARD, NO_MATH, picture_card
 from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
 from ..views.draw.engines import render_svg
-from ..views.html.table import CELL, GREEN, INK, NAME, RED, SIGN, low
+from ..views.html.table import CELL, GREEN, INK, NAME, RED, SIGN, inner_picture
 from ..views.text.listing import clean, cut, graph_text, tape_text
 
 LINES = 30  # of the graph as text
@@ -117,7 +117,7 @@ def graph_html(record: CardRecord) -> str:
         return ""
     head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
     svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
-    return head + low(picture_card(svg, alt(record), graph_lines(record.graph)))
+    return head + inner_picture(picture_card(svg, alt(record), graph_lines(record.graph)))
 
 
 def alt(record: CardRecord) -> str:

@@ -33,7 +33,7 @@ from .kinds.tensor_picture import tensor_html, tensor_svg
 from .text.listing import graph_text, module_text, parts_text, tape_text
 
 
-# Records of a tensor's numbers, images and memory: how each is told, drawn, and shown in a notebook.
+# Records of a tensor's numbers, images and memory: how each is written, drawn, and shown in a notebook.
 FORMS: dict[type, tuple[Callable, Callable | None, Callable]] = {
     TensorRecord: (tensor_text, tensor_svg, lambda record: tensor_html(record, always=True)),
     ImagesRecord: (images_text, None, images_html),

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
-from minflow.views.draw.fold import NEAR, POOR, near_the_end
+from minflow.views.draw.fold import NEAR, COARSE, near_the_end
 from minflow.views.kinds.debug_tree import MOST, debug_bundle, debug_html, plain_text
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
@@ -200,5 +200,5 @@ def test_huge_parts_are_cut():
 
 def test_picture_of_a_thousand_layers_keeps_the_last_ones():
     record = near_the_end(chain(1000, lambda i: f"model.{i}"))
-    assert POOR <= len(record.nodes) <= NEAR and record.nodes[-1].mark == "failed"
+    assert COARSE <= len(record.nodes) <= NEAR and record.nodes[-1].mark == "failed"
     assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}

@@ -16,7 +16,7 @@ from ..records.tape import TapeRecord
 BOXES = 25  # in a picture that is opened
 LINES = 200  # in a text tree
 NEAR = 12  # in a picture that is about one of them
-POOR = 6  # boxes, with which a fold by module tells too little
+COARSE = 6  # boxes, with which a fold by module says too little
 FEW = 3  # operations, that a box names
 
 
@@ -62,10 +62,10 @@ def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ..
     def modules(depth: int, phased: bool) -> int:
         return len({(n.mark, n.phase, *scopes[n.id][:depth]) for n in nodes if bool(n.phase) is phased})
 
-    said, made = ({depth: modules(depth, phased) for depth in depths} for phased in (False, True))
+    own, derived = ({depth: modules(depth, phased) for depth in depths} for phased in (False, True))
     for depth in depths:
         for inner in range(depth, 0, -1) if graph else (depth,):
-            if said[depth] + made[inner] <= limit:
+            if own[depth] + derived[inner] <= limit:
                 yield depth, inner
 
 
@@ -81,7 +81,7 @@ def arranged(record: GraphRecord) -> GraphRecord:
     record = replace(record, nodes=tuple(nodes.values()))
     late = {n.id for n in record.nodes if n.phase == "optimizer"}
     if any(x.ref in late for n in record.nodes if n.id not in late for x in n.inputs):
-        late = set()  # the program reads what the optimizer made
+        late = set()  # the program reads what the optimizer gave
     order: dict[str, NodeRecord] = {n.id: n for n in record.nodes if n.kind == "input"}
     for n in sorted(record.nodes, key=lambda n: n.id in late):
         if n.kind in ("input", "state"):
@@ -208,8 +208,8 @@ def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, .
     phase = phases.pop() if len(phases) == 1 else ""
     label = f"{module_name([level.lstrip('./') for level in levels(scope)])} {phase}".strip() or rest
     kind = "states" if any(n.kind == "state" for n in members) else "parameters"
-    few = count == len(ops) <= FEW and not phase
-    attrs = ", ".join(n.label for n in ops) if few else f"{count} operation{'s' * (count != 1)}"
+    named = count == len(ops) <= FEW and not phase
+    attrs = ", ".join(n.label for n in ops) if named else f"{count} operation{'s' * (count != 1)}"
     attrs += f", {states} {kind[: None if states > 1 else -1]}" if states else ""
     return NodeRecord(
         id=id,
@@ -249,7 +249,7 @@ def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRec
     """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is
     about."""
     folded = fold(graph, limit)
-    if len(folded.nodes) >= POOR or len(graph.nodes) <= limit:
+    if len(folded.nodes) >= COARSE or len(graph.nodes) <= limit:
         return folded
     keep = limit - 2
     fine = fold(graph, 20 * limit)

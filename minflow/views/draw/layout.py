@@ -186,9 +186,9 @@ def order(rows: list[list], above, below) -> None:
                 spots = [at[n] for n in links[k] if n in at]
                 mean[k] = sum(spots) / len(spots) if spots else i
             row.sort(key=mean.__getitem__)
-        found = sum(crossings(a, b, below) for a, b in zip(rows, rows[1:]))  # noqa: RUF007
-        if best is None or found < best:
-            best, kept = found, [list(row) for row in rows]
+        crossed = sum(crossings(a, b, below) for a, b in zip(rows, rows[1:]))  # noqa: RUF007
+        if best is None or crossed < best:
+            best, kept = crossed, [list(row) for row in rows]
         if best == 0:
             break
     if kept is not None:
@@ -270,13 +270,13 @@ def picture(places: list[Place], edges: list[tuple[Edge, list[Place]]], around: 
 
 def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[tuple[str, float, float, float, float]]:
     """The frame of each module, those around it first; its name stands in its upper left corner."""
-    found = []
+    around = []
     for path, (left, right) in sides.items():
         members = [p for p in places if p.frames[: len(path)] == path]
         top = min(p.y - p.height / 2 for p in members) - (FRAME + HEAD) * inner[path[-1]]
         bottom = max(p.y + p.height / 2 for p in members) + FRAME * inner[path[-1]]
-        found.append((names[path[-1]], left, top, right, bottom))
-    return found
+        around.append((names[path[-1]], left, top, right, bottom))
+    return around
 
 
 def edge_path(edge: Edge, way: list[Place]) -> str:

@@ -235,15 +235,15 @@ def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[i
                 spans.append((min(ys), max(ys), s, far))
     spans.sort()
     ends: list[float] = []
-    found = []
+    lanes = []
     for low, high, s, far in spans:
         lane = next((k for k, end in enumerate(ends) if end < low), None)
         if lane is None:
             lane = len(ends)
             ends.append(high)
         ends[lane] = max(ends[lane], high)
-        found.append((s, far, min(lane, LANES - 1)))
-    return found
+        lanes.append((s, far, min(lane, LANES - 1)))
+    return lanes
 
 
 def view_of(grid: Grid) -> dict:
@@ -347,7 +347,7 @@ class Texts:
 
 def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
     """Column -> what its box says; of an open row only the first."""
-    item, found = row.item, {}
+    item, boxes = row.item, {}
     inset = min(row.level, INSETS) * INSET
     name, what, second = forward_words(record, row)
     signs = [mark_text(row, k) for k in range(3)]
@@ -356,11 +356,11 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
     if row.parts[0].nodes or item.kind in ("input", "output", "state", "module", "fold"):
         name = "▸ " + name if item.kind in ("module", "fold") else name
         if item.kind == "fold":
-            found[0] = Texts(inset, name, "", what, signs[0], second)
+            boxes[0] = Texts(inset, name, "", what, signs[0], second)
         elif row.height == LOW:
-            found[0] = Texts(inset, name, f"{what}  {second}".strip(), "", signs[0], cut=False)
+            boxes[0] = Texts(inset, name, f"{what}  {second}".strip(), "", signs[0], cut=False)
         else:
-            found[0] = Texts(inset, name, what, second, signs[0], cut=item.kind == "op" and not row.loss)
+            boxes[0] = Texts(inset, name, what, second, signs[0], cut=item.kind == "op" and not row.loss)
     if row.parts[1].nodes:
         part = row.parts[1]
         ops = [record.nodes[i].label for i in part.nodes]
@@ -371,11 +371,11 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
         shapes = shapes_text(record, part, "←")
         if row.gradients and part.ins and not part.outs:
             shapes = f"parameters ← {shapes}"
-        found[1] = Texts(inset / 2, label, f"before {row.ahead}" if row.ahead else "", shapes, signs[1], cut=False)
+        boxes[1] = Texts(inset / 2, label, f"before {row.ahead}" if row.ahead else "", shapes, signs[1], cut=False)
     if item.kind not in ("input", "output") and (row.parts[2].nodes or (row.states and item.kind != "state")):
         title, words = update_words(record, row)
-        found[2] = Texts(inset / 2, title, "", words, signs[2])
-    return found
+        boxes[2] = Texts(inset / 2, title, "", words, signs[2])
+    return boxes
 
 
 def widest(texts: list[dict[int, Texts]], column: int) -> int:

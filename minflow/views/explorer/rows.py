@@ -131,7 +131,7 @@ class StepTree:
         """A reshape to the shape that is there already says nothing: it stands with what reads it, or else with what it
         reads. The node -> the other one, always of the same module."""
         nodes = self.record.nodes
-        found: dict[int, int] = {}
+        hosts: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
         for i, node in enumerate(nodes):
             for x in self.record.reads[i] if not node.column and node.mark != "gone" else ():
@@ -145,8 +145,8 @@ class StepTree:
             near = [*readers.get(i, ()), self.record.reads[i][0][0]]
             near = [j for j in near if j not in same and not nodes[j].column and nodes[j].scope == nodes[i].scope]
             if near:
-                found[i] = near[0]
-        return found
+                hosts[i] = near[0]
+        return hosts
 
     def place_states(self) -> None:
         """Parameters and buffers stand first in their module; the states of the optimizer with their parameter."""
@@ -332,15 +332,15 @@ class StepTree:
 
     def rows(self, opened: set[str]) -> list[tuple[Item, int, bool]]:
         """(item, level, is it open) from top to bottom; an open item is followed by what is in it."""
-        found: list[tuple[Item, int, bool]] = []
+        rows: list[tuple[Item, int, bool]] = []
         stack = [(item, 0) for item in reversed(self.shown(self.root))]
         while stack:
             item, level = stack.pop()
             is_open = item.key in opened and item.kind in ("module", "fold")
-            found.append((item, level, is_open))
+            rows.append((item, level, is_open))
             if is_open:
                 stack += [(child, level + 1) for child in reversed(self.shown(item))]
-        return found
+        return rows
 
     def reveal(self, item: Item) -> set[str]:
         """What has to be open so that the item is a row. Asking for rows may put a fold between an item and its
@@ -360,7 +360,7 @@ class StepTree:
         words = text.casefold().split()
         if not words:
             return []
-        found = []
+        items = []
         nodes = self.record.nodes
         for item in self.items:
             if item.kind == "fold":
@@ -368,9 +368,9 @@ class StepTree:
             names = [item.path, item.name, item.label, *[nodes[i].name for i in item.states]]
             names += [f"{nodes[i].name} {nodes[i].label}" for i in item.nodes]
             if all(word in " ".join(names).casefold() for word in words):
-                found.append(item)
-        found.sort(key=lambda item: (item.first, item.kind != "module", -item.last))
-        return found[:limit]
+                items.append(item)
+        items.sort(key=lambda item: (item.first, item.kind != "module", -item.last))
+        return items[:limit]
 
 
 def idle(record: StepRecord, i: int) -> bool:

@@ -20,7 +20,7 @@ CARD = (
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
-NAMED = 3  # outputs of a layer between its first and its last call that are told
+NAMED = 3  # outputs of a layer between its first and its last call that are named
 OPEN = 2  # levels of a module tree that stand open at first
 # of a module tree that ran, of one that did not, of its columns; in em
 WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8

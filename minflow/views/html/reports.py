@@ -30,8 +30,8 @@ def td(content: str, look: str = CELL) -> str:
     return f'<td style="{look}">{content}</td>'
 
 
-def told(text: str) -> str:
-    """A text that came from the user."""
+def safe(text: str) -> str:
+    """A text that came from the user, as HTML."""
     return escape(clean(text))
 
 
@@ -40,18 +40,18 @@ def printable(text: str) -> str:
 
 
 def code(text: str) -> str:
-    return f'<span style="font-family:monospace">{told(text)}</span>'
+    return f'<span style="font-family:monospace">{safe(text)}</span>'
 
 
 def faint(text: str) -> str:
-    return f'<span style="color:{SOFT}">{told(text)}</span>'
+    return f'<span style="color:{SOFT}">{safe(text)}</span>'
 
 
 def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1) -> str:
     """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not
     broken."""
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
-    first = "".join(td(told(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
+    first = "".join(td(safe(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
     lines = "".join(f'<tr style="background:#ffffff">{cells}</tr>' for cells in (first, *body))
     common = f"border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK};font-size:12.5px{look}"
@@ -69,11 +69,11 @@ def bar(share: float, color: str = PLAIN, start: float = 0.0) -> str:
 def badge(text: str) -> str:
     color = RED if text.startswith(LOUD) else SOFT
     look = f"color:{color};border:1px solid {color};border-radius:8px;padding:0 6px;margin-left:6px;font-size:11.5px;white-space:nowrap"
-    return f'<span style="{look}">{told(text)}</span>'
+    return f'<span style="{look}">{safe(text)}</span>'
 
 
 def card(record: Any, body: str) -> str:
-    title = f'<div style="font-size:13px;font-weight:600">{told(record.title)}</div>'
+    title = f'<div style="font-size:13px;font-weight:600">{safe(record.title)}</div>'
     return f'<div {NO_MATH} style="{CARD};overflow-x:auto;text-align:left">{title}{body}</div>'
 
 
@@ -82,11 +82,11 @@ def tree_html(record: GraphTree) -> str:
     for row in record.rows:
         name = row.path.rpartition(".")[2] if row.depth else row.path
         extra = f"({row.extra})" if row.extra else ""
-        line = f'<div style="margin-left:{min(row.depth, 24) * 18}px">{told(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
+        line = f'<div style="margin-left:{min(row.depth, 24) * 18}px">{safe(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
         line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))
-        flow = " \u2192 ".join(told(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))
+        flow = " \u2192 ".join(safe(", ".join(map(shape_of, specs))) for specs in (row.inputs, row.outputs))
         flow = flow if row.inputs or row.outputs else ""
         rows.append([line, f"{row.params:,}" if row.params else "-", flow + marks])
     return card(record, table(("module", "parameters", "input \u2192 output"), rows, (1,), ";font-family:monospace", 2))
@@ -105,7 +105,7 @@ def lanes_html(record: Lanes) -> str:
     for lane, share in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         time = [ms(lane.seconds), f"{share} %"] if lane.seconds is not None else ["-", "-"]
         part = (lane.seconds or 0) / whole if whole else 0.0
-        rows.append([told(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time, bar(part, COLORS.get(lane.phase, PLAIN))])
+        rows.append([safe(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time, bar(part, COLORS.get(lane.phase, PLAIN))])
     ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
     rows.append(["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "100 %" if whole else "-", ""])
     body = table(("phase", "operations", "bytes written", "time", "share", ""), rows, (1, 2, 3, 4))
@@ -113,7 +113,7 @@ def lanes_html(record: Lanes) -> str:
     if record.slowest:
         most = max(x.seconds for x in record.slowest) or 1.0
         inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else "" for x in record.slowest]
-        slow = [[code(x.name) + module, told(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
+        slow = [[code(x.name) + module, safe(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
                  bar(x.seconds / most, COLORS.get(x.phase, PLAIN)), code(x.where)]
                 for x, module in zip(record.slowest, inside)]  # fmt: skip
         body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)

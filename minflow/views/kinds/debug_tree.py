@@ -54,7 +54,7 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
     shown = [(indent, text) for indent, text in shown if text and " end building " not in text]
     parts: list[str] = []
     stack: list[tuple[Branch, int] | str] = [(branch, 0) for branch in reversed(tree_of(shown))]
-    few = len(shown) <= OPEN
+    all_open = len(shown) <= OPEN
     while stack:
         entry = stack.pop()
         if isinstance(entry, str):
@@ -64,7 +64,7 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
         if not branch.below:
             parts.append(f'<div style="padding-left:1.1em;{WRAP}">{line_html(branch.text)}</div>')
             continue
-        opened = " open" if depth == 0 or (few and branch.text not in PHASES) else ""
+        opened = " open" if depth == 0 or (all_open and branch.text not in PHASES) else ""
         head = f'{line_html(branch.text)} <span style="{FAINT}">{inside(branch)}</span>'
         parts.append(f'<details{opened}><summary style="cursor:pointer;{WRAP}">{head}</summary><div style="padding-left:1.4em">')
         stack.append("</div></details>")
@@ -75,14 +75,14 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
 
 def by_phase(branches: list[Branch]) -> list[Branch]:
     """Operations of backward, recomputation or the optimizer that follow each other, as one branch to open."""
-    found: list[Branch] = []
+    grouped: list[Branch] = []
     for branch in branches:
         phase = next((name for name in PHASES if f"), {name}, device=" in branch.text and branch.text.startswith("(OPERATOR")), "")
-        if phase and found and found[-1].text == phase:
-            found[-1].below.append(branch)
+        if phase and grouped and grouped[-1].text == phase:
+            grouped[-1].below.append(branch)
         else:
-            found.append(Branch(phase, [branch]) if phase else branch)
-    return found
+            grouped.append(Branch(phase, [branch]) if phase else branch)
+    return grouped
 
 
 PHASES = ("backward", "recompute", "optimizer")
@@ -105,10 +105,10 @@ def inside(branch: Branch) -> str:
 
 def line_html(text: str) -> str:
     """The kind faint, the name bold, the rest as it is."""
-    found = KIND.match(text)
-    if found is None:
+    match = KIND.match(text)
+    if match is None:
         return "<br>".join(escape(clean(part)) for part in GRAPH.sub("", text).split("\n"))
-    kind, name, rest = found.groups()
+    kind, name, rest = match.groups()
     return f'<span style="{FAINT}">{kind.lower()}</span> <b>{escape(clean(name.strip()))}</b>{escape(clean(rest))}'
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ..draw.fold import NEAR, near_the_end
-from ..html.table import CELL, GREEN, INK, NAME, RED, SIGN, low
+from ..html.table import CELL, GREEN, INK, NAME, RED, SIGN, inner_picture
 from ..draw.boxes import diagram_of
 from ..html.page import CARD, NO_MATH, picture_card
 from ..records.graph import GraphRecord
@@ -162,6 +162,6 @@ def comparison_html(record: Comparison) -> str:
     if record.graph.nodes:
         svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
-        picture = low(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
+        picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
     style = f"{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left"
     return f'<div {NO_MATH} style="{style}">{head}{table}{picture}</div>'

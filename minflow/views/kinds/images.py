@@ -95,13 +95,13 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
             f"show(labels=): {count(len(labels), 'label')} for {count(total, 'image')}",
             hint="one label for each image, as in show(x[:10], images=True, labels=targets[:10])",
         )
-    found = []
+    texts = []
     for label in labels[:shown]:
         if hasattr(label, "item") and math.prod(label.shape) == 1:
             label = label.item()
         text = clean(short_number(label) if isinstance(label, float) else str(label))
-        found.append(cut(text, WORD))
-    return tuple(found)
+        texts.append(cut(text, WORD))
+    return tuple(texts)
 
 
 def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
@@ -170,10 +170,10 @@ def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
 
 def images_text(record: ImagesRecord) -> str:
     """What is shown, with the labels, and the first image in shades."""
-    told = clean(record.title)
+    text = clean(record.title)
     if record.labels:
-        told += f"; labelled {', '.join(record.labels)}"
-    return "\n".join([told if told.startswith("1 image ") else f"{told}; the first:", *shaded(record.first)])
+        text += f"; labelled {', '.join(record.labels)}"
+    return "\n".join([text if text.startswith("1 image ") else f"{text}; the first:", *shaded(record.first)])
 
 
 def images_png(record: ImagesRecord) -> bytes:

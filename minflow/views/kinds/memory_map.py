@@ -43,12 +43,12 @@ def peak(record: MemoryMap) -> tuple[int, int]:
             shared = min(x.offset + x.nbytes, block.offset + block.nbytes) - max(x.offset, block.offset)
             if block.first < x.first and shared > 0:
                 twice[block.last] = twice.get(block.last, 0) + shared
-    taken, found = 0, (0, 0)
+    taken, highest = 0, (0, 0)
     for step in sorted(change):
         taken += change[step]
         real = taken - twice.get(step, 0)
-        found = (step, real) if real > found[1] else found
-    return found
+        highest = (step, real) if real > highest[1] else highest
+    return highest
 
 
 def headline(record: MemoryMap) -> str:

@@ -20,7 +20,7 @@ from ..records.tape import leaf_name, names_in
 from ..text.tables import cut, ruled_table
 from ..text.listing import clean, count
 
-ROWS = 20  # arrays that are told one by one, the largest; of the others only the sum
+ROWS = 20  # arrays that are listed one by one, the largest; of the others only the sum
 INK, FAINT, OWN, SHARED = "#24292f", "#57606a", "#b5470b", "#1f5fa8"
 LONGEST, LETTER = 150, 5.9  # characters of a line of the picture, at most; and how wide one is, about
 KEPT = 3  # operations that are named of those which keep one array
@@ -158,8 +158,8 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
             entry[2] = numbers[node]
     rows = []
     for key, (a, keepers, last) in held.items():
-        told = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
-        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), told, owners.get(key, ""), last))
+        kept_by = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
+        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), kept_by, owners.get(key, ""), last))
     keeping = len({node for _, keepers, _ in held.values() for node in keepers})
     rows.sort(key=lambda row: -row.nbytes)
     where = where_text(freed_at) if freed_at else ""

@@ -144,8 +144,8 @@ def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
         return (), low, high
     bins = int(high - low) + 1 if numbers.dtype.kind != "f" and high - low < BINS else BINS
     scaled = (some - low) / (high - low + (bins < BINS)) * min(bins, BINS)  # high - low may be 1e-310
-    found = np.bincount(np.clip(scaled, 0, bins - 1).astype(np.int64), minlength=bins)
-    return tuple(found.tolist()), low, high
+    counts = np.bincount(np.clip(scaled, 0, bins - 1).astype(np.int64), minlength=bins)
+    return tuple(counts.tolist()), low, high
 
 
 def starts(size: int, limit: int) -> np.ndarray:
@@ -177,8 +177,8 @@ def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
         cells = matrix[np.ix_(middle[0] // 2, middle[1] // 2)].astype(np.float64)
     if matrix.dtype.kind == "f" and matrix.size <= EXACT and not np.isfinite(matrix).all():
         for mark, test in ((-np.inf, np.isneginf), (np.inf, np.isposinf), (np.nan, np.isnan)):
-            found = np.logical_or.reduceat(np.logical_or.reduceat(test(matrix), tops, axis=0), lefts, axis=1)
-            cells[found] = mark
+            wrong = np.logical_or.reduceat(np.logical_or.reduceat(test(matrix), tops, axis=0), lefts, axis=1)
+            cells[wrong] = mark
     return tuple(map(tuple, cells.tolist()))
 
 

@@ -53,9 +53,9 @@ def levels(cells: np.ndarray, low: float, high: float) -> np.ndarray:
     """Numbers of the palette for finite cells; NAN, PLUS or MINUS for others."""
     with np.errstate(all="ignore"):
         share = (cells - low) / (high - low) if high > low else np.full(cells.shape, 0.5)
-        found = np.nan_to_num(np.clip(share, 0, 1) * (LEVELS - 1), nan=0.0).round().astype(np.uint8)
-    found[np.isnan(cells)], found[np.isposinf(cells)], found[np.isneginf(cells)] = NAN, PLUS, MINUS
-    return found
+        numbers = np.nan_to_num(np.clip(share, 0, 1) * (LEVELS - 1), nan=0.0).round().astype(np.uint8)
+    numbers[np.isnan(cells)], numbers[np.isposinf(cells)], numbers[np.isneginf(cells)] = NAN, PLUS, MINUS
+    return numbers
 
 
 def sign(kind: int, size: int) -> np.ndarray:
@@ -72,13 +72,13 @@ def sign(kind: int, size: int) -> np.ndarray:
     return cell
 
 
-def painted(found: np.ndarray, size: int) -> np.ndarray:
+def painted(cells: np.ndarray, size: int) -> np.ndarray:
     """Cells as squares of pixels, those that are no numbers with their signs."""
-    pixels = enlarged(found, size)
+    pixels = enlarged(cells, size)
     for kind in (NAN, PLUS, MINUS):
-        if (found == kind).any():
-            mask = enlarged(found == kind, size)
-            tiled = np.tile(sign(kind, size), found.shape)
+        if (cells == kind).any():
+            mask = enlarged(cells == kind, size)
+            tiled = np.tile(sign(kind, size), cells.shape)
             pixels[mask] = tiled[mask]
     return pixels
 
@@ -120,11 +120,11 @@ def alt_text(record: TensorRecord) -> str:
 
 def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, diverging: bool):
     """Few enough cells to write each number into its own: (parts, width, height)."""
-    colors, found = palette(diverging), levels(cells, low, high)
+    colors, indices = palette(diverging), levels(cells, low, high)
     across, down = TEXT_CELL
     rows, columns = cells.shape
     width, height = across * columns, down * rows
-    ground = np.where(found >= LEVELS, LEVELS + 4, found).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
+    ground = np.where(indices >= LEVELS, LEVELS + 4, indices).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
     ground[down - 1 :: down] = ground[:, across - 1 :: across] = PAPER
     light = colors.astype(int) @ (299, 587, 114) > 140_000
     parts = [svg.element("image", x=LEFT, y=TOP, width=width, height=height, href=data_uri(png(ground, colors)))]
@@ -137,7 +137,7 @@ def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, di
             svg.text(LEFT + across * j + 28, TOP + down * i + 14, cell_text(record, x))
             for i, row in enumerate(cells.tolist())
             for j, x in enumerate(row)
-            if bool(light[LEVELS + 4 if found[i, j] >= LEVELS else found[i, j]]) is not dark
+            if bool(light[LEVELS + 4 if indices[i, j] >= LEVELS else indices[i, j]]) is not dark
         ]
         parts.append(svg.group(words, text_anchor="middle", fill="#ffffff" if dark else INK))
     return parts, width, height

@@ -13,7 +13,7 @@ from typing import Any
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.spec import DType
 
-# What an attribute of an op is where nobody asked for anything: not told.
+# What an attribute of an op is where nobody asked for anything: left out.
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
     **dict.fromkeys(("axis", "divisor_override"), None),
@@ -115,12 +115,12 @@ def walk(roots: Iterable[Node]) -> list[Node]:
 
 def first_users(order: Iterable[Node]) -> dict[Node, Node]:
     """For each node that is read, the first that reads it."""
-    found: dict[Node, Node] = {}
+    users: dict[Node, Node] = {}
     for node in order:
         for x in node.inputs:
             if x.__class__ is Value:
-                found.setdefault(x.node, node)
-    return found
+                users.setdefault(x.node, node)
+    return users
 
 
 def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None) -> NodeRecord:
@@ -151,14 +151,14 @@ def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], 
 def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
     """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of
     each."""
-    told = []
+    words = []
     for name, x in attrs.items():
         if name in SILENT and SILENT[name] in (None, x):
             continue
         usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
         if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
-            told.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}")
-    return ", ".join(told)
+            words.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}")
+    return ", ".join(words)
 
 
 def input_name(node: Node, i: int) -> str:

@@ -95,12 +95,12 @@ def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Nod
 
 def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
     """The node that computed it -> (name, tensor), for the tensors that were computed."""
-    found: dict[Node, tuple[str, Any]] = {}
+    results: dict[Node, tuple[str, Any]] = {}
     for name, x in tensors.items():
         node = getattr(getattr(x, "value", None), "node", None)
         if node is not None and not isinstance(node, Source) and len(node.out_specs) == 1 and x.alias is None:
-            found.setdefault(node, (name, x))
-    return found
+            results.setdefault(node, (name, x))
+    return results
 
 
 def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, str], values: bool) -> NodeRecord:
@@ -126,14 +126,14 @@ def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
         return replace(record, value="(its tensor is gone)")
     is_leaf = record.kind == "leaf"
     grad = getattr(tensor, "gradient", None) if gradient else None
-    told = gradient_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
-    return replace(record, value=numbers_text(tensor.array), grad=told)
+    gradient = gradient_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
+    return replace(record, value=numbers_text(tensor.array), grad=gradient)
 
 
 def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
     """`id(tensor)` -> the name under which the learner holds it. Names that start with an underscore are not theirs."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for name, x in list(namespace.items()):
         if not name.startswith("_") and hasattr(type(x), "requires_grad") and hasattr(x, "spec"):
-            found.setdefault(id(x), name)
-    return found
+            names.setdefault(id(x), name)
+    return names

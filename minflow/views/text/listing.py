@@ -125,23 +125,23 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
             names[node.id, k] = f"%{len(names)}"
         outs = [names[node.id, k] for k in range(len(node.outs))]
         many = node.kind == "folded" and len(outs) > VALUES
-        made, specs = (f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many else (", ".join(outs), ", ".join(node.outs))
+        values, specs = (f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many else (", ".join(outs), ", ".join(node.outs))
         if node.kind in ("input", "state"):
-            rows.append((f"{made} = {node.kind} {clean(node.label)} {specs}", ""))
+            rows.append((f"{values} = {node.kind} {clean(node.label)} {specs}", ""))
             continue
         read = [names.get((x.ref, x.index), "?") if x.ref else x.text for x in node.inputs]
         reads = [clean(listed(read, node))] if read else []
         attrs = [clean(node.attrs)] if node.attrs else []
         if node.mark:
-            made, specs = SIGNS[node.mark] + (made or "-"), "fails" if node.mark == "failed" else specs
-        rows.append((f"{made} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
+            values, specs = SIGNS[node.mark] + (values or "-"), "fails" if node.mark == "failed" else specs
+        rows.append((f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
     by_id = {n.id: n for n in record.nodes}
-    updates: dict[tuple, list[str]] = {}  # those of one box to another are told together
+    updates: dict[tuple, list[str]] = {}  # those of one box to another are listed together
     for state, id, k in record.updates:
         folded = by_id[state].kind == "folded"
         updates.setdefault((state, id) if folded else (state, id, k), []).append(names[id, k])
-    for (state, id, *_), values in updates.items():
-        rows.append((f"update {clean(by_id[state].label)} <- {listed(values, by_id[state])}", ""))
+    for (state, id, *_), new in updates.items():
+        rows.append((f"update {clean(by_id[state].label)} <- {listed(new, by_id[state])}", ""))
     if record.outputs or not any(node.mark for node in record.nodes):
         rows.append((f"return {', '.join(names[o] for o in record.outputs)}", ""))
     return "\n".join([*columns(rows), *([f"({record.note})"] if record.note else [])])

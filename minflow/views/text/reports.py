@@ -113,10 +113,10 @@ def shares(parts: list[float]) -> list[int]:
     if not whole:
         return [0] * len(parts)
     exact = [100 * part / whole for part in parts]
-    found = [int(x) for x in exact]
-    for i in sorted(range(len(parts)), key=lambda i: found[i] - exact[i])[: 100 - sum(found)]:
-        found[i] += 1
-    return found
+    percents = [int(x) for x in exact]
+    for i in sorted(range(len(parts)), key=lambda i: percents[i] - exact[i])[: 100 - sum(percents)]:
+        percents[i] += 1
+    return percents
 
 
 def lanes_text(record: Lanes) -> str:

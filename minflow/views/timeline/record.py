@@ -16,7 +16,7 @@ from ..text.tables import cut
 LANES = ("loader", "queue", "compute", "callback")
 SHOWN = 12  # steps of a picture if nobody asks for more
 MOST = 33  # steps of a picture, at most: six bars each
-SEEN = 0.004  # of a picture: shorter waits are not drawn
+SHORTEST = 0.004  # of a picture: shorter waits are not drawn
 PAUSE = 0.1  # seconds in which the loop waits and has nothing in flight: that is a pause, not a wait for a result
 ABOVE = 1.005  # times what the formula promises: more than that is to be explained
 
@@ -140,7 +140,7 @@ class TimelineRecord:
         """Seconds of pause before each step that has ended."""
         flying = sorted([(s.queued[0], s.end) for s in self.ended if s.queued])
         first, last = (self.ended[0].end, self.ended[-1].end) if self.ended else (0.0, 0.0)
-        found = []
+        pauses = []
         for s in self.ended:
             idle = 0.0
             for a, b in s.waits if not any(s.others) else ():  # who calls several jobs waits for the others too
@@ -149,8 +149,8 @@ class TimelineRecord:
                 if b - a > PAUSE and not room:
                     free = b - a - covered(flying, a, b)
                     idle += free if free > PAUSE else 0.0
-            found.append(idle)
-        return tuple(found)
+            pauses.append(idle)
+        return tuple(pauses)
 
     @cached_property
     def best(self) -> float:
@@ -229,21 +229,21 @@ def trimmed(steps: list[StepTimes]) -> list[StepTimes]:
 
 def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
     """What is drawn; steps that wait in the queue at the same time lie in rows."""
-    found: list[Bar] = []
+    drawn: list[Bar] = []
     queued: list[Bar] = []
     free: list[float] = []  # when each row of the queue is free again
     for s in steps:
-        found += [Bar(0, 0, 1, a, b, s.number, "busy") for a, b in s.loads if b > a]
-        found += [Bar(0, 0, 1, a, b, s.number, "wait") for a, b in s.waits if b > a]
+        drawn += [Bar(0, 0, 1, a, b, s.number, "busy") for a, b in s.loads if b > a]
+        drawn += [Bar(0, 0, 1, a, b, s.number, "wait") for a, b in s.waits if b > a]
         if s.queued:
             row = next((i for i, end in enumerate(free) if end <= s.queued[0]), len(free))
             free[row : row + 1] = [s.queued[1]]
             queued.append(Bar(1, row, 1, *s.queued, s.number, "busy"))
         if s.compute:
-            found.append(Bar(2, 0, 1, *s.compute, s.number, "failed" if s.failed else "busy"))
+            drawn.append(Bar(2, 0, 1, *s.compute, s.number, "failed" if s.failed else "busy"))
         if s.callback:
-            found.append(Bar(3, 0, 1, *s.callback, s.number, "busy"))
-    return found + [bar._replace(rows=len(free)) for bar in queued]
+            drawn.append(Bar(3, 0, 1, *s.callback, s.number, "busy"))
+    return drawn + [bar._replace(rows=len(free)) for bar in queued]
 
 
 def numbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
@@ -303,16 +303,18 @@ def besides(record: TimelineRecord) -> str:
     """Which steps failed, and that there is time which is not of this job, or of no job, in words, if there is."""
     took, paused = sum(record.others), sum(record.pauses)
     failed = [step.number for step in record.steps if step.failed]
-    found = [f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job."] if took else []
+    sentences = []
+    if took:
+        sentences.append(f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job.")
     if failed:  # a step may end too soon to be seen in red
-        told = f"step {failed[0]}" if len(failed) == 1 else f"{len(failed)} steps, step {failed[0]} first"
-        found.insert(0, f"Failed of {record.title}: {told}.")
-    return " ".join(found + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
+        steps = f"step {failed[0]}" if len(failed) == 1 else f"{len(failed)} steps, step {failed[0]} first"
+        sentences.insert(0, f"Failed of {record.title}: {steps}.")
+    return " ".join(sentences + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
 
 
 def dashed(steps: tuple[StepTimes, ...], seconds: float) -> str:
     """The legend of the waits in a picture of so many seconds, if one is long enough to be seen."""
-    return "; dashed: the loop waits" if any([b - a > SEEN * seconds for s in steps for a, b in s.waits]) else ""
+    return "; dashed: the loop waits" if any([b - a > SHORTEST * seconds for s in steps for a, b in s.waits]) else ""
 
 
 def share(gain: float, best: float) -> str:
@@ -454,7 +456,7 @@ def measured(record: TimelinePair) -> str:
     return f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as fast{share(gain, record.first.best)}"
 
 
-def many(n: int) -> str:
+def steps_text(n: int) -> str:
     return f"{n:,} step{'s' * (n != 1)}"
 
 
@@ -462,8 +464,8 @@ def which(steps: tuple[StepTimes, ...]) -> str:
     """`8 steps` from the first one on, else `steps 47 to 54`."""
     n = len(steps)
     if not n or [s.number for s in steps] == list(range(1, n + 1)):
-        return many(n)
+        return steps_text(n)
     first, last = steps[0].number, steps[-1].number
     if n == 1:
         return f"step {first:,}"
-    return f"steps {first:,} to {last:,}" if last - first == n - 1 else f"{many(n)}, number {first:,} to {last:,},"
+    return f"steps {first:,} to {last:,}" if last - first == n - 1 else f"{steps_text(n)}, number {first:,} to {last:,},"

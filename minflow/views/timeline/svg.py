@@ -9,7 +9,7 @@ import math
 
 from ..draw import svg_writer as svg
 from .record import (
-    LANES, SEEN, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula,
+    LANES, SHORTEST, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula,
     measured, ms, numbered, pair_verdict, parts, terms, verdict, which,
 )  # fmt: skip
 
@@ -18,8 +18,8 @@ LANE, TALL = 25, 18  # pixels from lane to lane, and of a bar
 INK, SOFT, BACK, RED = "#24292f", "#57606a", "#f3f4f6", "#b42318"
 COLORS = {"loader": "#1f5fa8", "queue": "#4b5563", "compute": "#a8420a", "callback": "#1d7a46"}
 # of the terms; others are grey
-OF = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}
-WHO = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
+TERM_COLORS = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}
+THREADS = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
 LINE = 17
 
 
@@ -76,7 +76,7 @@ class Card:
             y = top + i * LANE
             self.parts.append(svg.rect(LEFT, y + 1, WIDTH - LEFT - RIGHT, LANE - 2, fill=BACK))
             self.text(12, y + 11, name, COLORS[name], font_weight="bold")
-            self.text(12, y + 22, WHO[name], SOFT, font_size=11)
+            self.text(12, y + 22, THREADS[name], SOFT, font_size=11)
         for bar in sorted(drawn, key=lambda b: b.kind != "wait"):
             self.bar(bar, across, top)
         bottom = top + len(lanes) * LANE
@@ -97,7 +97,7 @@ class Card:
         y = top + bar.lane * LANE + (LANE - TALL) / 2 + bar.row * tall
         tall = tall - (1 if bar.rows > 1 else 0)
         if bar.kind == "wait":
-            if wide > SEEN * (WIDTH - LEFT - RIGHT):
+            if wide > SHORTEST * (WIDTH - LEFT - RIGHT):
                 self.parts.append(svg.rect(x, y + 1, wide, TALL - 2, fill=BACK, stroke=SOFT, stroke_dasharray="2 2"))
             if wide > 40:
                 self.text(x + wide / 2, y + 13, "waits", SOFT, text_anchor="middle", font_size=11)
@@ -132,7 +132,7 @@ class Card:
             for name, seconds in bars:
                 x, w, label = across(at), max(across(seconds) - left, 1.0), f"{name} {ms(seconds)}"
                 at += seconds
-                self.parts.append(svg.rect(x, y, w, h, rx=1.5, fill=OF.get(name, SOFT)))
+                self.parts.append(svg.rect(x, y, w, h, rx=1.5, fill=TERM_COLORS.get(name, SOFT)))
                 if w > 6.5 * len(label):
                     self.text(x + w / 2, y + h / 2 + 4, label, "#ffffff", text_anchor="middle", font_size=11)
 

@@ -58,7 +58,8 @@ class View:
         if type(self.record) in FORMS:
             raise DTypeError("numbers, images and memory have no DOT text", hint="show(x) draws the tape; .svg, .text")
         if isinstance(self.record, ModuleRecord):
-            raise DTypeError("a tree of modules is shown as a tree, it has no DOT text", hint="show(model(x)) draws the tape of a result")
+            raise DTypeError("a tree of modules is shown as a tree, it has no DOT text",
+                             hint="show(model(x)) draws the tape of a result")
         return diagram_of(self.record.parts[0] if isinstance(self.record, PartsRecord) else self.record, self.boxes)
 
     @property
@@ -93,7 +94,8 @@ class View:
             "html": lambda: self.bundle()["text/html"],
         }
         if kind not in forms:
-            raise DTypeError(f"a view cannot be saved as {path.name!r}", hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf")
+            raise DTypeError(f"a view cannot be saved as {path.name!r}",
+                             hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf")
         path.write_text(forms[kind](), encoding="utf-8")
 
     def bundle(self) -> dict[str, str]:
@@ -106,7 +108,8 @@ class View:
             return {"text/html": FORMS[type(self.record)][2](self.record), "text/plain": self.text}
         if isinstance(self.record, PartsRecord):
             bundles = [View(part, self.boxes, self.lines).bundle() for part in self.record.parts]
-            return {**bundles[0], "text/html": "".join(b.get("text/html", "") for b in bundles), "text/plain": self.text}
+            return {**bundles[0], "text/html": "".join(b.get("text/html", "") for b in bundles),
+                    "text/plain": self.text}
         alt = self.text.partition("\n")[0]
         return picture_bundle(self.svg, alt, self.text, fold_text=True)
 
@@ -142,13 +145,14 @@ def picture(
     names: dict[str, Any] | None = None,
 ) -> View:
     """The View of a Tensor's tape, a Graph, a Module or a record, without showing it. Arguments: see `show`."""
-    return view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels)
+    return view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images,
+                   memory, labels)
 
 
 def view_of(
     x: Any, values: bool, boxes: int, tensors: dict[str, Any],
     numbers: bool = False, images: bool = False, memory: bool = False, labels: Any = None,
-) -> View:  # fmt: skip
+) -> View:
     if labels is not None and not images:
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
     if numbers + images + memory:
@@ -157,7 +161,8 @@ def view_of(
         return View(replace(tensor_record(x), about="no tape: nothing that it was computed from wants a gradient"))
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
     if record is None:
-        raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor (its tape), a Module or a Graph")
+        raise DTypeError(f"show: a {type(x).__name__} has no picture",
+                         hint="show a Tensor (its tape), a Module or a Graph")
     return View(record, boxes)
 
 
@@ -167,7 +172,8 @@ def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors:
     if len(asked) > 1:
         raise DTypeError(f"show: {' and '.join(asked)} at once", hint="one call for each")
     if not (hasattr(x, "spec") and hasattr(x, "array")) and not (images and hasattr(x, "__array__")):
-        raise DTypeError(f"show({asked[0]}=True) takes a Tensor, not {type(x).__name__}", hint="show(model(x), memory=True)")
+        raise DTypeError(f"show({asked[0]}=True) takes a Tensor, not {type(x).__name__}",
+                         hint="show(model(x), memory=True)")
     return tensor_record(x) if numbers else images_record(x, labels) if images else memory_record(x, tensors)
 
 
@@ -193,7 +199,8 @@ def show(
     boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
     Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
     """
-    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels)
+    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images,
+                   memory, labels)
     if not core_display.show_bundle(view._repr_mimebundle_):
         print(view.text)
 

@@ -76,7 +76,8 @@ MARKS = {  # mark -> (sign before the name, what replaces the look of the kind)
     "only": ("? ", {"fill": "#fff8e5", "color": "#8a6100"}),
 }
 # Of these the order of the inputs says nothing, so a and b are not written at their arrows.
-SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split())
+SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or "
+                      "bitwise_xor".split())
 LONGEST = 34  # characters of a line in a box
 NOTE_LINES = 4  # of a note in a box
 
@@ -89,8 +90,8 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
     # A folded optimizer writes what nearly every other box holds: said in its box, a line to each would hide the rest.
     writers = {n.id for n in record.nodes if n.kind == "folded" and n.phase == "optimizer"}
     written = Counter(id for state, id, _ in record.updates if id in writers and state != id)
-    shown = tuple([replace(n, attrs=f"{n.attrs}\nupdates {written[n.id]} states of other boxes") if n.id in written else n
-                   for n in record.nodes])
+    said = {id: f"\nupdates {count} states of other boxes" for id, count in written.items()}
+    shown = tuple([replace(n, attrs=n.attrs + said[n.id]) if n.id in said else n for n in record.nodes])
     boxes, frames = framed(shown, {id for id, _ in record.outputs})
     beside: list[Box] = []
     edges: list[Edge] = []
@@ -159,7 +160,8 @@ def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     parts = [short_line(sign + title)]
     if node.attrs and node.kind in ("op", "folded"):
         parts += map(short_line, node.attrs.split("\n"))
-    specs = node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held else ()
+    specs = (node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held
+             else ())
     parts += [short_line(spec) for spec in specs[:3]] + (["..."] if len(specs) > 3 else [])
     parts += in_two(f"value {node.value}") if node.value else []
     parts += in_two(f"grad {node.grad}") if node.grad else []

@@ -38,7 +38,8 @@ def dot_text(diagram: Diagram) -> str:
 
 def box_statement(box: Box) -> str:
     label = quoted("\n".join(box.lines))
-    look = attributes(shape=box.shape, style=box.style, peripheries="2" * box.double, fillcolor=box.fill, color=box.color,
+    look = attributes(shape=box.shape, style=box.style, peripheries="2" * box.double, fillcolor=box.fill,
+                      color=box.color,
                       fontcolor=box.ink, penwidth=box.thick)
     return f"{quoted(box.id)} [label={label} {look}]"
 

@@ -88,7 +88,8 @@ def arranged(record: GraphRecord) -> GraphRecord:
             continue
         for x in n.inputs:
             if x.ref and x.ref not in order:  # a state: all else stands before what reads it
-                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase, mark=n.mark if n.mark == "equal" else "")
+                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase,
+                                       mark=n.mark if n.mark == "equal" else "")
         order[n.id] = n
     for n in record.nodes:
         order.setdefault(n.id, n)
@@ -181,7 +182,8 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
 
     boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
     gone = len(nodes) - len(boxes)
-    note = f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, {how}"
+    note = (f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, "
+            f"{how}")
 
     def output(id: str, index: int) -> tuple[str, int]:
         return places.get((id, index), (new_id[id], index))
@@ -198,7 +200,8 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     )
 
 
-def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str, held: int) -> NodeRecord:
+def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str,
+        held: int) -> NodeRecord:
     """The box that stands for its members. rest: what it is called where they share no module."""
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))

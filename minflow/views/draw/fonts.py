@@ -16,13 +16,15 @@ THIN, BROAD = 1.03, 1.11  # what a text takes more than Helvetica's widths, so t
 
 def wide(text: str, scale: float = THIN) -> float:
     """Pixels that a text takes at most, in fonts as wide as Helvetica."""
-    return scale * SIZE * sum([EMS.get(c) or (1.0 if unicodedata.east_asian_width(c) in "WF" else 0.6) for c in text[:500]])
+    return scale * SIZE * sum([EMS.get(c) or (1.0 if unicodedata.east_asian_width(c) in "WF" else 0.6)
+                               for c in text[:500]])
 
 
 # Widths in ems, of fonts as wide as Helvetica; of what is not here 0.6.
 EMS = {c: em for em, chars in (
-    (0.23, "ijl'|"), (0.29, "ftI.,:;!/\\ []()-"), (0.34, "r·"), (0.5, "cksvxyz"), (0.56, "abdeghnopqu0123456789_L?"), (0.58, "+<>=~×−▸▾"),
-    (0.67, "ABEKPSVXY"), (0.73, "CDHNRUw"), (0.78, "GOQ"), (0.84, "mM"), (0.95, "W"), (1.0, "…→←↓↑↕—@%")) for c in chars}  # fmt: skip
+    (0.23, "ijl'|"), (0.29, "ftI.,:;!/\\ []()-"), (0.34, "r·"), (0.5, "cksvxyz"), (0.56, "abdeghnopqu0123456789_L?"),
+    (0.58, "+<>=~×−▸▾"), (0.67, "ABEKPSVXY"), (0.73, "CDHNRUw"), (0.78, "GOQ"), (0.84, "mM"), (0.95, "W"),
+    (1.0, "…→←↓↑↕—@%")) for c in chars}  # fmt: skip
 
 
 def fitted(text: str, width: float, scale: float = THIN) -> str:
@@ -47,4 +49,5 @@ def fitted_words(text: str, width: float) -> str:
     joint = ", " if re.search(r"\w=", text) else " "
     parts = re.split(r", (?=\w+=)" if joint == ", " else " ", text[:400])
     shorter = (joint.join(parts[:n]) + joint.rstrip() + " …" for n in range(len(parts) - 1, 0, -1))
-    return next((words for words in shorter if fitted(words, width) == words), "…" if joint == ", " else fitted(text, width))
+    return next((words for words in shorter if fitted(words, width) == words),
+                "…" if joint == ", " else fitted(text, width))

@@ -253,7 +253,8 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
 # ---- drawing -------------------------------------------------------------------------------------------------------
 
 
-def picture(places: list[Place], edges: list[tuple[Edge, list[Place]]], around: list[tuple[str, float, float, float, float]]) -> str:
+def picture(places: list[Place], edges: list[tuple[Edge, list[Place]]],
+            around: list[tuple[str, float, float, float, float]]) -> str:
     """edges: with the places that each passes.  around: the frames, (name, left, top, right, bottom) of each."""
     parts = []
     for name, left, top, right, bottom in around:
@@ -265,10 +266,12 @@ def picture(places: list[Place], edges: list[tuple[Edge, list[Place]]], around: 
     corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places]
     left, top = (min((c[i] for c in corners), default=0) - MARGIN for i in (0, 1))
     right, bottom = (max((c[i] for c in corners), default=40) + MARGIN for i in (2, 3))
-    return svg.picture(parts, round(right - left), round(max(bottom - top, 40)), left=round(left), top=round(top), font_size=SIZE)
+    return svg.picture(parts, round(right - left), round(max(bottom - top, 40)), left=round(left), top=round(top),
+                       font_size=SIZE)
 
 
-def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[tuple[str, float, float, float, float]]:
+def frames(names: tuple[str, ...], places: list[Place], sides,
+           inner: dict[int, int]) -> list[tuple[str, float, float, float, float]]:
     """The frame of each module, those around it first; its name stands in its upper left corner."""
     around = []
     for path, (left, right) in sides.items():
@@ -284,7 +287,8 @@ def edge_path(edge: Edge, way: list[Place]) -> str:
     color = edge.color or "#5b6775"
     dash = {"dashed": "5 3", "dotted": "2 3"}.get(edge.style)
     sign = 1 if b.rank >= a.rank else -1
-    points = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, b.y - sign * (b.height / 2 + 6))]
+    points = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]),
+              (b.x, b.y - sign * (b.height / 2 + 6))]
     if a is b:
         points = [(a.x + a.width / 2, a.y - 4), (a.x + a.width / 2 + 14, a.y), (a.x + a.width / 2 + 6, a.y + 4)]
     d = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
@@ -294,7 +298,8 @@ def edge_path(edge: Edge, way: list[Place]) -> str:
     x, y = points[-1]
     head = f"M{x - 3.5:.1f} {y:.1f}L{x:.1f} {y + sign * 6:.1f}L{x + 3.5:.1f} {y:.1f}Z"
     (x0, y0), (x1, y1) = points[0], points[1]
-    label = svg.text((x0 + x1) / 2 + 4, (y0 + y1) / 2 + 4, edge.label, fill="#57606a", font_size=10, **svg.HALO) if edge.label else ""
+    label = (svg.text((x0 + x1) / 2 + 4, (y0 + y1) / 2 + 4, edge.label, fill="#57606a", font_size=10, **svg.HALO)
+             if edge.label else "")
     return svg.path(d, fill="none", stroke=color, stroke_dasharray=dash) + svg.path(head, fill=color) + label
 
 
@@ -310,4 +315,5 @@ def box_shape(place: Place, box: Box) -> str:
         shape += svg.rect(x - 3, y - 3, w + 6, h + 6, rx=7, fill="none", stroke="#5b6775")
     first = place.y - (len(box.lines) - 1) * LINE / 2 + 4
     return shape + "".join(
-        [svg.text(place.x, first + i * LINE, line, text_anchor="middle", fill=box.ink or "#24292f") for i, line in enumerate(box.lines)])
+        [svg.text(place.x, first + i * LINE, line, text_anchor="middle", fill=box.ink or "#24292f")
+         for i, line in enumerate(box.lines)])

@@ -54,7 +54,8 @@ def group(parts: Iterable[str], **look: object) -> str:
     return element("g", inside, **look) if inside else ""
 
 
-def picture(parts: Iterable[str], width: float, height: float, label: str = "", left: float = 0, top: float = 0, **look: object) -> str:
+def picture(parts: Iterable[str], width: float, height: float, label: str = "", left: float = 0, top: float = 0,
+            **look: object) -> str:
     """The whole on a white ground of its own, the same in light and dark themes. label: what a screen reader says."""
     frame = {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
     frame["viewBox"] = " ".join(map(number, (left, top, width, height)))

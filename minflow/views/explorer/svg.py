@@ -45,8 +45,8 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     return svg.picture(parts, width, height, title, font_size=11, fill=INK)
 
 
-def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str, mark: str,
-            third: str) -> str:  # fmt: skip
+def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str,
+            mark: str, third: str) -> str:
     out = ""
     if kind != "open":
         fill, stroke = ("#f6f8fa", "#57606a") if kind in ("input", "output") else (FILLS[column], STROKES[column])
@@ -59,7 +59,8 @@ def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold
     words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=FAINT)] if faint else [])
     out += svg.element("text", *words, x=x + 8, y=line, **{"xml:space": "preserve"})
     out += "".join([svg.text(x + 8, y + below, line) for below, line in ((29, second), (42, third)) if line])
-    return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill="#7a45d6") if mark else "")
+    return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill="#7a45d6") if mark
+                  else "")
 
 
 def text_of(grid: Grid, title: str) -> str:
@@ -73,12 +74,14 @@ def text_of(grid: Grid, title: str) -> str:
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes
         if row.parts[1].nodes and not row.is_open:
-            right += f"; backward {count(len(row.parts[1].nodes), 'op')}" + (f" before {row.ahead}" if row.ahead else "")
+            right += f"; backward {count(len(row.parts[1].nodes), 'op')}" + (f" before {row.ahead}" if row.ahead
+                                                                             else "")
         if not row.is_open and row.states and row.item.kind in ("module", "fold", "op"):
             right += "; " + ": ".join(x for x in update_words(record, row) if x)
         elif row.item.kind in ("state", "rest") and row.parts[2].nodes:
             right += ("; " if right else "") + update_words(record, row)[1]
-        signs = [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"), map(partial(mark_text, row), range(3))) if sign]
+        signs = [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"),
+                                                        map(partial(mark_text, row), range(3))) if sign]
         right += f"  [{', '.join(signs)}]" if signs else ""
         lines.append((clean(left), clean(right)))
     return "\n".join([clean(title), *columns(lines)])

@@ -30,12 +30,14 @@ END = '<br style="clear:both">'  # a row is as tall as its columns
 def picture_card(svg: str, alt: str, text: str = "") -> str:
     """The picture on a light card; `text` is offered below it, folded."""
     data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
-    image = f'<img alt="{escape(clean(alt), True)}" style="max-width:100%;height:auto" src="data:image/svg+xml;base64,{data}">'
+    image = (f'<img alt="{escape(clean(alt), True)}" style="max-width:100%;height:auto" '
+             f'src="data:image/svg+xml;base64,{data}">')
     below = ""
     if text:
         look = "color:#24292f;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
         pre = f'<pre style="{look}">{escape(text)}</pre>'
-        below = f'<details><summary style="cursor:pointer;font-size:12px;color:#57606a">as text</summary>{pre}</details>'
+        below = ('<details><summary style="cursor:pointer;font-size:12px;color:#57606a">as text</summary>'
+                 f'{pre}</details>')
     return f'<div {NO_MATH} style="{CARD}">{image}{below}</div>'
 
 
@@ -64,13 +66,17 @@ def module_html(record: ModuleRecord) -> str:
             parts.append(f'<div style="padding-left:1.1em">{line}</div>')
             continue
         opened = " open" if level == 0 or (level < OPEN and module.children) or fails(module) else ""
-        parts.append(f'<details{opened}><summary style="cursor:pointer">{line}</summary><div style="padding-left:1.4em">')
-        parts += [f'<div style="{FAINT};padding-left:1.1em">{escape(clean(name))} {escape(spec)}</div>' for name, spec in module.own]
+        parts.append(f'<details{opened}><summary style="cursor:pointer">{line}</summary><div '
+                     'style="padding-left:1.4em">')
+        parts += [f'<div style="{FAINT};padding-left:1.1em">{escape(clean(name))} {escape(spec)}</div>'
+                  for name, spec in module.own]
         stack.append("</div></details>")
         stack += [(child, level + 1) for child in reversed(module.children)]
-    head = f'<div style="border-bottom:1px solid #8c959f;font-weight:bold">{module_columns("output", "parameters", ran)}layer{END}</div>'
+    head = ('<div style="border-bottom:1px solid #8c959f;font-weight:bold">'
+            f'{module_columns("output", "parameters", ran)}layer{END}</div>')
     total = f'<div style="border-top:1px solid #8c959f">{escape(module_totals(record))}</div>'
-    return f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}{"".join(parts)}{total}</div>'
+    return (f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">'
+            f'{head}{"".join(parts)}{total}</div>')
 
 
 def module_columns(output: str, parameters: str, ran: bool) -> str:
@@ -100,7 +106,8 @@ def module_line(module: ModuleRecord, ran: bool) -> str:
     output = "<br>".join(escape(clean(part)) for part in module_output(module))
     line = f"{module_columns(output, parameters, ran)}{text}{END}"
     if module.error:
-        line += f'<pre style="color:#b42318;background:#fff;margin:0;padding:2px 6px;white-space:pre-wrap">{escape(module.error)}</pre>'
+        line += ('<pre style="color:#b42318;background:#fff;margin:0;padding:2px 6px;white-space:pre-wrap">'
+                 f'{escape(module.error)}</pre>')
     return line
 
 

@@ -47,7 +47,8 @@ def faint(text: str) -> str:
     return f'<span style="color:{SOFT}">{safe(text)}</span>'
 
 
-def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1) -> str:
+def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "",
+          whole: int = -1) -> str:
     """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not
     broken."""
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
@@ -68,7 +69,8 @@ def bar(share: float, color: str = PLAIN, start: float = 0.0) -> str:
 
 def badge(text: str) -> str:
     color = RED if text.startswith(LOUD) else SOFT
-    look = f"color:{color};border:1px solid {color};border-radius:8px;padding:0 6px;margin-left:6px;font-size:11.5px;white-space:nowrap"
+    look = (f"color:{color};border:1px solid {color};border-radius:8px;padding:0 "
+            "6px;margin-left:6px;font-size:11.5px;white-space:nowrap")
     return f'<span style="{look}">{safe(text)}</span>'
 
 
@@ -82,7 +84,8 @@ def tree_html(record: GraphTree) -> str:
     for row in record.rows:
         name = row.path.rpartition(".")[2] if row.depth else row.path
         extra = f"({row.extra})" if row.extra else ""
-        line = f'<div style="margin-left:{min(row.depth, 24) * 18}px">{safe(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
+        line = (f'<div style="margin-left:{min(row.depth, 24) * 18}px">'
+                f'{safe(f"{name}: {row.kind}")}{faint(extra) if extra else ""}')
         line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))
@@ -95,8 +98,10 @@ def tree_html(record: GraphTree) -> str:
 def stages_html(record: Stages) -> str:
     most = max((row.arena for row in record.rows), default=0) or 1
     rows = [[f"{code(row.name)}<br>{faint(row.does)}", f"{row.nodes:,}", str(row.removed or "-"), str(row.added or "-"),
-             nbytes_text(row.arena), bar(row.arena / most), ms(row.seconds) if row.seconds else "-"] for row in record.rows]  # fmt: skip
-    return card(record, table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6), whole=0))
+             nbytes_text(row.arena), bar(row.arena / most), ms(row.seconds) if row.seconds else "-"]
+            for row in record.rows]
+    return card(record,
+                table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6), whole=0))
 
 
 def lanes_html(record: Lanes) -> str:
@@ -105,17 +110,20 @@ def lanes_html(record: Lanes) -> str:
     for lane, share in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         time = [ms(lane.seconds), f"{share} %"] if lane.seconds is not None else ["-", "-"]
         part = (lane.seconds or 0) / whole if whole else 0.0
-        rows.append([safe(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time, bar(part, COLORS.get(lane.phase, PLAIN))])
+        rows.append([safe(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time,
+                     bar(part, COLORS.get(lane.phase, PLAIN))])
     ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
-    rows.append(["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "100 %" if whole else "-", ""])
+    rows.append(["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-",
+                 "100 %" if whole else "-", ""])
     body = table(("phase", "operations", "bytes written", "time", "share", ""), rows, (1, 2, 3, 4))
     body += f'<div style="font-size:12px;margin:0 0 8px">{faint(views_note(record))}</div>' if record.views else ""
     if record.slowest:
         most = max(x.seconds for x in record.slowest) or 1.0
-        inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else "" for x in record.slowest]
+        inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
+                  for x in record.slowest]
         slow = [[code(x.name) + module, safe(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
                  bar(x.seconds / most, COLORS.get(x.phase, PLAIN)), code(x.where)]
-                for x, module in zip(record.slowest, inside)]  # fmt: skip
+                for x, module in zip(record.slowest, inside)]
         body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)
     return card(record, body)
 

@@ -14,7 +14,8 @@ RED, GREEN, INK = "#b42318", "#1d7a46", "#24292f"
 
 def inner_picture(card: str) -> str:
     """The picture inside another card, and no higher than a screen."""
-    return card.replace(CARD, BARE, 1).replace("max-width:100%;height:auto", "max-width:100%;max-height:900px;height:auto", 1)
+    return card.replace(CARD, BARE, 1).replace("max-width:100%;height:auto",
+                                               "max-width:100%;max-height:900px;height:auto", 1)
 
 
 BARE = "background:#ffffff;color:#24292f;max-width:100%"

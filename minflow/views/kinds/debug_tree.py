@@ -66,18 +66,23 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
             continue
         opened = " open" if depth == 0 or (all_open and branch.text not in PHASES) else ""
         head = f'{line_html(branch.text)} <span style="{FAINT}">{inside(branch)}</span>'
-        parts.append(f'<details{opened}><summary style="cursor:pointer;{WRAP}">{head}</summary><div style="padding-left:1.4em">')
+        parts.append(f'<details{opened}><summary style="cursor:pointer;{WRAP}">{head}</summary><div '
+                     'style="padding-left:1.4em">')
         stack.append("</div></details>")
-        stack += [(child, depth + 1) for child in reversed(branch.below if branch.text in PHASES else by_phase(branch.below))]
-    rest = f'<div style="{FAINT}">... {len(lines) - MOST} lines more, in the plain text of this output</div>' if len(lines) > MOST else ""
-    return f'<div {NO_MATH} style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>{"".join(parts)}{rest}</div>'
+        stack += [(child, depth + 1)
+                  for child in reversed(branch.below if branch.text in PHASES else by_phase(branch.below))]
+    rest = (f'<div style="{FAINT}">... {len(lines) - MOST} lines more, in the plain text of this output</div>'
+            if len(lines) > MOST else "")
+    return (f'<div {NO_MATH} style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>'
+            f'{"".join(parts)}{rest}</div>')
 
 
 def by_phase(branches: list[Branch]) -> list[Branch]:
     """Operations of backward, recomputation or the optimizer that follow each other, as one branch to open."""
     grouped: list[Branch] = []
     for branch in branches:
-        phase = next((name for name in PHASES if f"), {name}, device=" in branch.text and branch.text.startswith("(OPERATOR")), "")
+        phase = next((name for name in PHASES if f"), {name}, device=" in branch.text
+                      and branch.text.startswith("(OPERATOR")), "")
         if phase and grouped and grouped[-1].text == phase:
             grouped[-1].below.append(branch)
         else:

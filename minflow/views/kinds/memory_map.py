@@ -55,7 +55,8 @@ def headline(record: MemoryMap) -> str:
     """The map in one sentence."""
     step, most = peak(record)
     return (
-        f"{clean(record.title)}: {len(record.blocks)} values of {nbytes_text(record.total)} in all share {nbytes_text(record.arena)}; "
+        f"{clean(record.title)}: {len(record.blocks)} values of {nbytes_text(record.total)} in all share "
+        f"{nbytes_text(record.arena)}; "
         f"most at a time: {nbytes_text(most)}, at step {step} of {record.steps}"
     )
 
@@ -71,7 +72,8 @@ def round_step(whole: int, count: int = 8) -> int:
 def memory_svg(record: MemoryMap) -> str:
     """The picture. Addresses begin at the bottom."""
     step, most = peak(record)
-    phases = [phase for phase in (*LOOKS, "") if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)]
+    phases = [phase for phase in (*LOOKS, "")
+              if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)]
     across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)  # noqa: E731
     up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL  # noqa: E731
     shares = (
@@ -126,7 +128,8 @@ def drawn(blocks: tuple[Block, ...], across, up) -> list[str]:
         x, y = across(block.first), up(block.offset + block.nbytes)
         wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
         phase = block.phase if block.phase in LOOKS else ""
-        boxes.setdefault((phase, 0.8 if tall > 3 else 0.3), []).append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z")
+        boxes.setdefault((phase, 0.8 if tall > 3 else 0.3),
+                         []).append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z")
         if wide > 4 and tall > 6:
             lines.setdefault(phase, []).append(hatched(x, y, wide, tall, phase))
         names += named(block, x, y, wide, tall)

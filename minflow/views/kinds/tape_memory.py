@@ -141,7 +141,8 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
             continue
         if getattr(leaf, "array", None) is not None:
             scope = users[node].scope if node in users else ""
-            owners[id(storage(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace("leaf leaf", "a leaf")
+            owners[id(storage(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace("leaf leaf",
+                                                                                                    "a leaf")
         gradient = getattr(leaf, "gradient", None)
         if gradient is not None:
             gradients = [gradients[0] + 1, gradients[1] + gradient.spec.nbytes]
@@ -159,7 +160,8 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
     rows = []
     for key, (a, keepers, last) in held.items():
         kept_by = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
-        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), kept_by, owners.get(key, ""), last))
+        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), kept_by,
+                            owners.get(key, ""), last))
     keeping = len({node for _, keepers, _ in held.values() for node in keepers})
     rows.sort(key=lambda row: -row.nbytes)
     where = where_text(freed_at) if freed_at else ""
@@ -202,15 +204,19 @@ def notes(record: MemoryRecord) -> list[str]:
     lines = []
     shared = record.total - record.alone
     if record.rows and shared:
-        alone = f"only the tape holds {size(record.alone)} of them" if record.alone else "the tape alone holds none of them"
+        alone = (f"only the tape holds {size(record.alone)} of them" if record.alone
+                 else "the tape alone holds none of them")
         lines.append(f"{alone}; {size(shared)} are numbers of leaves or variables too, and stay with those")
     if record.rows:
-        lines.append("operations are numbered as they ran; backward passes them from the last to #1, and then needs the array no more")
+        lines.append("operations are numbered as they ran; backward passes them from the last to #1, and then needs "
+                     "the array no more")
         lines.append("backward(retain_graph=True) keeps all of them until the result itself is gone")
     if record.rows and record.freed:
-        lines.append(f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had saved")
+        lines.append(f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had "
+                     "saved")
     if record.gradients[0]:
-        lines.append(f"besides the tape, .grad of {count(record.gradients[0], 'leaf', 'leaves')} holds {size(record.gradients[1])}")
+        lines.append(f"besides the tape, .grad of {count(record.gradients[0], 'leaf', 'leaves')} holds "
+                     f"{size(record.gradients[1])}")
     return lines
 
 

@@ -88,7 +88,8 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     fit."""
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
-    with_numbers = len(cells) == 1 and cells[0].shape[1] <= ACROSS and cells[0].shape[0] <= DOWNWARD and not shown_line(record)
+    with_numbers = (len(cells) == 1 and cells[0].shape[1] <= ACROSS and cells[0].shape[0] <= DOWNWARD
+                    and not shown_line(record))
     if not cells:
         parts, width, height = [], 0, 0
     elif with_numbers:
@@ -102,7 +103,8 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     parts += [svg.text(8, 20, head, fill=INK, font_weight="bold"), svg.text(8, 38, numbers_line(record), fill=INK)]
     notes = [shown_line(record)] if shown_line(record) else []
     if asked and cells and not with_numbers:
-        notes.append(f"colours only: numbers are written into one matrix of at most {DOWNWARD} rows and {ACROSS} columns")
+        notes.append(f"colours only: numbers are written into one matrix of at most {DOWNWARD} rows and {ACROSS} "
+                     "columns")
     if not with_numbers and (record.nan or record.plus or record.minus):
         signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
@@ -124,7 +126,8 @@ def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, di
     across, down = TEXT_CELL
     rows, columns = cells.shape
     width, height = across * columns, down * rows
-    ground = np.where(indices >= LEVELS, LEVELS + 4, indices).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
+    ground = np.where(indices >= LEVELS, LEVELS + 4,
+                      indices).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
     ground[down - 1 :: down] = ground[:, across - 1 :: across] = PAPER
     light = colors.astype(int) @ (299, 587, 114) > 140_000
     parts = [svg.element("image", x=LEFT, y=TOP, width=width, height=height, href=data_uri(png(ground, colors)))]
@@ -168,7 +171,8 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: floa
     look = {"style": "image-rendering:pixelated", "href": data_uri(png(paper, palette(diverging)))}
     parts.insert(0, svg.element("image", x=LEFT, y=TOP, width=width, height=height, **look))
     if one:
-        parts.append(svg.rect(LEFT - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=BAR, stroke_opacity=".5"))
+        parts.append(svg.rect(LEFT - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=BAR,
+                              stroke_opacity=".5"))
         parts.append(svg.text(LEFT, TOP - 5, "0", fill=FAINT))
         parts.append(svg.text(LEFT + width, TOP - 5, f"{record.columns - 1:,}", fill=FAINT, text_anchor="end"))
         if rows > 1:
@@ -194,7 +198,8 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
         bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
     share = f"how often; tallest bar: {most / sum(counts):.0%}"
     under = base + 4
-    ends = (("≤ " if record.least < low else "") + short_number(low), ("≥ " if record.most > high else "") + short_number(high))
+    ends = (("≤ " if record.least < low else "") + short_number(low),
+            ("≥ " if record.most > high else "") + short_number(high))
     parts = [
         svg.text(x, TOP + 4, share, fill=FAINT),
         svg.path("".join(bars), fill=BAR),
@@ -214,6 +219,7 @@ def tensor_html(record: TensorRecord, always: bool = False) -> str:
     if not record.tiles or (record.size <= TINY and not always):
         return ""
     text = record.text if len(record.text) <= LONGEST else record.text[:LONGEST] + "\n... (print it to see all)"
-    return picture_card(tensor_svg(record, always), alt_text(record), text + (f"\ngrad: {record.grad}" if record.grad else ""))
+    return picture_card(tensor_svg(record, always), alt_text(record),
+                        text + (f"\ngrad: {record.grad}" if record.grad else ""))
 
 

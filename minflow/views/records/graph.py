@@ -17,7 +17,8 @@ from ...core.spec import DType
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
     **dict.fromkeys(("axis", "divisor_override"), None),
-    "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100, "reduction": "mean",
+    "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "offset": 0, "ignore_index": -100,
+    "reduction": "mean",
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
 # name -> what says nothing either; None: it never does, it is for messages
@@ -157,7 +158,8 @@ def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
             continue
         usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
         if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
-            words.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}")
+            words.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False
+                         else f"{name}={short(x, limit)}")
     return ", ".join(words)
 
 
@@ -192,7 +194,8 @@ def graph_record(graph: Graph, title: str = "") -> GraphRecord:
         scope = users[source].scope if source in users else ""
         kind = "input" if source in graph.inputs else "state"
         nodes.append(
-            NodeRecord(ids[source], kind, source.name or kind, tuple(map(str, source.out_specs)), scope=scope if kind == "state" else "")
+            NodeRecord(ids[source], kind, source.name or kind, tuple(map(str, source.out_specs)),
+                       scope=scope if kind == "state" else "")
         )
     nodes += [op_record(node, ids) for node in graph.nodes]
     return GraphRecord(

@@ -13,7 +13,7 @@ from typing import Any
 from ...core.base.display import Display
 from ..records.reports import (
     Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
-)  # fmt: skip
+)
 from .listing import clean
 from .tables import cut, table
 
@@ -64,7 +64,8 @@ def tree_text(record: GraphTree) -> str:
     rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
     for row in record.rows:
         name = row.path.rpartition(".")[2] if row.depth else row.path
-        title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra else "")
+        title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra
+                                                                         else "")
         flow = cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", FLOW) if row.inputs or row.outputs else ""
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
         badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
@@ -79,7 +80,8 @@ def tree_text(record: GraphTree) -> str:
 def stages_text(record: Stages) -> str:
     rows: list[tuple[str, ...]] = [("pass", "operations", "removed", "added", "arena", "time", "what it does")]
     for row in record.rows:
-        changed = (str(row.removed or "-"), str(row.added or "-"), nbytes_text(row.arena), ms(row.seconds) if row.seconds else "-")
+        changed = (str(row.removed or "-"), str(row.added or "-"), nbytes_text(row.arena),
+                   ms(row.seconds) if row.seconds else "-")
         rows.append((row.name, f"{row.nodes:,}", *changed, clean(row.does)))
     return "\n".join([clean(record.title), *table(rows, (1, 2, 3, 4, 5))])
 
@@ -92,7 +94,8 @@ def change_text(record: Change) -> str:
         if near[i]:
             text = clean(record.lines[i][1])
             # Cut, a line before and after may look the same: what differs can stand at the end.
-            parts = wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False) if marks[i] != " " else [cut(text, LINE)]
+            parts = (wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False) if marks[i] != " "
+                     else [cut(text, LINE)])
             lines += [f"{marks[i]} {part}".rstrip() for part in parts]
             i += 1
             continue
@@ -124,14 +127,17 @@ def lanes_text(record: Lanes) -> str:
     rows: list[tuple[str, ...]] = [("phase", "operations", "written", "time", "share", "")]
     for lane, percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         share = (lane.seconds or 0) / whole if whole else 0.0
-        time = (ms(lane.seconds), f"{percent}%", "#" * round(24 * share)) if lane.seconds is not None else ("-", "-", "")
+        time = ((ms(lane.seconds), f"{percent}%", "#" * round(24 * share)) if lane.seconds is not None
+                else ("-", "-", ""))
         rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
-    total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)), ms(whole) if whole else "-", "", "")
+    total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)),
+             ms(whole) if whole else "-", "", "")
     lines = [clean(record.title), *table([*rows, ("step", *total)], (1, 2, 3, 4))]
     lines += [views_note(record)] if record.views else []
     if record.slowest:
         slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line, module")]
-        slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x)) for x in record.slowest]
+        slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x))
+                 for x in record.slowest]
         lines += ["", *table(slow, (2, 3))]
     return "\n".join(lines)
 
@@ -171,7 +177,8 @@ def memory_picture(record: MemoryMap) -> list[str]:
     lines = [f"{'address':>9}  steps 0 to {record.steps} ->"]
     for row in range(ROWS):
         low, high = row * size, (row + 1) * size
-        full = [sum(taken(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks) for c in range(columns)]
+        full = [sum(taken(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks)
+                for c in range(columns)]
         lines.append(f"{nbytes_text(int(low)):>9} |{''.join([cell(n / size) for n in full])}|")
     return lines
 
@@ -195,7 +202,8 @@ def timeline_text(record: Timeline) -> str:
         bar = " " * left + "#" * max(1, round(40 * (start + seconds) / whole) - left)
         rows.append((clean(name), ms(seconds), f"|{bar:<40}|"))
         start += seconds
-    return "\n".join([clean(record.title), *table(rows, (1,))] if rows else [clean(record.title), "it has not been called yet"])
+    return "\n".join([clean(record.title), *table(rows, (1,))] if rows
+                     else [clean(record.title), "it has not been called yet"])
 
 
 # ---- what holds ------------------------------------------------------------------------------------------------------
@@ -205,7 +213,8 @@ def frozen_text(record: Frozen) -> str:
     lines = [clean(record.title)]
     for head, rows in (("fixed in this plan", record.built_in), ("read anew at each call", record.free)):
         lines.append(f"{head}:")
-        lines += [f"  {line}" for line in table([(clean(what), clean(value)) for what, value in rows] or [("nothing", "")])]
+        lines += [f"  {line}"
+                  for line in table([(clean(what), clean(value)) for what, value in rows] or [("nothing", "")])]
     return "\n".join(lines)
 
 
@@ -213,7 +222,8 @@ def why_text(record: Why) -> str:
     lines = [clean(record.title)]
     for plan in record.plans:
         inputs = ", ".join(f"{clean(name)} {spec}" for name, spec in plan.inputs)
-        lines.append(f"plan {plan.number}: {inputs or 'no inputs'}; {plan.nodes} operations, made in {ms(plan.seconds)}")
+        lines.append(f"plan {plan.number}: {inputs or 'no inputs'}; {plan.nodes} operations, made in "
+                     f"{ms(plan.seconds)}")
         shown = plan.reasons[:8]
         lines += [f"  because {clean(what)}: {clean(old)} -> {clean(new)}" for what, old, new in shown]
         if len(plan.reasons) > len(shown):

@@ -1,4 +1,4 @@
-"""Columns of text under each other, and texts cut to a width. Read next: `listing.py` and `reports.py`, who use them."""
+"""Columns of text under each other, and texts cut to a width. Read next: `listing.py` and `reports.py`, the users."""
 
 from __future__ import annotations
 

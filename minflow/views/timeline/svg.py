@@ -11,7 +11,7 @@ from ..draw import svg_writer as svg
 from .record import (
     LANES, SHORTEST, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula,
     measured, ms, numbered, pair_verdict, parts, terms, verdict, which,
-)  # fmt: skip
+)
 
 WIDTH, LEFT, RIGHT = 760, 104, 22
 LANE, TALL = 25, 18  # pixels from lane to lane, and of a bar
@@ -61,7 +61,8 @@ class Card:
     def svg(self, alt: str) -> str:
         return svg.picture(self.parts, WIDTH, math.ceil(self.y + 10), alt, font_size=12)
 
-    def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = "") -> None:
+    def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0,
+              won: str = "") -> None:
         """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room`
         seconds."""
         drawn = bars(numbered(steps))
@@ -186,7 +187,8 @@ def pair_svg(record: TimelinePair) -> str:
     card.axis(seconds)
     names = [one.mode or "one" for one in (record.first, record.second)]
     names = names if names[0] != names[1] else [f"{names[0]}, above", f"{names[1]}, below"]
-    card.sums(record.first, [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))])
+    card.sums(record.first,
+              [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))])
     card.sentence(f"At best {formula(record.first)} times as fast.")
     card.sentence(f"Measured {measured(record)}.", font_weight="bold")
     card.sentence(pair_verdict(record), font_weight="bold")
@@ -194,5 +196,6 @@ def pair_svg(record: TimelinePair) -> str:
         card.sentence(more)
     if record.left_out:
         card.sentence(record.left_out, SOFT)
-    return card.svg(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, measured {gain:.2f}; "
-                     + pair_verdict(record))  # fmt: skip
+    return card.svg(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, "
+                    f"measured {gain:.2f}; "
+                     + pair_verdict(record))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .record import (
     LANES, StepTimes, TimelinePair, TimelineRecord, bars, besides, extent, formula, measured, ms, numbered,
     pair_verdict, parts, verdict, which,
-)  # fmt: skip
+)
 
 COLUMNS = 84  # of the lanes
 

@@ -16,6 +16,10 @@ TOP = Path(__file__).parent.parent
 SECTIONS = {part.partition("\n")[0]: part for part in (TOP / "CONTRIBUTING.md").read_text().split("\n## ")[1:]}
 
 
+# In `path/of/file.py`: and then the block that belongs there
+PLACED = r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```"
+
+
 def blocks(section, language):
     return re.findall(rf"```{language}\n(.*?)```", SECTIONS[section], re.DOTALL)
 
@@ -68,7 +72,7 @@ def house(tmp_path_factory):
         elif (TOP / name).exists():
             shutil.copy(TOP / name, folder / name)
     for section in SECTIONS.values():
-        for path, block in re.findall(r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```", section, re.DOTALL):
+        for path, block in re.findall(PLACED, section, re.DOTALL):
             written(folder, path, block)
     return folder
 
@@ -95,7 +99,7 @@ def of(passed, name):
 def test_add_an_op(passed, house):
     """With its budgets, exports, method and form in place: the tests of the house are among those that it names."""
     assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= set(of(passed, "hypot"))
-    assert {"test_budget[mechanism]", "test_budget[core.functions]", "test_budget[nn]", "test_no_circles"} <= set(passed)
+    assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed)
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(passed)
     large = ("import minflow as flow; x = flow.tensor(3e38); "
              "print([round(float(y / x), 6) for y in (flow.hypot(x * 0.3, x * 0.4), (x * 0.3).hypot_(x * 0.4))])")
@@ -131,7 +135,8 @@ def test_add_a_notebook(notebook):
 def test_a_notebook_that_fails_is_noticed(notebook):
     wrong = notebook.with_name("02_wrong.ipynb")
     wrong.write_text(notebook.read_text().replace("< 0.2", "< 0"))
-    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--rootdir", str(TOP), "-c", str(TOP / "pyproject.toml")]
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--rootdir", str(TOP),
+             "-c", str(TOP / "pyproject.toml")]
     done = python(*words, str(notebook), str(wrong), cwd=notebook.parent)
     assert done.returncode == 1 and "1 failed, 5 passed" in done.stdout, done.stdout
     assert "assert abs(x.mean().item()) < 0\n" in done.stdout

@@ -189,7 +189,8 @@ def test_arrows_point_up():
 def test_arrows_are_judged():
     assert forbidden("minflow.core.spec", "minflow.core.op") and not forbidden("minflow.core.op", "minflow.core.spec")
     assert forbidden("minflow.core.op", "minflow.nn") and not forbidden("minflow.nn.modules.linear", "minflow.core.op")
-    assert forbidden("minflow.views.text.listing", "minflow.core.op") and not forbidden("minflow.views.text.listing", "minflow.core.ir")
+    assert forbidden("minflow.views.text.listing", "minflow.core.op")
+    assert not forbidden("minflow.views.text.listing", "minflow.core.ir")
     assert forbidden("minflow.nn.modules.linear", "minflow.io.checkpoint") and forbidden("minflow.optim.sgd", "minflow")
     assert not forbidden("minflow.core.ops.reduce", "minflow.core.ops.shape")
     assert forbidden("minflow.core.backend.kernels", "minflow.core.ops.conv")
@@ -378,7 +379,8 @@ def test_readme_tells_the_totals():
     """How much there is to read, in thousands of lines of code, to a twentieth."""
     parts = {part: sum(lines.values()) for part, lines in lines_of_parts().items()}
     whole = sum(len(code_lines(text_of(file))) for file in FILES + WIDGETS)
-    said = re.search(r"mechanism, ([\d.]+) thousand lines of code.*?([\d.]+) thousand of ops.*?([\d.]+) thousand in all",
+    said = re.search(r"mechanism, ([\d.]+) thousand lines of code.*?"
+                     r"([\d.]+) thousand of ops.*?([\d.]+) thousand in all",
                      (TOP / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert said, "README.md no longer says how much there is to read"
     true = [parts["mechanism"] / 1000, parts["core.ops"] / 1000, whole / 1000]

@@ -35,10 +35,11 @@ INTERNAL = {
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
 NO_METHOD = {"addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "einsum", "hstack", "meshgrid",
-             "one_hot", "randint_like", "repeat_interleave", "result_type", "stack", "std_mean", "tensordot", "var_mean",
-             "vstack"}
+             "one_hot", "randint_like", "repeat_interleave", "result_type", "stack", "std_mean", "tensordot",
+             "var_mean", "vstack"}
 # Those that PyTorch has as methods too and Tensor has not yet.
-METHODS_TO_COME = {"acos", "addmv", "asin", "atan", "count_nonzero", "diag", "inner", "kron", "moveaxis", "take", "trace"}
+METHODS_TO_COME = {"acos", "addmv", "asin", "atan", "count_nonzero", "diag", "inner", "kron", "moveaxis", "take",
+                   "trace"}
 # Functions that are methods of Tensor alone, or that methods and other functions call.
 NO_FUNCTION = {"advanced_getitem", "advanced_target", "assign_indexed", "axis_of", "bernoulli_like", "dropout",
                "expand_as", "exponential_like", "ger", "index_copy", "index_fill", "matrix_norm", "need_axes",
@@ -110,7 +111,8 @@ def graph_tests() -> list[str]:
     missing += [f"{name}: a row in SCHEDULES" for name in registered.schedules() if name not in registered.SCHEDULES]
     gone = {*registered.LAYERS, *registered.LOSSES, *registered.TARGETS, *registered.OPTIMIZERS, *registered.SCHEDULES}
     there = {*vars(nn), *vars(flow.optim), *vars(flow.optim.lr_scheduler)}
-    return [f"{line} of tests/registered.py" for line in missing] + [f"{name}: strike off its row" for name in gone - there]
+    missing = [f"{line} of tests/registered.py" for line in missing]
+    return missing + [f"{name}: strike off its row" for name in gone - there]
 
 
 @pytest.mark.parametrize("check", [ops, faces, methods, in_place, exports, graph_tests], ids=lambda c: c.__name__)

@@ -58,7 +58,7 @@ def is_table(statement):
     """Whether a statement holds a list, tuple, set or dict of at least three rows, each of which begins a line."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set):
-            rows = [key or value for key, value in zip(node.keys, node.values)] if isinstance(node, ast.Dict) else node.elts
+            rows = node.values if isinstance(node, ast.Dict) else node.elts
             if len({row.lineno for row in rows}) >= 3:
                 return True
     return False

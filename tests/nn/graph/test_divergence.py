@@ -8,10 +8,13 @@ from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.base.errors import GraphError
+from minflow.core.ir import outputs_of
 from minflow.nn.graph.compare import closeness
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_run import Step as Ran
+from minflow.views.kinds.divergence import Comparison
 from minflow.views.draw.fold import NEAR, near_the_end
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
@@ -78,6 +81,22 @@ def test_added_operation_is_the_first(reference):
         found = student(reference, scale=2.0).compare(other, X)
         assert found.first.name == "model-mul-0" and found.first.state == "only"
         assert why(found)["differs"] == f"{found.reference} has no such operation here"
+
+
+def test_a_plan_that_differs_from_eager_is_shown_like_any_other(reference):
+    def forgets_relu(graph):
+        relu = next(node for node in graph.nodes if node.op.name == "relu")
+        return rewritten(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
+
+    graph = Predict(reference)
+    same = graph.compare_eager(X)
+    assert isinstance(same, Comparison) and same.equal and same.largest == 0 and all(row.same for row in same.rows)
+    graph.passes.append(forgets_relu)
+    found = graph.compare_eager(X)
+    assert not found.equal and found.first.name == "model.fc2-matmul-1" and found.first is found.rows[found.at]
+    assert "relu at " in why(found)["only in eager"] and set(why(found)) >= {"differs", "here", "in eager"}
+    marks = [n.mark for n in found.graph.nodes if n.kind == "op"]
+    assert marks.count("ghost") == 1 and marks[-1] == "differs" and "<img alt=" in found._repr_mimebundle_()["text/html"]
 
 
 def test_other_weights_are_named(reference):

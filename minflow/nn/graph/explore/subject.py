@@ -286,8 +286,8 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
     """
     if not args and not kwargs and not step:
         if graph._last is None:
-            fail(GraphError, f"{graph.name} has not been called yet, so there is nothing to explore",
-                 "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)  # fmt: skip
+            what = f"{graph.name} has not been called yet, so there is nothing to explore"
+            fail(GraphError, what, "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)
         return subject_of(graph, graph._last)
     with last_call_restored(graph):
         compiled = graph.compiled_for(args, kwargs or {})

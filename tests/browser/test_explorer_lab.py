@@ -48,7 +48,7 @@ graph = Train(model)
 explore(graph, flow.randn(2, 4), flow.tensor([1, 2]))
 """
 ROWS = "document.querySelectorAll('.mfx .row').length"
-TOLD = "document.querySelector('.mfx .told').textContent"
+TOLD = "document.querySelector('.mfx .details').textContent"
 SAID = "[...document.querySelectorAll('.mfx .bar span')].map((x) => x.textContent).join(' | ')"
 FOCUS = "document.activeElement.closest('.row')?.getAttribute('aria-label') ?? document.activeElement.tagName"
 FOUND = "document.querySelectorAll('.mfx .found button').length"
@@ -84,7 +84,7 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["shot", "2-conv1"],
         ["click", box("conv2d", 1)], ["until", f"{TOLD}.includes('conv2d_weight_grad')"], ["eval", TOLD],
         ["click", box("weight", 2)], ["until", f"{TOLD}.includes('gradient norm')"],
-        ["eval", "document.querySelectorAll('.mfx .told svg rect').length"], ["shot", "3-weight"],
+        ["eval", "document.querySelectorAll('.mfx .details svg rect').length"], ["shot", "3-weight"],
         ["click", sign("conv1")], ["until", f"{ROWS} < 20"],
         *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"], ["until", FOUND],
         ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"], ["eval", SEARCHED],
@@ -156,7 +156,7 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", seen], ["shot", "opened"],
         *[["click", step("on")]] * 9, ["wait", 600], ["eval", seen], ["shot", "stepped"],
         ["click", box("pool1", 1)], ["until", f"{TOLD}.startsWith('pool1')"], ["shot", "maps"],
-        ["eval", "[...document.querySelectorAll('.mfx .told img')].map((x) => [x.naturalWidth > 100, x.alt])"],
+        ["eval", "[...document.querySelectorAll('.mfx .details img')].map((x) => [x.naturalWidth > 100, x.alt])"],
     ])  # fmt: skip
     first, top, *others, maps = report["values"]
     assert len(maps) == 1 and maps[0][0] and maps[0][1].startswith("maps [0, 0] to [0, 15] of 50 × 32, each 28 × 28"), maps
@@ -164,7 +164,7 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
     assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
     write(lab[1], MODEL + only)
     report = act(lab, shots_folder(tmp_path, "explorer-fits"), [*SHOWN, ["eval", seen], ["shot", "forward"],
-        ["eval", "document.querySelector('.mfx .told').getBoundingClientRect().left"],
+        ["eval", "document.querySelector('.mfx .details').getBoundingClientRect().left"],
         ["eval", "document.querySelector('.mfx .scroll').getBoundingClientRect().right"]])  # fmt: skip
     view, told, right = report["values"]
     assert view == [0, 0, 2, []] and told > right, "two columns, and the details beside them"

@@ -85,7 +85,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   const y0 = f(low), y1 = f(high);
   const rows = members.reduce((n, s) => n + 1 + (s.warning ? 1 : 0), 0);
   const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
-  const told = scene.marks.length > 0 && tall > STRIP, above = told ? 18 : 6; // room for numbers of epochs: no line goes through them
+  const numbered = scene.marks.length > 0 && tall > STRIP, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
   let marks = ticks(low, high, count);
   if (log) {
@@ -124,7 +124,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   for (const [step, seconds, label] of scene.marks) {
     const at = across(scene.x === "time" ? seconds : step), short = label.length > 12 ? label.slice(0, 11) + "\u2026" : label;
     rule([[at, top], [at, bottom]], theme.mark, [1, 3]);
-    if (told && at - 4 - c.measureText(short).width > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at + 3; }
+    if (numbered && at - 4 - c.measureText(short).width > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at + 3; }
   }
   const mean = Math.max(0, ...members.map((s) => s.window));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
@@ -132,7 +132,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
-  if (told && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
+  if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(left, 18, `no ${title} yet`);
   for (const s of old) stroke(s.x, s.y, theme.old, 1, 1, []);

@@ -1,5 +1,5 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
-// is told of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
+// is known of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
 // Put before it: place.js, numbers.js, picture.js.
 const KEPT = new Set();   // names of those that are drawn anew since "keep as picture" was pressed there
 const BESIDE = 270;       // pixels that the details want beside the picture
@@ -28,8 +28,8 @@ export default placed({
     const first = button('close all', 'show what was open at first', () => ask({ do: 'first' }));
     bar.append(title, finder, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
-    const scroll = html('div', { class: 'scroll' }), told = html('div', { class: 'told' }), name = html('h4', { 'aria-live': 'polite' });
-    main.append(scroll, told);
+    const scroll = html('div', { class: 'scroll' }), details = html('div', { class: 'details' }), name = html('h4', { 'aria-live': 'polite' });
+    main.append(scroll, details);
     const key = html('div', { class: 'faint' }), help = html('div', { class: 'faint' }, 'Click a box to see its numbers; a closed module opens too. ▸ ▾, a double click or Enter open and close. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions.');
     const status = html('div', { role: 'status', class: 'faint' });
     root.append(bar, found, main, status, key, help);
@@ -123,16 +123,16 @@ export default placed({
       steps.input.max = Math.max(0, view.steps - 1); steps.input.disabled = back.disabled = forth.disabled = none;
       steps.input.value = Math.max(0, detail.last);
       steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : `instruction ${detail.last + 1} of ${view.steps}${view.views && ` (${view.views})`}`;
-      told.replaceChildren(name);
+      details.replaceChildren(name);
       const heading = name.textContent;
       name.textContent = (detail.at >= 0 ? `Instruction ${detail.at + 1}: ` : '') + (detail.title ?? '');
       if (detail.title) {
         const list = html('dl');
         for (const [what, words] of detail.rows) list.append(html('dt', {}, what), worded(html('dd'), words));
-        told.append(list, ...detail.hists.map((one) => drawNumbers(one, main.matches('.below') ? 290 : (told.clientWidth || 290) - 20)));
+        details.append(list, ...detail.hists.map((one) => drawNumbers(one, main.matches('.below') ? 290 : (details.clientWidth || 290) - 20)));
       }
       const field = root.getRootNode().activeElement;
-      if (heading !== name.textContent) told.scrollTop = 0;
+      if (heading !== name.textContent) details.scrollTop = 0;
       mark(detail.row, detail.column, scroll.contains(field) || lost, inside || lost || waiting, at);
       if (waiting) {
         const late = Math.max(0, clicked + 400 - since);                   // nothing moves under a double click

@@ -1,4 +1,4 @@
-// What the explorer's drawing is made of: nodes of SVG and HTML, and what is told of one array: histogram, maps, table.
+// What the explorer's drawing is made of: nodes of SVG and HTML, and what is shown of one array: histogram, maps, table.
 // Texts go in by textContent only. Put before explorer.js, which is read next.
 const svgNode = (name, attributes, text) => {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);

@@ -67,7 +67,7 @@ CAPS = {
     "core.messages": 750,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 2500,  # tuned kernels beside the reference ones, which say what they compute
     "compiler": 300,            # what graphs and jobs share: parts, the cache of plans, names of operations
-    "views": 4600,
+    "views": 4450,
     "diagnosis": 850,
     "nn": 1800,
     "nn.modules": 700,

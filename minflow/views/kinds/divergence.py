@@ -126,10 +126,10 @@ def lines_to_divergence(record: Comparison) -> list[str]:
         note = f"  differs by {row.difference:.3g}" if row.state == "differs" else ""
         lines.append(f"{sign} {clean(row.name):<{width}}  {clean(row.spec)}{note}  {clean(row.where)}".rstrip())
     lines += [f"      {name}: {text}" for name, text in record.why]
-    return lines + [f"{name}: {text}" for name, text in ending(record)]
+    return lines + [f"{name}: {text}" for name, text in closing(record)]
 
 
-def ending(record: Comparison) -> list[tuple[str, str]]:
+def closing(record: Comparison) -> list[tuple[str, str]]:
     """(name, sentence): the outputs of both, and what only one of them has, where `why` does not say it."""
     if record.output is None:
         outputs = "have different shapes" + (f": {record.shapes}" if record.shapes else "")
@@ -138,17 +138,17 @@ def ending(record: Comparison) -> list[tuple[str, str]]:
     ours = [name for name in record.only_here if record.first is None or name != record.first.name]
     theirs = [name for name in record.extra if name not in {text for _, text in record.why}]
     only = ("only here", ours), (f"only in {record.reference}", theirs)
-    return [("outputs", outputs), *((name, few(names)) for name, names in only if names)]
+    return [("outputs", outputs), *((name, some_of(names)) for name, names in only if names)]
 
 
-def few(names: list[str]) -> str:
+def some_of(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def comparison_html(record: Comparison) -> str:
     """A card like that of an error."""
     colour, sign = (GREEN, "\u2713") if record.equal else (RED, SIGN)
-    rows = [*record.why, *ending(record)]
+    rows = [*record.why, *closing(record)]
     colours = {"differs": RED, "here": RED, f"in {record.reference}": GREEN}
     cells = [
         f'<tr style="background:#ffffff"><td style="{NAME}">{escape(clean(name))}</td>'

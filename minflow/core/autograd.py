@@ -15,7 +15,7 @@ import numpy as np
 
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
-from .door import check_numbers
+from .door import refuse_symbolic
 from .grad.modes import no_grad
 from .ir import NUMBERS, Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
 from .messages.notices import Seen, look_at_losses
@@ -215,7 +215,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     Raises GradError: nothing requires grad, not a scalar, a second backward, or a saved value was changed in place.
     """
     mode = MODE.get()
-    check_numbers(as_tuple(tensors))
+    refuse_symbolic(as_tuple(tensors))
     outputs = [mode.own(t) for t in as_tuple(tensors)]
     given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, given, "backward")
@@ -262,7 +262,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     allow_unused: give None for an input that the outputs do not depend on (otherwise a GradError names it).
     """
     mode = MODE.get()
-    check_numbers(as_tuple(outputs))
+    refuse_symbolic(as_tuple(outputs))
     outs = [mode.own(t) for t in as_tuple(outputs)]
     sources = [mode.own(x) for x in as_tuple(inputs)]
     if not sources:

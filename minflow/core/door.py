@@ -31,13 +31,13 @@ def apply(op: Any, *inputs, **attrs):
     try:
         return current().run(op, inputs, attrs)
     except OverflowError:
-        raise outside(op, inputs) from None
+        raise does_not_fit(op, inputs) from None
     except MinflowError:
         raise
     except RAW as error:
-        check_numbers(inputs)
+        refuse_symbolic(inputs)
         op.unknown(attrs)
-        if of_learner(error):
+        if raised_by_user(error):
             raise
         names = op.inputs if not op.variadic else [f"{op.inputs[0][1:]}[{k}]" for k in range(len(inputs))]
         raise raw_error(op.name, error, {**dict(zip(names, inputs)), **attrs}) from error
@@ -50,7 +50,7 @@ RAW_KINDS = (
 )  # fmt: skip
 
 
-def of_learner(error: BaseException) -> bool:
+def raised_by_user(error: BaseException) -> bool:
     """Was it raised by the learner's own code, which we only called? It goes its way as it is."""
     trace = error.__traceback__
     while trace is not None:
@@ -77,7 +77,7 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
     return found
 
 
-def check_numbers(inputs: Sequence) -> None:
+def refuse_symbolic(inputs: Sequence) -> None:
     """Refuse a tensor that was made while a graph was built and is used elsewhere: it has no numbers."""
     if current().trace is None:
         for x in inputs:
@@ -92,14 +92,14 @@ def symbolic(x: Any) -> TraceError:
                       hint="return it from build: what the graph gives has numbers; or compute it without the graph")  # fmt: skip
 
 
-def outside(op: Any, inputs: Sequence) -> MinflowError:
+def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
     """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
     kind = promote(*[x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs if x.__class__ in NUMBERS or hasattr(x, "spec")])
     number = max([x for x in inputs if x.__class__ in NUMBERS], key=abs, default="a number")
     return explain(OutOfRangeError(f"{op.name}: {number} does not fit into {kind.name}", hint="x.long() or x.float() first"), op, inputs)
 
 
-def check_number(op: Any, x: Any) -> None:
+def refuse_input(op: Any, x: Any) -> None:
     """Refuse what is neither a tensor nor a number."""
     fail(
         DTypeError,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .base.errors import GradError
-from .door import check_number, check_numbers
+from .door import refuse_input, refuse_symbolic
 from .functions.creation import as_tensor
 from .infer import infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
@@ -102,7 +102,7 @@ class Eager(Mode):
             return self.run(op, tuple([to_dtype(x, dtype) for x in inputs]), attrs)
         for array in arrays:
             if array is None:  # some kernels would take it for a number; the others fail, and `apply` sees why
-                check_numbers(inputs)
+                refuse_symbolic(inputs)
         if not op.many:
             spec = specs[0]
             if op.is_view:
@@ -143,7 +143,7 @@ class Eager(Mode):
             return self.tensor_of(x)
         if isinstance(x, bool | int | float):  # a subclass, such as an IntEnum
             return int(x) if isinstance(x, int) else float(x)
-        check_number(op, x)
+        refuse_input(op, x)
 
     def record(self, op, inputs, values, attrs, specs, needs, results, depth=5):
         """Put a Node on the tape and give the results their Values."""
@@ -254,7 +254,7 @@ class Eager(Mode):
     def write(self, target, root, path, new) -> None:
         """Write the storage of `target`, and rebind the Value of its base."""
         if new.array is None or target.array is None:
-            check_numbers((new, target))
+            refuse_symbolic((new, target))
         np.copyto(target.array, new.array)
         bump(root, caller(3))
         if not self.grad:

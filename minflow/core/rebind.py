@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .base.errors import DTypeError, GradError, ShapeError
-from .door import check_numbers, outside
+from .door import does_not_fit, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, Cell, Value, Where, hooks_of
 from .mode import MODE, using
@@ -200,9 +200,9 @@ def in_place(op: Op, target, *others, **attrs):
         with np.errstate(all="ignore"):  # inf and NaN are results, also where warnings are errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     except OverflowError:
-        raise outside(op, inputs) from None
+        raise does_not_fit(op, inputs) from None
     except TypeError:
-        check_numbers(inputs)
+        refuse_symbolic(inputs)
         raise
     bump(target, caller(2))
     return target

@@ -15,7 +15,7 @@ from . import functions as F
 from .arrays import array_of
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
-from .door import apply, check_numbers
+from .door import apply, refuse_symbolic
 from .functions.filling import empty_of, size_of
 from .ir import LEAF, Source, Value
 from .methods.creation import Creation
@@ -26,7 +26,7 @@ from .methods.picking import Picking
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .messages import printing
-from .messages.near import tell_methods
+from .messages.near import hint_methods
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
@@ -80,7 +80,7 @@ class Size(tuple):
         return f"minflow.Size({list(self)})"
 
 
-@tell_methods
+@hint_methods
 class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
@@ -322,7 +322,7 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
     def numbers(self, verb: str) -> np.ndarray:
         """The array, or the TraceError of a symbolic tensor."""
         if self.array is None:
-            check_numbers((self,))
+            refuse_symbolic((self,))
             what = f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none"
             raise TraceError(what, values={"tensor": describe(self)}, where=here(), hint=INSTEAD.get(verb, INSTEAD["item"]))
         return self.array

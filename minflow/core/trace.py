@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .base.errors import TraceError
-from .door import check_number
+from .door import refuse_input
 from .functions.creation import as_tensor
 from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of
@@ -89,7 +89,7 @@ class Trace(Mode):
             return x.item()
         if isinstance(x, np.ndarray):
             return self.own(self.tensor_of(x))
-        check_number(op, x)
+        refuse_input(op, x)
 
     # ---- symbols and states --------------------------------------------------------------------------------------
 

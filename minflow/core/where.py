@@ -107,10 +107,10 @@ NOTICES = Notices()
 def warn(what: str, hint: str = "", /, **values) -> None:
     """One warning for each line of the learner's: the same four parts as an error."""
     if NOTICES.on:
-        tell(what, hint, values, caller(2), here())
+        warn_at(what, hint, values, caller(2), here())
 
 
-def tell(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
+def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
     """A warning at a line of the learner's, once for each line and kind."""
     key = kind or what.partition(":")[0], where
     if key in WARNED or not NOTICES.on:

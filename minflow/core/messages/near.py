@@ -187,7 +187,7 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def told(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
+def with_hints(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
     """`function`, whose callers are told which argument they meant. module: where it stands by its name, for pickle."""
 
     @functools.wraps(function)
@@ -226,7 +226,7 @@ def named(calling: Any, spoken: str, module: str) -> Any:
 
 
 def choosing(function: Callable, spoken: str, module: str) -> Callable:
-    """As `told`, for a public name of two meanings, such as flow.sort: the Blobs of a job, or a keyword that only the
+    """As `with_hints`, for a public name of two meanings, such as flow.sort: the Blobs of a job, or a keyword that only the
     other function has, choose the other. Eager code pays for one test."""
     building = BUILDING.get
 
@@ -256,12 +256,12 @@ def ours(function: Any) -> bool:
 QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_".split()
 
 
-def tell_methods(cls: type) -> type:
-    """Put `told` around the methods that have arguments; operators and a few others are left as quick as they are."""
+def hint_methods(cls: type) -> type:
+    """Put `with_hints` around the methods that have arguments; operators and a few others are left as quick as they are."""
     for name, function in list(vars(cls).items()):
         if ours(function) and name[:1] != "_" and name not in QUICK:
             if len(inspect.signature(function).parameters) > 1:
-                setattr(cls, name, told(function, f"Tensor.{name}", method=True))
+                setattr(cls, name, with_hints(function, f"Tensor.{name}", method=True))
     return cls
 
 
@@ -275,10 +275,10 @@ def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
         if f"{room}.{name}" in SHARED:
             names[name] = choosing(it, f"{start}.{name}", own)
         elif ours(it) and (it.__name__ == name or mine.get(it.__name__) is it) and (face or it.__module__ == own):
-            names[name] = told(it, f"{start}.{name}", own)
+            names[name] = with_hints(it, f"{start}.{name}", own)
         elif isinstance(it, type):
             for kind in it.__mro__:
                 if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
-                    kind.__init__ = told(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]
+                    kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]
     SPACES[room] = names
     return teller(room, names)

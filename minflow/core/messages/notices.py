@@ -19,7 +19,7 @@ import numpy as np
 
 from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
 from ..mode import EPOCH
-from ..where import NOTICES, caller, here, tell, warn
+from ..where import NOTICES, caller, here, warn, warn_at
 
 HELD = 64  # losses in a row whose tapes are all held, at which that is told
 SEARCHES = 20  # of a tape, in one process
@@ -177,7 +177,7 @@ def look_at_results(
     """
     for array in arrays:
         if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
-            tell(f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
+            warn_at(f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
                  "a smaller learning rate; the same batch through the eager model, where the operation is named",
                  {"step": step, "learning rate": Told(", ".join(f"{rate:g}" for rate in rates()))},
                  where or caller(3), f"at {where_text(where)}" if where else here())  # fmt: skip

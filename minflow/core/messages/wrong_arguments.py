@@ -2,7 +2,7 @@
 goes.
 
 A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a
-raw error, `near.told` catches it, and only then are the arguments held against the signature: the annotations, and for
+raw error, `near.with_hints` catches it, and only then are the arguments held against the signature: the annotations, and for
 those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is told, with all values.
 Read next: `near.py`.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeError, MinflowError, ModuleError
-from ..door import of_learner, raw_error
+from ..door import raised_by_user, raw_error
 from ..spec import DType
 from ..where import describe, here
 
@@ -71,7 +71,7 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
     name: how a learner writes the function.
     """
     raw = error.raw if isinstance(error, MinflowError) else error
-    if raw is None or of_learner(raw) or any(inspect.isroutine(x) for x in (*args, *options.values())):
+    if raw is None or raised_by_user(raw) or any(inspect.isroutine(x) for x in (*args, *options.values())):
         return error  # the last: a function of the learner's may have been called in a wrong way
     found = in_words(name or function.__name__, function, args, options, raw)
     found.__cause__ = raw

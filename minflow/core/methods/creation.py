@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..functions.filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
-from ..messages.near import tell_methods
+from ..messages.near import hint_methods
 
 
-@tell_methods
+@hint_methods
 class Creation:
     """New tensors like this one."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import ShapeError, TraceError
 from ..door import apply
-from ..messages.near import tell_methods
+from ..messages.near import hint_methods
 from ..mode import MODE, touch, using
 from ..ops import elementwise as e
 from ..ops import shape as s
@@ -19,7 +19,7 @@ from ..spec import DType
 from ..where import fail
 
 
-@tell_methods
+@hint_methods
 class InPlace:
     """Writes in place."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from .. import functions as F
 from ..base.errors import ShapeError
 from ..door import apply
-from ..messages.near import tell_methods
+from ..messages.near import hint_methods
 from ..ops import elementwise as e
 from ..where import fail
 
 
-@tell_methods
+@hint_methods
 class Numbers:
     """Arithmetic, comparison, linear algebra."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .. import functions as F
-from ..messages.near import tell_methods
+from ..messages.near import hint_methods
 
 
-@tell_methods
+@hint_methods
 class Reductions:
     """Reductions and orders along axes."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from .. import functions as F
 from ..base.errors import DTypeError
 from ..door import apply
-from ..messages.near import tell_methods
+from ..messages.near import hint_methods
 from ..ops import shape as s
 from ..spec import DType
 from ..where import fail
 
 
-@tell_methods
+@hint_methods
 class Shapes:
     """Shapes and views."""
 

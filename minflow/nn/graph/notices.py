@@ -22,7 +22,7 @@ import numpy as np
 
 from ...core.ir import Where, where_text
 from ...core.tensor import Tensor
-from ...core.where import tell as warn_at
+from ...core.where import warn_at
 from ...core.where import OURS
 from .python_state import Read, changes_inside, content, learners, shown
 

@@ -186,6 +186,14 @@ def test_arrows_point_up():
     assert not wrong, "\n".join(wrong)
 
 
+def test_what_runs_a_graph_knows_nothing_that_looks_at_it():
+    """nn.Graph is put together in `nn/graph/__init__.py`: what runs, and the listing's mixin."""
+    looking = tuple(f"minflow.{name}" for name in ("views", "nn.graph.listing", "nn.graph.compare", "nn.graph.explore"))
+    running = [file for file in (TOP / "minflow/nn/graph").glob("*.py") if file.name != "__init__.py"]
+    assert len(running) > 8
+    assert not [(file.name, it) for file in running for it, _, _ in imports(file) if it.startswith(looking)]
+
+
 def test_arrows_are_judged():
     assert forbidden("minflow.core.spec", "minflow.core.op") and not forbidden("minflow.core.op", "minflow.core.spec")
     assert forbidden("minflow.core.op", "minflow.nn") and not forbidden("minflow.nn.modules.linear", "minflow.core.op")

@@ -39,11 +39,20 @@ def pytest_addoption(parser):
     )
 
 
+ran, known = None, None  # the file whose tests run; the ops of the package
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Before the fixtures of the test, also those of its module."""
+    """Before the fixtures of the test, also those of its module. Ops that an earlier file has defined go away."""
+    global ran, known
     import minflow
+    from minflow.core.op import OPS
 
+    if item.path != ran:
+        ran, known = item.path, known or set(OPS)
+        for name in set(OPS) - known:
+            del OPS[name]
     minflow.manual_seed(item.config.getoption("--seed"))
 
 

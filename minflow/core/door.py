@@ -45,9 +45,12 @@ def apply(op: Any, *inputs, **attrs):
 
 RAW = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 RAW_KINDS = (
-    (MemoryError, OutOfMemoryError), (ZeroDivisionError, DivisionError), ((OverflowError, LookupError), OutOfRangeError),
-    (ValueError, ShapeError), (Exception, DTypeError),
-)  # fmt: skip
+    (MemoryError, OutOfMemoryError),
+    (ZeroDivisionError, DivisionError),
+    ((OverflowError, LookupError), OutOfRangeError),
+    (ValueError, ShapeError),
+    (Exception, DTypeError),
+)
 
 
 def raised_by_user(error: BaseException) -> bool:
@@ -87,16 +90,17 @@ def refuse_symbolic(inputs: Sequence) -> None:
 
 def symbolic(x: Any) -> TraceError:
     """The error for a symbolic tensor outside the build that made it."""
-    return TraceError("a symbolic tensor is used outside the build that made it, where it has no numbers",
-                      values={"tensor": describe(x)}, where=here(),
-                      hint="return it from build: what the graph gives has numbers; or compute it without the graph")  # fmt: skip
+    what = "a symbolic tensor is used outside the build that made it, where it has no numbers"
+    hint = "return it from build: what the graph gives has numbers; or compute it without the graph"
+    return TraceError(what, values={"tensor": describe(x)}, where=here(), hint=hint)
 
 
 def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
     """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
-    kind = promote(*[x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs if x.__class__ in NUMBERS or hasattr(x, "spec")])
-    number = max([x for x in inputs if x.__class__ in NUMBERS], key=abs, default="a number")
-    return explain(OutOfRangeError(f"{op.name}: {number} does not fit into {kind.name}", hint="x.long() or x.float() first"), op, inputs)
+    numbers = [x for x in inputs if x.__class__ in NUMBERS]
+    kind = promote(*map(type, numbers), *[x.spec for x in inputs if hasattr(x, "spec")])
+    what = f"{op.name}: {max(numbers, key=abs, default='a number')} does not fit into {kind.name}"
+    return explain(OutOfRangeError(what, hint="x.long() or x.float() first"), op, inputs)
 
 
 def refuse_input(op: Any, x: Any) -> None:

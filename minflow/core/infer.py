@@ -43,7 +43,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping):
 
 def consult(op: Any, specs: tuple, attrs: Mapping):
     if len(specs) == 1 and not isinstance(specs[0], Spec):
-        raise DTypeError(f"{op.name}: of {specs[0].__name__}, where a tensor is wanted", hint="flow.tensor(...) around a number")
+        what = f"{op.name}: of {specs[0].__name__}, where a tensor is wanted"
+        raise DTypeError(what, hint="flow.tensor(...) around a number")
     if op.elementwise:
         dtype = promote(*specs)
         if op.elementwise == "float" and not dtype.floating:
@@ -59,6 +60,7 @@ def data_dependent(*specs, **attrs) -> None:
     if MODE.get().trace is not None:
         raise TraceError(
             "the shape of the result would depend on numbers, and while a graph is built there are none",
-            hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; or do it before the call",
+            hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
+            "or do it before the call",
         )
     return None

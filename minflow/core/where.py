@@ -120,5 +120,7 @@ def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: s
     WARNED.add(key)
     text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
     code, instruction = where or (None, 0)
-    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n), code.co_firstlineno) if code else 1
-    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename if code else "minflow", line or 1)
+    if code is None:
+        return warnings.warn_explicit(str(text), MinflowWarning, "minflow", 1)
+    lines = (n for start, end, n in code.co_lines() if start <= instruction < end and n)
+    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename, next(lines, code.co_firstlineno) or 1)

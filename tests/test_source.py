@@ -23,7 +23,7 @@ DIALECT = {
     "failing": "partial",
     "kin": "related, relatives",
 }
-LEFT = {"told", "teller", "parting", "looking", "failing"}  # not yet renamed everywhere; at the end none
+LEFT = {"told", "teller", "failing"}  # not yet renamed everywhere; at the end none
 
 
 @functools.cache
@@ -78,8 +78,7 @@ def no_tables(text):
 
 
 # Folder -> statements that keep their own layout and are no table; the numbers only fall. At the end there is none.
-UNWRAPPED = {"minflow/core": 51, "minflow/job": 158, "minflow/nn": 74,
-             "minflow/views": 16}
+UNWRAPPED = {"minflow/core": 51, "minflow/job": 5, "minflow/nn": 11, "minflow/views": 3}
 
 
 def test_only_tables_keep_their_own_layout():

@@ -93,17 +93,23 @@ def verdict(row: dict[str, Any], loader: str, share: float, cores: str) -> str:
 
 def mlp(flow, images):
     hidden = flow.layers.dense(flow.reshape(images, [BATCH, -1]), 512, activation=flow.nn.relu, name="dense1",
-                               kernel_initializer=flow.truncated_normal(0.1))  # fmt: skip
+                               kernel_initializer=flow.truncated_normal(0.1))
     return flow.layers.dense(hidden, 10, name="dense2", kernel_initializer=flow.truncated_normal(0.1))
 
 
 def lenet(flow, images):
     start = flow.truncated_normal(0.1)
-    conv1 = flow.layers.conv2d(images, 32, 5, padding="SAME", activation=flow.nn.relu, name="conv1", kernel_initializer=start)
+    conv1 = flow.layers.conv2d(
+        images, 32, 5, padding="SAME", activation=flow.nn.relu, name="conv1", kernel_initializer=start
+    )
     pool1 = flow.nn.max_pool2d(conv1, ksize=2, strides=2, padding="SAME")
-    conv2 = flow.layers.conv2d(pool1, 64, 5, padding="SAME", activation=flow.nn.relu, name="conv2", kernel_initializer=start)
+    conv2 = flow.layers.conv2d(
+        pool1, 64, 5, padding="SAME", activation=flow.nn.relu, name="conv2", kernel_initializer=start
+    )
     pool2 = flow.nn.max_pool2d(conv2, ksize=2, strides=2, padding="SAME")
-    hidden = flow.layers.dense(flow.reshape(pool2, [BATCH, -1]), 512, activation=flow.nn.relu, name="dense1", kernel_initializer=start)
+    hidden = flow.layers.dense(
+        flow.reshape(pool2, [BATCH, -1]), 512, activation=flow.nn.relu, name="dense1", kernel_initializer=start
+    )
     return flow.layers.dense(flow.nn.dropout(hidden, rate=0.5), 10, name="dense2", kernel_initializer=start)
 
 
@@ -219,7 +225,9 @@ class Bench:
                 load, call = load + middle - start, call + clock() - middle
         flow.sync_default_session()
         count = self.steps - 1
-        return Run((ends[-1] - ends[0]) / count, load / count, call / count, b"".join(loss.tobytes() for loss in losses))
+        return Run(
+            (ends[-1] - ends[0]) / count, load / count, call / count, b"".join(loss.tobytes() for loss in losses)
+        )
 
     def fit(self, loader: Loader, share: float) -> None:
         """Give the loader work for so large a share of the step; what it really takes is timed in every run again."""
@@ -266,8 +274,12 @@ def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
             for cores in options.cores:
                 with busy(os.cpu_count() or 1 if cores == "busy" else 0):
                     row = figures(bench.rounds(loader, options.rounds))
-                row |= {"model": model, "loader": kind, "share": share, "cores": cores, "system load": os.getloadavg()[0]}
-                parts = "".join(f"{row[part] * 1e3:12.2f}" for part in ("load", "compute", "synchronous", "asynchronous"))
+                row |= {
+                    "model": model, "loader": kind, "share": share, "cores": cores, "system load": os.getloadavg()[0]
+                }
+                parts = "".join(
+                    f"{row[part] * 1e3:12.2f}" for part in ("load", "compute", "synchronous", "asynchronous")
+                )
                 line = f"  {kind:8}{share:5.1f}x  {cores}{parts}{row['ideal']:8.2f}{row['best']:12.0%}{row['median']:8.0%}   "
                 print((line + verdict(row, kind, share, cores)).rstrip(), flush=True)
                 found.append(row)
@@ -278,10 +290,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     words = (*MODELS, *LOADERS)
     parser.add_argument("--only", nargs="*", choices=words, default=(), metavar="WORD", help=f"of {', '.join(words)}")
-    parser.add_argument("--shares", nargs="*", type=float, metavar="SHARE", help="of the loader's time in the step's (default 0.3 1 2)")
+    parser.add_argument(
+        "--shares", nargs="*", type=float, metavar="SHARE", help="of the loader's time in the step's (default 0.3 1 2)"
+    )
     parser.add_argument("--cores", nargs="*", choices=CORES, help="default: both")
     parser.add_argument("--rounds", type=int, help="of the alternation (default 7)")
-    parser.add_argument("--quick", action="store_true", help="the MLP, loaders as long as the step, idle cores, 3 short rounds")
+    parser.add_argument(
+        "--quick", action="store_true", help="the MLP, loaders as long as the step, idle cores, 3 short rounds"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args(arguments)
     options.models = [name for name in MODELS if name in options.only] or list(MODELS[: 1 if options.quick else None])

@@ -24,8 +24,19 @@ import numpy as np
 import threadpoolctl
 import trainings
 
-AIMS = {"add": 1.3, "add, no grad": 1.3, "mul": 1.3, "chain": 1.3, "slice": 4, "reshape": 4, "transpose": 4, "matmul 8x8": 4,
-        "mlp": 1.3, "lenet": 2.5, "mobilenet": 3}  # fmt: skip
+AIMS = {
+    "add": 1.3,
+    "add, no grad": 1.3,
+    "mul": 1.3,
+    "chain": 1.3,
+    "slice": 4,
+    "reshape": 4,
+    "transpose": 4,
+    "matmul 8x8": 4,
+    "mlp": 1.3,
+    "lenet": 2.5,
+    "mobilenet": 3,
+}
 
 
 def train_step(library, name: str) -> Callable[[], None]:
@@ -100,7 +111,9 @@ def import_time(module: str) -> float:
 
 
 def compare(names: list[str], libraries: list, threads: int, seconds: float) -> None:
-    print(f"\n{threads} thread{'s' * (threads > 1)}: median of one call, and minflow / PyTorch (quartiles of the paired ratio)")
+    print(
+        f"\n{threads} thread{'s' * (threads > 1)}: median of one call, and minflow / PyTorch (quartiles of the paired ratio)"
+    )
     for name in names:
         steps = [ROWS[name](library) for library in libraries]
         times = rounds(steps, seconds)
@@ -126,7 +139,11 @@ def main() -> None:
         libraries.append(trainings.torch_library())
     except ImportError:
         print("PyTorch is not installed: minflow's own figures only")
-    print(f"numpy {np.__version__}, {os.cpu_count()} cores" + (f", PyTorch {libraries[1][0].__version__}" if len(libraries) > 1 else ""))
+    print(
+        f"numpy {np.__version__}, {os.cpu_count()} cores" + (
+            f", PyTorch {libraries[1][0].__version__}" if len(libraries) > 1 else ""
+        )
+    )
     for threads in options.threads:
         if len(libraries) > 1:
             libraries[1][0].set_num_threads(threads)

@@ -34,7 +34,9 @@ TOP = Path(__file__).resolve().parent.parent
 MODELS = "lenet", "mobilenet", "deep"
 BATCH = 8  # rows of a batch: the step that is recorded is part of the time
 CLOCK = time.perf_counter
-LOADS = re.compile(r"""(?:<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)\s*=\s*|\bfetch\(|\bimport\(?\s*|url\()["']?https?://([\w.-]+)""")
+LOADS = re.compile(
+    r"""(?:<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)\s*=\s*|\bfetch\(|\bimport\(?\s*|url\()["']?https?://([\w.-]+)"""
+)
 
 
 # ---- in the kernel ---------------------------------------------------------------------------------------------------
@@ -92,7 +94,7 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
     shown = explore(train, *batch)
     shown._ipython_display_()
     found = {"make": figures(made), "bare": figures(bare), "send": figures(sent), "acts": acted(shown, acts),
-             "nodes": len(shown.session.subject.record(shown.session.subject.stages).nodes)}  # fmt: skip
+             "nodes": len(shown.session.subject.record(shown.session.subject.stages).nodes)}
     shown.end()
     return found
 
@@ -122,7 +124,7 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
         found[what] = [ask(do="stage", to=k) for k in range(stages - 1, -1, -1)]
         ask(do="stage", to=stages)
     return {what: {**figures([took for took, _ in each]), "bytes": int(statistics.median([size for _, size in each]))}
-            for what, each in found.items()}  # fmt: skip
+            for what, each in found.items()}
 
 
 def cards(rounds: int) -> dict[str, dict[str, float]]:
@@ -229,7 +231,9 @@ def model_explorer(model, x) -> str:
 
     config = package.config()
     config.add_model_from_pytorch("model", torch.export.export(model, (x,)))
-    data = json.dumps(config.graphs_list, default=lambda o: dataclasses.asdict(o) if dataclasses.is_dataclass(o) else vars(o))
+    data = json.dumps(
+        config.graphs_list, default=lambda o: dataclasses.asdict(o) if dataclasses.is_dataclass(o) else vars(o)
+    )
     return data + (Path(package.__file__).parent / "web_app" / "index.html").read_text(encoding="utf-8")
 
 
@@ -325,7 +329,9 @@ def in_kernel(client, call: str) -> tuple[Any, dict[str, int]]:
         elif kind == "error":
             sys.exit("\n".join(content["traceback"]))
         elif kind in ("comm_open", "comm_msg"):
-            sent["page"] += len(json.dumps(content, ensure_ascii=False).encode()) + sum(map(len, message.get("buffers", ())))
+            sent["page"] += len(json.dumps(content, ensure_ascii=False).encode()) + sum(
+                map(len, message.get("buffers", ()))
+            )
         elif kind in ("display_data", "update_display_data"):
             sent["saved"] += len(json.dumps(content["data"], ensure_ascii=False).encode())
 
@@ -346,7 +352,9 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     try:
         for name in asked.only:
             told, sent = in_kernel(client, f"show({name!r}, {layers})")
-            found["models"][name] = in_kernel(client, f"explorer({name!r}, {layers}, {rounds}, {acts})")[0] | sent | told
+            found["models"][name] = in_kernel(
+                client, f"explorer({name!r}, {layers}, {rounds}, {acts})"
+            )[0] | sent | told
         found["cards"] = in_kernel(client, f"cards({rounds})")[0]
         for name in asked.only if asked.rivals else ():
             found["rivals"][name] = in_kernel(client, f"beside({name!r}, {layers}, {min(rounds, 5)})")[0]
@@ -361,8 +369,10 @@ def tell(found: dict[str, Any]) -> None:
         return f"{row['ms']:.3g} ms ({row['low']:.3g} to {row['high']:.3g})"
 
     for name, row in found["models"].items():
-        print(f"{name}, {row['nodes']} operations: make {ms(row['make'])}, without inputs {ms(row['bare'])}, send {ms(row['send'])}; "
-              f"{row['saved'] / 1e3:.1f} kB saved, {row['page'] / 1e3:.1f} kB to the page, of which {row['script'] / 1e3:.1f} the script")
+        print(
+            f"{name}, {row['nodes']} operations: make {ms(row['make'])}, without inputs {ms(row['bare'])}, send {ms(row['send'])}; "
+            f"{row['saved'] / 1e3:.1f} kB saved, {row['page'] / 1e3:.1f} kB to the page, of which {row['script'] / 1e3:.1f} the script"
+        )
         for what, act in row["acts"].items():
             print(f"    {what}: {ms(act)}, {act['bytes'] / 1e3:.1f} kB")
     for what, row in found["cards"].items():
@@ -372,7 +382,7 @@ def tell(found: dict[str, Any]) -> None:
         for what, row in rows.items():
             if what != "ours":
                 told = row.get("error") or (f"{ms(row)}, {row['ratio']:.2f} times ours, {row['bytes'] / 1e3:,.0f} kB; "
-                                            f"loads from {', '.join(row['loads']) or 'nowhere else'}")  # fmt: skip
+                                            f"loads from {', '.join(row['loads']) or 'nowhere else'}")
                 print(f"    {what}: {told}")
 
 

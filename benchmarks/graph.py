@@ -224,7 +224,13 @@ def quartiles(mine: list[float], other: list[float]) -> list[float]:
 
 
 def human(seconds: float) -> str:
-    return f"{seconds * 1e6:.2f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms" if seconds < 10 else f"{seconds:.1f} s"
+    return (
+        f"{seconds * 1e6:.2f} us"
+        if seconds < 1e-3
+        else f"{seconds * 1e3:.2f} ms"
+        if seconds < 10
+        else f"{seconds:.1f} s"
+    )
 
 
 def verdict(value: float, aim: float) -> str:
@@ -241,8 +247,10 @@ def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
     found["ratio"] = {c: quartiles(times["graph"], t) for c, t in times.items() if c != "graph"}
     found["rounds"] = times
     print(f"  {name}")
-    print(f"    graph          {human(found['seconds']['graph']):>10}" + ("   " + verdict(found["seconds"]["graph"] * 1e6, SMALL_US)
-          if name == "x + 1" else ""))  # fmt: skip
+    print(
+        f"    graph          {human(found['seconds']['graph']):>10}"
+        + ("   " + verdict(found["seconds"]["graph"] * 1e6, SMALL_US) if name == "x + 1" else "")
+    )
     for contestant in CONTESTANTS[1:]:
         if contestant in without:
             print(f"    {contestant:15}not available: {without[contestant]}")
@@ -259,9 +267,11 @@ def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
         found["memory ratio"] = share
         mega = {what: f"{count / 1e6:.2f}" for what, count in bytes_.items()}
         print(f"    memory, MB     eager's peak {mega['eager']}   arena {mega['arena']} + outputs {mega['outputs']}   "
-              f"ratio {share:.3f}   {verdict(share, MEMORY)}")  # fmt: skip
-        print(f"                   least possible arena {mega['least']}, without kept gradients {mega['arena without gradients']}; "
-              f"a call allocates {mega['graph call']}")  # fmt: skip
+              f"ratio {share:.3f}   {verdict(share, MEMORY)}")
+        print(
+            f"                   least possible arena {mega['least']}, without kept gradients {mega['arena without gradients']}; "
+            f"a call allocates {mega['graph call']}"
+        )
     sys.stdout.flush()
     return found
 
@@ -280,12 +290,17 @@ def main() -> None:
     except ImportError:
         print("PyTorch is not installed: minflow's own figures only")
     version = "" if torch_library is None else f", PyTorch {torch_library[0].__version__}"
-    print(f"numpy {np.__version__}, {os.cpu_count()} cores{version}; {options.threads} thread{'s' * (options.threads > 1)}, "
-          f"{options.rounds} rounds in alternation; ratios: median [quartiles]")  # fmt: skip
+    print(
+        f"numpy {np.__version__}, {os.cpu_count()} cores{version}; {options.threads} thread{'s' * (options.threads > 1)}, "
+        f"{options.rounds} rounds in alternation; ratios: median [quartiles]"
+    )
     with threadpoolctl.threadpool_limits(options.threads, "blas"):
         found = {name: measure(name, flow_library, torch_library, options) for name in options.only}
     if options.json:
-        figures = {"threads": options.threads, "rounds": options.rounds, "aims": {"ratio": RATIO, "memory": MEMORY, "us": SMALL_US}}
+        figures = {
+            "threads": options.threads, "rounds": options.rounds,
+            "aims": {"ratio": RATIO, "memory": MEMORY, "us": SMALL_US}
+        }
         with open(options.json, "w") as file:
             json.dump({**figures, "rows": found}, file, indent=1)
 

@@ -60,8 +60,19 @@ def mlp(nn):
 
 
 def lenet(nn):
-    layers = [nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-              nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 10)]  # fmt: skip
+    layers = [
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(3136, 512),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(512, 10),
+    ]
     return layers, (100, 1, 28, 28)
 
 
@@ -69,7 +80,10 @@ def mobilenet_v2(nn, num_classes: int = 10):
     """MobileNetV2 (Sandler et al. 2018, table 2) in the layers that both libraries have."""
 
     def conv_bn(a, b, kernel, stride=1, groups=1):
-        return [nn.Conv2d(a, b, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(b), nn.ReLU6(inplace=True)]
+        return [
+            nn.Conv2d(a, b, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(b),
+            nn.ReLU6(inplace=True)
+        ]
 
     class Block(nn.Module):
         def __init__(self, a, b, stride, expand):
@@ -83,11 +97,15 @@ def mobilenet_v2(nn, num_classes: int = 10):
             return x + self.conv(x) if self.add else self.conv(x)
 
     layers, a = conv_bn(3, 32, 3, 2), 32
-    for t, c, n, s in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
+    for t, c, n, s in [
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)
+    ]:
         for i in range(n):
             layers.append(Block(a, c, s if i == 0 else 1, t))
             a = c
-    layers += [*conv_bn(320, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, num_classes)]
+    layers += [
+        *conv_bn(320, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, num_classes)
+    ]
     return layers, (64, 3, 32, 32)
 
 

@@ -233,7 +233,9 @@ def in_kernel(client, source: str):
         if message["msg_type"] == "error":
             sys.exit("\n".join(message["content"]["traceback"]))
 
-    client.execute_interactive(COMMON + source + '\nprint("RESULT " + json.dumps(result), flush=True)', output_hook=heard, timeout=1200)
+    client.execute_interactive(
+        COMMON + source + '\nprint("RESULT " + json.dumps(result), flush=True)', output_hook=heard, timeout=1200
+    )
     return json.loads("".join(texts).rpartition("RESULT ")[2])
 
 
@@ -244,25 +246,37 @@ def main() -> None:
     asked = parser.parse_args()
     from jupyter_client.manager import start_new_kernel
 
-    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), *([asked.rivals] if asked.rivals else []), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if k != "MINFLOW_LIVE"} | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    path = os.pathsep.join(
+        [str(TOP), str(TOP / "widgets"), *([asked.rivals] if asked.rivals else []), os.environ.get("PYTHONPATH", "")]
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "MINFLOW_LIVE"} | {
+        "PYTHONPATH": path,
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     manager, client = start_new_kernel(env=environment)
     try:
-        found = {"updates": in_kernel(client, UPDATES), "second": in_kernel(client, SECOND), "slowdown": in_kernel(client, SLOWDOWN)}
+        found = {
+            "updates": in_kernel(client, UPDATES), "second": in_kernel(client, SECOND),
+            "slowdown": in_kernel(client, SLOWDOWN)
+        }
         if asked.rivals:
             found["rivals"] = in_kernel(client, RIVALS)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
     for values, row in found["updates"].items():
-        print(f"update, 3 series of {int(values):>9,} values: {row['ms']:6.2f} ms, {row['cpu_ms']:6.2f} ms of processor, "
-              f"{row['bytes'] / 1e3:5.1f} kB; the picture at the end {row['finish_ms']:.0f} ms")
+        print(
+            f"update, 3 series of {int(values):>9,} values: {row['ms']:6.2f} ms, {row['cpu_ms']:6.2f} ms of processor, "
+            f"{row['bytes'] / 1e3:5.1f} kB; the picture at the end {row['finish_ms']:.0f} ms"
+        )
     for name, row in found["second"].items():
         (low, middle, high), kind = statistics.quantiles(row["ms"], n=4), name.rpartition(" ")[0]
         parts = [statistics.median(row[part]) for part in ("others", "each", "pairs")]
-        print(f"a second of training, {kind:9} at {row['steps']:5.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} to {high:.1f}), "
-              f"budget {BUDGET:g}: {parts[0]:.1f} for {row['updates']:.1f} updates, {1e3 * parts[1] / row['steps']:.1f} us a step; "
-              f"whole process in pairs {parts[2]:.1f}, {row['alone']:.0f} without")
+        print(
+            f"a second of training, {kind:9} at {row['steps']:5.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} to {high:.1f}), "
+            f"budget {BUDGET:g}: {parts[0]:.1f} for {row['updates']:.1f} updates, {1e3 * parts[1] / row['steps']:.1f} us a step; "
+            f"whole process in pairs {parts[2]:.1f}, {row['alone']:.0f} without"
+        )
     for hidden, row in found["slowdown"].items():
         print(f"slow-down of a loop at {row['steps']:6.0f} steps/s (MLP 64-{hidden}-10): {row['percent']:.1f} % "
               f"({row['low']:.1f} to {row['high']:.1f})")

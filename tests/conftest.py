@@ -21,7 +21,7 @@ GOLDEN = TESTS / "golden"
 # has started another, tells another or has been waiting.
 THREADED = [str(TESTS), *(str(TESTS.parent / part) for part in (
     "minflow/job/", "minflow/utils/data/", "minflow/core/base/events.py", "minflow/compiler/executor.py", "widgets/"
-))]  # fmt: skip
+))]
 MEETINGS = {(threading.__file__, name) for name in ("start", "run", "set", "wait", "join")}
 OFTEN, LONGEST, IN_ALL = 100, 0.05, 4.0
 

@@ -227,13 +227,18 @@ def view_tape(name):
 
 def view_tape_memory(name):
     x, y = labelled(name)
-    return of(picture(y, memory=True, names={name: x}), picture(block(name)(flow.ones(2, 4)).sum(), memory=True, names={}))
+    return of(
+        picture(y, memory=True, names={name: x}), picture(block(name)(flow.ones(2, 4)).sum(), memory=True, names={})
+    )
 
 
 def view_tensor(name):
     parameter = nn.Parameter(flow.arange(64, dtype=flow.float32).reshape(8, 8))
     parameter.label = name
-    return [*of(parameter, picture(parameter, numbers=True)), *of(picture(parameter.reshape(2, 4, 8), images=True, labels=[name, 7]))]
+    return [
+        *of(parameter, picture(parameter, numbers=True)),
+        *of(picture(parameter.reshape(2, 4, 8), images=True, labels=[name, 7]))
+    ]
 
 
 def view_graph(name):
@@ -246,7 +251,10 @@ def view_graph_reports(name):
     graph.profile(1)
     graph(flow.ones(2, 4))
     graph(flow.ones(3, 4))
-    reports = [graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why()]
+    reports = [
+        graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(),
+        graph.why()
+    ]
     return [*of(*reports), *texts(repr(graph))]
 
 
@@ -263,7 +271,9 @@ def view_graph_error(name):
 
 
 def view_module_error(name):
-    return card(error_in(block(name), flow.ones(2, 5))) + card(error_in(nn.Sequential(Block(name, 3), Block(name)), flow.ones(2, 4)))
+    return card(error_in(block(name), flow.ones(2, 5))) + card(
+        error_in(nn.Sequential(Block(name, 3), Block(name)), flow.ones(2, 4))
+    )
 
 
 def view_error_text(name):
@@ -403,7 +413,10 @@ def view_figures(name):
     from minflow_widgets import figures
 
     names = [name, "b" + name]
-    told = figures.confusion_text([0, 1, 1], [0, 1, 0], names=names), figures.activations_text(block(name), flow.ones(2, 4))
+    told = (
+        figures.confusion_text([0, 1, 1], [0, 1, 0], names=names),
+        figures.activations_text(block(name), flow.ones(2, 4)),
+    )
     # drawing takes time, and a harmless name has nothing in it to be read as anything else
     if re.search(r"[^n ./_\n]", name):
         figure = Figure()

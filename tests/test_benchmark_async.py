@@ -46,7 +46,11 @@ def test_best_is_of_the_shortest_runs_and_median_of_the_pairs(bench):
     assert bench.verdict(row, "zlib", 1.0, "idle") == "aim 80%"
     assert bench.verdict({**row, "best": 0.79}, "zlib", 1.0, "idle") == "aim 80%  MISSED"
     assert bench.verdict({**row, "best": 0.1}, "python", 1.0, "idle") == ""  # holds the interpreter: no aim
-    assert bench.verdict({**row, "best": 0.1}, "zlib", 1.0, "busy") == bench.verdict({**row, "best": 0.1}, "zlib", 2.0, "idle") == ""
+    assert (
+        bench.verdict({**row, "best": 0.1}, "zlib", 1.0, "busy")
+        == bench.verdict({**row, "best": 0.1}, "zlib", 2.0, "idle")
+        == ""
+    )
 
 
 def test_one_other_bit_is_told(bench):
@@ -76,11 +80,16 @@ def test_smallest_configuration_runs(tmp_path):
     file = tmp_path / "figures.json"
     words = ["--quick", "--only", "mlp", "sleep", "--cores", "idle", "busy", "--rounds", "2", "--json", str(file)]
     environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
-    done = subprocess.run([sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert "the same bits in every run of every row" in done.stdout
     rows = json.loads(file.read_text())["rows"]
-    assert [(row["loader"], row["share"], row["cores"]) for row in rows] == [("sleep", 1.0, "idle"), ("sleep", 1.0, "busy")]
+    assert [(row["loader"], row["share"], row["cores"]) for row in rows] == [
+        ("sleep", 1.0, "idle"),
+        ("sleep", 1.0, "busy"),
+    ]
     assert all(row["same losses"] and row["load"] > 0 and 1 < row["ideal"] <= 2 for row in rows)
     for row in rows:  # of the synchronous step nothing is left out
         assert row["synchronous"] == pytest.approx(row["load"] + row["compute"], rel=0.2)

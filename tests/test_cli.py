@@ -225,9 +225,12 @@ def test_a_timeout_that_is_none(text, capsys):
 
 
 @pytest.mark.parametrize("content", [
-    b"", b"{", b"[1]", b"null", b"\xff\xfe\x00", b'{"cells": 3}', b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
-    b'{"nbformat": "x"}', b'{"nbformat": 99, "cells": []}', b'{"nbformat": 4, "nbformat_minor": 5, "metadata": 1, "cells": {}}',
-    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": 5}]}', b"[" * 100_000,
+    b"", b"{", b"[1]", b"null", b"\xff\xfe\x00", b'{"cells": 3}',
+    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
+    b'{"nbformat": "x"}', b'{"nbformat": 99, "cells": []}',
+    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": 1, "cells": {}}',
+    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": 5}]}',
+    b"[" * 100_000,
     b'{"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "\\u001b]0;x\\u0007"}]}]}', b'{"nbformat": 1e999}',
 ])
 def test_a_damaged_notebook(content, tmp_path, capsys):

@@ -17,11 +17,42 @@ FILES = sorted((TOP / "minflow").rglob("*.py"))
 WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
-CORE = ["base.errors", "base.events", "base.interrupts", "base.placement", "base.display", "base.two_meanings", "spec", "ir",
-        "mode", "where", "infer", "door", "op",
-        "messages.wrong_arguments", "messages.near", "messages.notices", "backend.*", "random", "ops.examples", "ops.*", "backend.fast.*",
-        "rebind", "grad.modes", "autograd", "grad.function", "grad.gradcheck", "messages.printing",
-        "arrays", "functions.*", "methods.*", "tensor", "functions.creation", "eager", "trace"]
+CORE = [
+    "base.errors",
+    "base.events",
+    "base.interrupts",
+    "base.placement",
+    "base.display",
+    "base.two_meanings",
+    "spec",
+    "ir",
+    "mode",
+    "where",
+    "infer",
+    "door",
+    "op",
+    "messages.wrong_arguments",
+    "messages.near",
+    "messages.notices",
+    "backend.*",
+    "random",
+    "ops.examples",
+    "ops.*",
+    "backend.fast.*",
+    "rebind",
+    "grad.modes",
+    "autograd",
+    "grad.function",
+    "grad.gradcheck",
+    "messages.printing",
+    "arrays",
+    "functions.*",
+    "methods.*",
+    "tensor",
+    "functions.creation",
+    "eager",
+    "trace",
+]
 # Room -> what it may import besides itself.
 ROOMS = {
     "core": [],
@@ -52,9 +83,27 @@ ROOMS = {
 OUTSIDE = {"cli", "headless", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
 # What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
-MECHANISM = ["core.mode", "core.where", "core.infer", "core.door", "core.op", "core.ir", "core.spec", "core.eager", "core.trace",
-             "core.autograd", "core.rebind", "core.tensor", "core.random",
-             "compiler.plan", "compiler.layout", "compiler.uses", "compiler.executor", "compiler.arena", "compiler.passes"]
+MECHANISM = [
+    "core.mode",
+    "core.where",
+    "core.infer",
+    "core.door",
+    "core.op",
+    "core.ir",
+    "core.spec",
+    "core.eager",
+    "core.trace",
+    "core.autograd",
+    "core.rebind",
+    "core.tensor",
+    "core.random",
+    "compiler.plan",
+    "compiler.layout",
+    "compiler.uses",
+    "compiler.executor",
+    "compiler.arena",
+    "compiler.passes",
+]
 # Room or part of one -> the most lines of code that it may have; None: it may grow. Every file counts once, where the
 # longest name that fits its module decides.
 CAPS = {

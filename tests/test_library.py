@@ -27,7 +27,7 @@ def scaled_rows():
     """Another shape, two inputs, a dict of gradients."""
 
     @custom_op("test_scaled_rows(x, w)", infer=lambda x, w: x.but(shape=x.shape[:1]),
-               vjp=dict(x=lambda g, w: g.unsqueeze(1) * w, w=lambda g, x: (g.unsqueeze(1) * x).sum(0)))  # fmt: skip
+               vjp=dict(x=lambda g, w: g.unsqueeze(1) * w, w=lambda g, x: (g.unsqueeze(1) * x).sum(0)))
     def op(xp, x, w):
         return (x * w).sum(axis=1)
 
@@ -123,7 +123,9 @@ def test_a_definition_is_replaced():
     assert again(flow.zeros(1)).item() == 2 and graph(flow.zeros(1)).item() == 1, "what is compiled keeps what it has"
 
 
-@pytest.mark.parametrize(("signature", "match"), [("relu(x)", "already.*my_relu"), ("no brackets", "signature"), ("(x)", "signature")])
+@pytest.mark.parametrize(
+    ("signature", "match"), [("relu(x)", "already.*my_relu"), ("no brackets", "signature"), ("(x)", "signature")]
+)
 def test_a_wrong_signature(signature, match):
     with pytest.raises(flow.MinflowError, match=f"(?s){match}"):
         custom_op(signature)

@@ -53,7 +53,9 @@ def environment(folder: Path, wanted: list[str]) -> Path:
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages(), *wanted], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages(), *wanted], check=True
+    )
     return python
 
 
@@ -67,8 +69,22 @@ def run(python: Path, front: str, files: list[str], report: Path) -> None:
     report.unlink(missing_ok=True)
     inside = {"MINFLOW_FRONT": front, "MINFLOW_BROWSER": "required", "MINFLOW_SHOTS": str(report.with_suffix("")),
               "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
-    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "browser or not browser", f"--junitxml={report}", *files],
-                   cwd=TOP, env={**os.environ, **inside})  # fmt: skip
+    subprocess.run(
+        [
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "browser or not browser",
+            f"--junitxml={report}",
+            *files,
+        ],
+        cwd=TOP,
+        env={**os.environ, **inside},
+    )
 
 
 def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
@@ -77,7 +93,9 @@ def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
         return "did not run", files
     cases = list(ET.parse(report).iter("testcase"))
     ran = [case for case in cases if case.find("skipped") is None]
-    failed = [case.get("name", "?") for case in ran if case.find("failure") is not None or case.find("error") is not None]
+    failed = [
+        case.get("name", "?") for case in ran if case.find("failure") is not None or case.find("error") is not None
+    ]
     return f"{len(ran) - len(failed)} of {len(ran)}" + (" **failed**" if failed else ""), failed
 
 
@@ -87,7 +105,14 @@ def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
     wanted, front, package = FRONTS[name]
     folder = scratch / "".join(c if c.isalnum() else "-" for c in name)
     python = environment(folder, wanted)
-    cells = [", ".join([f"{name.split(',')[0].split(' ')[0]} {version(python, package)}", *[f"{p} {version(python, p)}" for p in TOLD]])]
+    cells = [
+        ", ".join(
+            [
+                f"{name.split(',')[0].split(' ')[0]} {version(python, package)}",
+                *[f"{p} {version(python, p)}" for p in TOLD]
+            ]
+        )
+    ]
     notes = []
     for column, files in TESTS.items():
         report = folder / f"{column.split(',')[0].replace(' ', '-')}.xml"
@@ -102,9 +127,13 @@ def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scratch", type=Path, required=True, help="a folder for the environments")
-    parser.add_argument("--only", default="", help="the front ends whose name has this in it; the table is printed, not written")
+    parser.add_argument(
+        "--only", default="", help="the front ends whose name has this in it; the table is printed, not written"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="front ends that are tested at the same time")
-    parser.add_argument("--again", default="", help="the columns that are run, by a part of their name; the others stay as they are")
+    parser.add_argument(
+        "--again", default="", help="the columns that are run, by a part of their name; the others stay as they are"
+    )
     asked = parser.parse_args()
     asked.scratch.mkdir(parents=True, exist_ok=True)
     names = [name for name in FRONTS if asked.only in name]
@@ -113,7 +142,9 @@ def main() -> int:
     rows, notes = [cells for cells, _ in done], [note for _, notes in done for note in notes]
     lines = ["| front end | " + " | ".join(TESTS) + " |", "|---" * (len(TESTS) + 1) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
-    lines += ["", f"Date: {datetime.date.today().isoformat()}, Python {sys.version_info.major}.{sys.version_info.minor}."]
+    lines += [
+        "", f"Date: {datetime.date.today().isoformat()}, Python {sys.version_info.major}.{sys.version_info.minor}."
+    ]
     text = HEAD + "\n".join(lines + (["", *notes] if notes else [])) + "\n"
     print(text)
     if not asked.only:

@@ -85,7 +85,10 @@ def test_cards_below_tracebacks(lab, tmp_path, theme):
     assert report["errors"][-1] == "ZeroDivisionError: division by zero" and len(report["errors"]) == 4
     assert report["outside"] == [] and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["good"] == report["again"]["good"] == 3
-    assert any("red: ShapeError in model.fc" in name and "expected input float32[4, 512]" in name for name in report["atEnd"]["names"])
+    assert any(
+        "red: ShapeError in model.fc" in name and "expected input float32[4, 512]" in name
+        for name in report["atEnd"]["names"]
+    )
 
 
 GOOD = """
@@ -146,10 +149,16 @@ def test_comparisons_and_debug_trees(lab, tmp_path, theme):
     report = drive(lab, "small.ipynb", shots_folder(tmp_path, f"trees_{theme}"))
     kinds = [cell["kinds"] for cell in report["cells"]]
     assert report["errors"] == [] and report["outside"] == []
-    assert kinds[2] == kinds[3] == ["execute_result text/html text/plain"] or kinds[2] == ["execute_result text/plain text/html"]
-    assert [kind.split()[0] for kind in kinds[4]] == ["display_data"] * 3, "one display for each build, and no wall of text"
+    assert kinds[2] == kinds[3] == ["execute_result text/html text/plain"] or kinds[2] == [
+        "execute_result text/plain text/html"
+    ]
+    assert [kind.split()[0] for kind in kinds[4]] == ["display_data"] * 3, (
+        "one display for each build, and no wall of text"
+    )
     assert report["atEnd"]["good"] == report["again"]["good"] == 2 and not report["atEnd"]["broken"]
-    assert any("parts from Net at operation" in name and "only in Net: relu" in name for name in report["atEnd"]["names"])
+    assert any(
+        "parts from Net at operation" in name and "only in Net: relu" in name for name in report["atEnd"]["names"]
+    )
     notebook = nbformat.read(lab[1] / "small.ipynb", 4)
     for output in notebook.cells[4].outputs:
         assert output.data["text/html"].count("<details") > 5 and "was built in" in output.data["text/html"]
@@ -173,14 +182,34 @@ SEEN = """(() => {
 
 def outputs():
     """A card, a comparison and a debug tree whose names are markup."""
-    nodes = (NodeRecord("a", "input", EVIL, ("float32[2]",)), NodeRecord("b", "op", EVIL, (), (Input(EVIL, "a"),), EVIL, EVIL, EVIL,
-             mark="failed", notes=(f"got {EVIL}", f"expected {EVIL}")))  # fmt: skip
+    nodes = (
+        NodeRecord("a", "input", EVIL, ("float32[2]",)),
+        NodeRecord(
+            "b",
+            "op",
+            EVIL,
+            (),
+            (Input(EVIL, "a"),),
+            EVIL,
+            EVIL,
+            EVIL,
+            mark="failed",
+            notes=(f"got {EVIL}", f"expected {EVIL}"),
+        ),
+    )
     graph = GraphRecord(nodes, (), (), EVIL)
     parts = (((EVIL, EVIL),), ((EVIL, "float32[2]"),))
-    yield card_bundle(CardRecord(f"ShapeError in {EVIL}", EVIL, *parts, EVIL, EVIL, EVIL, EVIL, graph, EVIL, (EVIL, EVIL)))
+    yield card_bundle(
+        CardRecord(f"ShapeError in {EVIL}", EVIL, *parts, EVIL, EVIL, EVIL, EVIL, graph, EVIL, (EVIL, EVIL))
+    )
     row = ComparedOperation(EVIL, "float32[2]", EVIL, "differs", EVIL, 1.0)
-    yield Comparison(EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), (None, 1e-5), graph)._repr_mimebundle_()
-    yield debug_bundle(EVIL, [(0, "start"), (1, f"(MODULE:{EVIL}:Net())"), (2, f"(OPERATOR: {EVIL}() -> (float32[2]))"), *[(1, "x")] * 60])
+    yield Comparison(
+        EVIL, (row,), False, 0, (("differs", EVIL),), 1.0, (EVIL,), (None, 1e-5), graph
+    )._repr_mimebundle_()
+    yield debug_bundle(
+        EVIL,
+        [(0, "start"), (1, f"(MODULE:{EVIL}:Net())"), (2, f"(OPERATOR: {EVIL}() -> (float32[2]))"), *[(1, "x")] * 60]
+    )
 
 
 def test_untrusted_notebook_with_hostile_names(lab, tmp_path):

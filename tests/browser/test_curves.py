@@ -48,7 +48,9 @@ with watch(train, total=300, epoch=50) as curve:
 
 NOTEBOOK = "window.jupyterapp.shell.currentWidget.content"
 STATUS = "document.querySelector('.jp-OutputArea canvas')?.getAttribute('aria-label') ?? ''"
-BUTTONS = "[...document.querySelectorAll('.jp-OutputArea button')].map((b) => [b.textContent, b.disabled, b.hidden, b.title])"
+BUTTONS = (
+    "[...document.querySelectorAll('.jp-OutputArea button')].map((b) => [b.textContent, b.disabled, b.hidden, b.title])"
+)
 INK = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'); if (!canvas?.width) return 0;
     const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
     return words.filter((word) => word !== words[0]).length; })()"""
@@ -70,10 +72,14 @@ def test_a_graph_is_watched(lab, tmp_path):
         ["eval", STATUS], ["eval", BUTTONS], ["eval", BOX], ["eval", INK], ["see", "canvas"], ["shot", "live"],
         ["hover", ".jp-OutputArea canvas", 120, 120], ["wait", 200], ["shot", "hover"],
         ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
-        ["click", "button:text('log y')"], ["wait", 300], ["shot", "log"], ["click", "button:text('time x')"], ["wait", 300],
-        ["shot", "time"], ["eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"],
+        ["click", "button:text('log y')"], ["wait", 300], ["shot", "log"], ["click", "button:text('time x')"],
+        ["wait", 300],
+        ["shot", "time"], [
+            "eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
+        ],
         ["until", f"/step [12][0-9][0-9] of/.test({STATUS})"],
-        ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT],
+        ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
+        ["eval", LEFT],
         ["save"], ["reopen"], ["see", ".jp-OutputArea-output img"], ["shot", "again"], ["eval", LEFT]])
     before, buttons, box, ink, hovered, pressed, box_later, later, left, again = report["values"]
     assert "of 300" in before and "steps/s" in before and "left" in before and "loss" in before and "lowest" in before
@@ -99,8 +105,10 @@ with LossCurve(panels=("loss",)) as curve:
     write(lab[1], cell)
     shots = shots_folder(tmp_path, "curve-numbers")
     report = act(lab, shots, [
-        ["run"], ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"], ["eval", EDGE],
-        ["eval", INK], ["eval", STATUS], ["eval", BOX], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+        ["run"], ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
+        ["eval", EDGE],
+        ["eval", INK], ["eval", STATUS], ["eval", BOX], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
+        ["eval", LEFT]])
     edge, ink, status, box, left = report["values"]
     assert ink > 2000 and edge == 0, "a number is cut at the left"
     assert "lr 0.001" in status and box[1] == 230 and "lr 0.001" in left["alts"][0]
@@ -123,7 +131,8 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
     write(lab[1], cell)
     shots = shots_folder(tmp_path, "curve-again")
     report = act(lab, shots, [
-        ["run"], ["idle"], ["run"], ["until", f"/step [12][0-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "second"],
+        ["run"], ["idle"], ["run"], ["until", f"/step [12][0-9][0-9]/.test({STATUS})"], ["see", "canvas"],
+        ["shot", "second"],
         ["theme", "JupyterLab Dark"], ["shot", "dark"], ["eval", STATUS],
         ["focus", "canvas"], ["press", "Home"], ["press", "ArrowRight"], ["press", "ArrowRight"], ["wait", 200],
         ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
@@ -156,17 +165,25 @@ X = [np.random.default_rng(i).standard_normal((16, 8)).astype("f") for i in rang
 
 
 def test_buttons_of_a_run(lab, tmp_path):
-    write(lab[1], JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
-          "print(run)\ncurve.explore()")
+    write(
+        lab[1],
+        JOBS,
+        "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
+        "print(run)\ncurve.explore()",
+    )
     shots = shots_folder(tmp_path, "curve-run")
     report = act(lab, shots, [
-        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
+        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["see", "canvas"],
+        ["shot", "live"],
         ["eval", BUTTONS], ["click", "button:text-is('pause')"], ["until", f"/paused/.test({STATUS})"], ["wait", 500],
         ["eval", STATUS], ["wait", 1000], ["eval", STATUS], ["shot", "paused"], ["click", "button:text-is('resume')"],
         ["until", f"!/paused/.test({STATUS})"], ["wait", 1500], ["eval", STATUS], ["eval", "performance.now()"],
         ["click", "button:text-is('stop')"], ["until", "!document.querySelector('.jp-OutputArea canvas')"],
-        ["eval", "performance.now()"], ["cell", 2], ["idle"], ["until", f"{INK} > 2000"], ["see", "canvas"], ["shot", "stopped"],
-        ["eval", LEFT], ["eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"]])
+        ["eval", "performance.now()"], ["cell", 2], ["idle"], ["until", f"{INK} > 2000"], ["see", "canvas"],
+        ["shot", "stopped"],
+        ["eval", LEFT], [
+            "eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"
+        ]])
     buttons, paused, still, resumed, pressed, stopped, left, run = report["values"]
     print(f"stop to picture: {stopped - pressed:.0f} ms")
     assert [b[:3] for b in buttons if b[0] in ("pause", "stop")] == [["pause", False, False], ["stop", False, False]]
@@ -191,8 +208,10 @@ with watch(now, later, names=["sync", "async"]) as curve:
     write(lab[1], JOBS, loop, endless)
     shots = shots_folder(tmp_path, "curve-jobs")
     report = act(lab, shots, [
-        ["cell", 0], ["idle"], ["cell", 1], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "side-by-side"], ["eval", LEFT],
-        ["cell", 2], ["until", f"/step [1-9][0-9]+/.test({STATUS})"], ["see", "canvas"], ["shot", "endless"], ["interrupt"], ["idle"],
+        ["cell", 0], ["idle"], ["cell", 1], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "side-by-side"],
+        ["eval", LEFT],
+        ["cell", 2], ["until", f"/step [1-9][0-9]+/.test({STATUS})"], ["see", "canvas"], ["shot", "endless"],
+        ["interrupt"], ["idle"],
         ["shot", "interrupted"], ["eval", LEFT]])
     side, left = report["values"]
     assert "sync loss" in side["alts"][0] and "async loss" in side["alts"][0]
@@ -202,10 +221,14 @@ with watch(now, later, names=["sync", "async"]) as curve:
 
 def test_a_page_that_is_loaded_again(lab, tmp_path):
     """While a run goes on in the background: the curve is there again at once, whole, and moves on to its end."""
-    write(lab[1], JOBS, "run = flow.start(later, X, epochs=20, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)")
+    write(
+        lab[1], JOBS,
+        "run = flow.start(later, X, epochs=20, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
+    )
     shots = shots_folder(tmp_path, "curve-reload")
     report = act(lab, shots, [
-        ["run"], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], ["reload"], ["until", f"{INK} > 2000"], ["eval", STATUS],
+        ["run"], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], ["reload"], ["until", f"{INK} > 2000"],
+        ["eval", STATUS],
         ["see", "canvas"], ["shot", "reloaded"], ["wait", 2500], ["eval", STATUS],
         ["until", f"/step 800 of 800/.test({STATUS})"],
         ["wait", 500], ["eval", BUTTONS], ["eval", INK], ["shot", "end"]])
@@ -218,18 +241,24 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
     """Twice, among many other widgets: the page then takes long enough to load that messages of it cross (see
     `answering`)."""
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
-    write(lab[1], many, JOBS, "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)", "run")
+    write(
+        lab[1], many, JOBS,
+        "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)", "run"
+    )
     again = [["reload"], ["until", f"{INK} > 2000 && /step [1-9][0-9][0-9]/.test({STATUS})"]]
     press = lambda name, then: [["click", f".jp-OutputArea button:text-is('{name}')"], ["until", then]]  # noqa: E731
     over = f"{BUTTONS}.every(([name, , hidden]) => hidden || !['pause', 'resume', 'stop'].includes(name))"
     report = act(lab, shots_folder(tmp_path, "curve-reload-buttons"), [
         ["cell", 0], ["cell", 1], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], *again,
-        *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"], ["wait", 1000],
+        *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"],
+        ["wait", 1000],
         *again, ["eval", STATUS],
         *press("resume", f"!/paused/.test({STATUS})"), *press("stop", over), ["shot", "stopped"], ["cell", 3], ["idle"],
         ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=60)  # fmt: skip
     paused, reloaded, run = report["values"]
-    assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, "a pause lasts while the page is loaded again"
+    assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, (
+        "a pause lasts while the page is loaded again"
+    )
     assert "stopped" in str(run)
 
 
@@ -241,7 +270,8 @@ def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):
         ["until", f"/step 300 of 300/.test({STATUS}) && {INK} > 2000"], ["eval", LEFT], ["shot", "after"],
         ["cell", 2], ["until", "document.querySelector('.jp-OutputArea-output img')"], ["idle"], ["eval", LEFT]], seconds=60)  # fmt: skip
     after, asked = report["values"]
-    assert after == {"images": 0, "alts": [], "canvases": 1, "lost": False} and asked["images"] == 1 and "val_loss" in asked["alts"][0]
+    assert after == {"images": 0, "alts": [], "canvases": 1, "lost": False} and asked["images"] == 1
+    assert "val_loss" in asked["alts"][0]
 
 
 def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
@@ -249,10 +279,12 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
     run = "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
     write(lab[1], JOBS, run, "curve.explore()")
     report = act(lab, shots_folder(tmp_path, "curve-reload-unsaved"), [
-        ["cell", 0], ["idle"], ["save"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["reload"], ["wait", 2000],
+        ["cell", 0], ["idle"], ["save"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["reload"],
+        ["wait", 2000],
         ["eval", LEFT], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["eval", STATUS],
         ["wait", 1500], ["eval", STATUS],
-        ["click", ".jp-OutputArea button:text-is('stop')"], ["until", "document.querySelector('.jp-OutputArea-output img')"],
+        ["click", ".jp-OutputArea button:text-is('stop')"],
+        ["until", "document.querySelector('.jp-OutputArea-output img')"],
         ["wait", 500], ["eval", LEFT], ["shot", "end"]])  # fmt: skip
     lost, first, second, left = report["values"]
     assert report["dialogs"] and lost["canvases"] == 0 and first != second
@@ -305,7 +337,8 @@ with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
         let found = 0; for (let i = 0; i < words.length; i += 4)
             found += words[i + 3] > 200 && words[i + 2] - words[i] > 100 && words[i] < 80; return found; })()"""
     report = act(lab, shots, [
-        ["run"], ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"], ["eval", pressed],
+        ["run"], ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
+        ["eval", pressed],
         ["eval", dots], ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["shot", "linear"],
         ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["idle"],
         ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])

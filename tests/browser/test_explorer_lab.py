@@ -59,7 +59,9 @@ INK = "getComputedStyle(document.querySelector('.mfx td')).color"
 KEEP = '.mfx button[aria-label^="put a still picture"]'
 KEPT = "document.querySelector('.mfx [role=status]').textContent.startsWith('Kept')"
 FOCUSED = "document.activeElement.textContent === 'keep as picture'"
-SEARCHED = "[document.querySelector('.mfx input[type=search]').value, document.querySelectorAll('.mfx .found li').length]"
+SEARCHED = (
+    "[document.querySelector('.mfx input[type=search]').value, document.querySelectorAll('.mfx .found li').length]"
+)
 SEARCH = [["focus", ".mfx input[type=search]"]]
 SHOWN = [["run"], ["until", f"{ROWS} > 3"], ["idle"], ["see", ".mfx"]]
 
@@ -97,12 +99,15 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["wait", 500], ["eval", SAID], ["shot", "6-pass"],
         *[["click", KEEP], ["until", f"{KEPT} && {FOCUSED}"]] * 3, ["eval", ROWS], ["shot", "7-kept"],
         ["click", box("fc2")], ["until", f"!{KEPT} && {TOLD}.startsWith('fc2')"],
-        ["save"], ["wait", 500], ["restart"], ["reload"], ["until", f"{PICTURES} == 1"], ["wait", 500], ["save"], ["reopen"],
+        ["save"], ["wait", 500], ["restart"], ["reload"], ["until", f"{PICTURES} == 1"], ["wait", 500], ["save"],
+        ["reopen"],
         ["eval", PICTURES], ["eval", LOST], ["eval", f"{IMAGES}.map((x) => x.alt).join()"], ["shot", "8-reopened"],
     ])  # fmt: skip
     rows, told, bars, searched, said, kept, pictures, lost, alt = report["values"]
     assert kept > 5 and "after memory" in alt, "the live one goes on; the saved one is as it was then"
-    assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], "what was found is shown, and the search over"
+    assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], (
+        "what was found is shown, and the search over"
+    )
     assert "gives" in told and bars > 20 and "moved" in said and "of memory" in said
     assert pictures == 1 and not lost
 
@@ -129,7 +134,9 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
         assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is in sight in the picture"
         assert 90 <= name[1] and bottom < 700, "and both are in the window"
     below, beside = ([view[1][at] > view[0][at + 2] for view in (clicked, stepped, narrow, wide)] for at in (1, 0))
-    assert below[2] and beside[3] and below[:2] == [not x for x in beside[:2]], "Notebook 7 has more room in the same window"
+    assert below[2] and beside[3] and below[:2] == [not x for x in beside[:2]], (
+        "Notebook 7 has more room in the same window"
+    )
     assert PLACE.startswith("notebooks") or below[:2] == [True, True]
 
 
@@ -148,8 +155,11 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
               heads.filter((x) => x.top >= frame.top && x.right <= frame.right).length, out];
     })()"""
     down = "(() => { const scroll = document.querySelector('.mfx .scroll'); scroll.scrollTop = 500; return scroll.scrollTop; })()"
-    only = LENET + "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = lenet()\n" \
-           "    def build(self, x):\n        return self.model(x)\nexplore(Only(), x)"  # fmt: skip
+    only = (
+        LENET
+        + "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = lenet()\n"
+        "    def build(self, x):\n        return self.model(x)\nexplore(Only(), x)"
+    )
     write(lab[1], MODEL + LENET.replace("(8", "(50"))
     report = act(lab, shots_folder(tmp_path, "explorer-fits"), [
         *SHOWN, ["eval", seen], ["eval", down], ["eval", seen], ["shot", "down"],
@@ -159,7 +169,9 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
         ["eval", "[...document.querySelectorAll('.mfx .details img')].map((x) => [x.naturalWidth > 100, x.alt])"],
     ])  # fmt: skip
     first, top, *others, maps = report["values"]
-    assert len(maps) == 1 and maps[0][0] and maps[0][1].startswith("maps [0, 0] to [0, 15] of 50 × 32, each 28 × 28"), maps
+    assert len(maps) == 1 and maps[0][0] and maps[0][1].startswith("maps [0, 0] to [0, 15] of 50 × 32, each 28 × 28"), (
+        maps
+    )
     assert top > 100, "the names of the columns stay while the picture is scrolled down"
     assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
     write(lab[1], MODEL + only)
@@ -198,13 +210,15 @@ def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
         *SHOWN, *typed, ["click", hit.format(1)], ["until", f"{TOLD}.includes('model.fc1')"],
         ["eval", "document.activeElement.textContent"],
         ["click", hit.format(2)], ["wait", 500], ["eval", SEARCHED], ["shot", "hits"],
-        ["press", ".", ".mfx .row[tabindex='0']"], ["until", f"{TOLD}.startsWith('Instruction 1:')"], ["eval", SEARCHED],
+        ["press", ".", ".mfx .row[tabindex='0']"], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
+        ["eval", SEARCHED],
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["eval", SEARCHED],
         *typed, ["press", "Escape"], ["until", f"{FOUND} == 0"], ["wait", 500], ["eval", SEARCHED],
         ["click", sign("conv1")], ["until", f"{ROWS} < 23"], ["wait", 300], ["eval", SEARCHED],
     ])  # fmt: skip
     focus, hits, *over = report["values"]
-    assert focus.startswith("fc1") and hits[0] == "fc" and hits[1] > 1 and over == [["", 0]] * 4 and report["errors"] == []
+    assert focus.startswith("fc1") and hits[0] == "fc" and hits[1] > 1 and over == [["", 0]] * 4
+    assert report["errors"] == []
 
 
 def test_of_a_thousand_layers_few_rows_are_drawn(lab, tmp_path):
@@ -225,7 +239,8 @@ def test_hostile_names_are_text(lab, tmp_path):
     report = act(lab, shots_folder(tmp_path, "explorer-hostile"), [
         *SHOWN, ["click", ".mfx .row[data-open='0'] g[data-column='0']"], ["wait", 500],
         *SEARCH, ["press", "i"], ["press", "m"], ["press", "g"], ["until", FOUND],
-        ["eval", "document.querySelectorAll('.mfx img, .mfx script, .mfx b:not(.title)').length"], ["eval", "window.hurt ?? 'no'"],
+        ["eval", "document.querySelectorAll('.mfx img, .mfx script, .mfx b:not(.title)').length"],
+        ["eval", "window.hurt ?? 'no'"],
         ["eval", "document.querySelector('.mfx .scroll').textContent.includes('<img src=x')"], ["shot", "hostile"],
     ])  # fmt: skip
     assert report["values"] == [0, "no", True] and report["errors"] == []
@@ -234,9 +249,11 @@ def test_hostile_names_are_text(lab, tmp_path):
 def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-saved"), [
-        *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"], ["see", ".mfx"],
+        *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"],
+        ["see", ".mfx"],
         ["click", sign("conv1")], ["until", f"{ROWS} < 20"], ["wait", 300], ["shot", "maps"],
-        ["click", box("fc1", 1)], ["until", f"{TOLD}.startsWith('fc1')"], ["theme", "JupyterLab Dark"], ["shot", "dark"],
+        ["click", box("fc1", 1)], ["until", f"{TOLD}.startsWith('fc1')"], ["theme", "JupyterLab Dark"],
+        ["shot", "dark"],
         ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
@@ -261,10 +278,14 @@ def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
 
 
 def test_graph_without_backward_has_no_key_of_it(lab, tmp_path):
-    only = "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = nn.Linear(4, 4)\n" \
-           "    def build(self, x):\n        return self.model(x).relu()\nexplore(Only(), flow.randn(2, 4))"  # fmt: skip
+    only = (
+        "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = nn.Linear(4, 4)\n"
+        "    def build(self, x):\n        return self.model(x).relu()\nexplore(Only(), flow.randn(2, 4))"
+    )
     key = "document.querySelector('.mfx').innerText.includes('values kept for backward')"
     write(lab[1], MODEL + only)
-    assert act(lab, shots_folder(tmp_path, "explorer-only"), [*SHOWN, ["eval", key], ["shot", "1"]])["values"] == [False]
+    assert act(lab, shots_folder(tmp_path, "explorer-only"), [*SHOWN, ["eval", key], ["shot", "1"]])["values"] == [
+        False
+    ]
     write(lab[1], MODEL + LENET)
     assert act(lab, shots_folder(tmp_path, "explorer-only"), [*SHOWN, ["eval", key], ["shot", "2"]])["values"] == [True]

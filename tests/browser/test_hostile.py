@@ -84,7 +84,9 @@ def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):
         for name in NAMES.values():
             for pair in zip(bundles(what, harmless(name)), bundles(what, name)):
                 outputs += [nbformat.v4.new_output("display_data", data=bundle) for bundle in pair]
-        cells.append(nbformat.v4.new_code_cell(f"# {what}", outputs=outputs, execution_count=1, id=f"cell-{len(cells)}"))
+        cells.append(
+            nbformat.v4.new_code_cell(f"# {what}", outputs=outputs, execution_count=1, id=f"cell-{len(cells)}")
+        )
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
     nbformat.validate(notebook)
     nbformat.write(notebook, lab[1] / "small.ipynb")
@@ -118,8 +120,9 @@ def test_live_widgets(lab, tmp_path, what):
     nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=KERNEL), lab[1] / "small.ipynb")
     widgets = "document.querySelectorAll('.jp-OutputArea-output :is(canvas, .mfx)').length"
     report = act(lab, shots_folder(tmp_path, f"hostile-live-{what}"), [
-        ["run"], ["until", f"{widgets} >= {2 * len(NAMES)}"], ["idle"], ["wait", 1500], ["eval", HURT], ["eval", LOOK], ["shot", "1"]],
-        seconds=120)  # fmt: skip
+        ["run"], ["until", f"{widgets} >= {2 * len(NAMES)}"], ["idle"], ["wait", 1500], ["eval", HURT], ["eval", LOOK],
+        ["shot", "1"]],
+        seconds=120)
     unhurt(report)
     shown = report["values"][1][0]
     each = len(shown) // len(NAMES)

@@ -39,7 +39,10 @@ LIVE = {  # what a user writes
     "tape": "flow.show(block('Net')(x).sum())",
     "error": "block('Net')(flow.ones(2, 5))",
 }
-CELLS = {**LIVE, **{f"{what} (view)": f"for bundle in bundles({what!r}, 'conv1'):\n    display(bundle, raw=True)" for what in VIEWS}}
+CELLS = {
+    **LIVE,
+    **{f"{what} (view)": f"for bundle in bundles({what!r}, 'conv1'):\n    display(bundle, raw=True)" for what in VIEWS}
+}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TRUST = "window.jupyterapp.shell.currentWidget.model.cells.get(0).trusted"
 # Texts of our HTML whose contrast with what is behind them is below 4.5, or that are smaller than 11 px.
@@ -145,7 +148,8 @@ threading.Thread(target=loop).start()
     drawn = "document.querySelector('.jp-OutputArea-output canvas')?.getAttribute('aria-label') ?? ''"
     report = act(lab, shots_folder(tmp_path, "states-reload"), [
         ["run"], ["until", f"/step [1-9][0-9]/.test({drawn})"], ["eval", drawn], ["save"], ["reload"],
-        ["until", f"/step [1-9][0-9]/.test({drawn})"], ["eval", drawn], ["wait", 1500], ["eval", drawn], ["shot", "reloaded"],
+        ["until", f"/step [1-9][0-9]/.test({drawn})"], ["eval", drawn], ["wait", 1500], ["eval", drawn],
+        ["shot", "reloaded"],
         ["until", f"/step 400 /.test({drawn})"], ["wait", 1500], ["eval", drawn], ["eval", HURT], ["shot", "end"]])  # fmt: skip
     before, after, later, last, seen = report["values"]
     assert before != after != later, "the lanes did not move on"

@@ -107,11 +107,15 @@ def test_cheap_values_are_computed_again():
     graph = gelu_graph()
     after = recomputed(graph)
     added = [node for node in after.nodes if node.phase == "recompute"]
-    assert added and {node.op.name for node in added} <= {"add", "sub", "mul"} and all(node.number is None for node in added)
-    assert len(after.nodes) == len(graph.nodes) + len(added) and Uses(after).least_bytes() < 0.9 * Uses(graph).least_bytes()
+    assert added and {node.op.name for node in added} <= {"add", "sub", "mul"}
+    assert all(node.number is None for node in added)
+    assert len(after.nodes) == len(graph.nodes) + len(added)
+    assert Uses(after).least_bytes() < 0.9 * Uses(graph).least_bytes()
     assert Plan(after).arena_bytes < 0.9 * Plan(graph).arena_bytes
     same_bits(graph, after, np.random.default_rng(0).standard_normal((200, 200)).astype("float32"))
-    assert recomputed(gelu_graph(40)) is not after and ops(recomputed(gelu_graph(40))) == ops(gelu_graph(40)), "small values are kept"
+    assert recomputed(gelu_graph(40)) is not after and ops(recomputed(gelu_graph(40))) == ops(gelu_graph(40)), (
+        "small values are kept"
+    )
     assert 40 * 40 * 4 < SMALL
 
 
@@ -128,8 +132,13 @@ def test_nothing_is_computed_again_from_a_parameter_that_is_updated():
 
     graph = trace(program, [flow.zeros(200, 200)])[0]
     assert len(graph.updates) == 1
-    assert not any(b.array is getattr(x.node, "array", None) for node in recomputed(graph).nodes if node.phase == "recompute"
-                   for x in node.inputs if isinstance(x, tuple))  # fmt: skip
+    assert not any(
+        b.array is getattr(x.node, "array", None)
+        for node in recomputed(graph).nodes
+        if node.phase == "recompute"
+        for x in node.inputs
+        if isinstance(x, tuple)
+    )
     x = np.random.default_rng(0).standard_normal((200, 200)).astype("float32")
     before = b.numpy(force=True).copy()
     run(Plan(memory(graph)), [x])
@@ -158,15 +167,26 @@ def test_the_gradient_of_a_large_weight_waits_where_that_saves_bytes(keep):
 
     def model():
         flow.manual_seed(0)
-        return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.Sigmoid(), nn.Conv2d(16, 16, 3, padding=1), nn.Sigmoid(),
-                             nn.AvgPool2d(4), nn.Flatten(), nn.Linear(1024, 1000))  # fmt: skip
+        return nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.Sigmoid(),
+            nn.Conv2d(16, 16, 3, padding=1),
+            nn.Sigmoid(),
+            nn.AvgPool2d(4),
+            nn.Flatten(),
+            nn.Linear(1024, 1000),
+        )
 
     x = flow.rand(16, 1, 32, 32)
     graph = Train(model(), keep)
     losses = [graph(x).item() for _ in range(3)]
     nodes = graph.nodes
-    (weight_grad,) = [i for i, node in enumerate(nodes) if node.out_specs[0].shape == (1000, 1024) and node.phase == "backward"]
-    others = [i for i, node in enumerate(nodes) if node.phase == "backward" and not node.op.is_view and i != weight_grad]
+    (weight_grad,) = [
+        i for i, node in enumerate(nodes) if node.out_specs[0].shape == (1000, 1024) and node.phase == "backward"
+    ]
+    others = [
+        i for i, node in enumerate(nodes) if node.phase == "backward" and not node.op.is_view and i != weight_grad
+    ]
     assert weight_grad > max(others) and nodes[-1].phase == "optimizer"
 
     other = model()
@@ -177,4 +197,6 @@ def test_the_gradient_of_a_large_weight_waits_where_that_saves_bytes(keep):
         expected.backward()
         optimizer.step()
         assert expected.item() == loss
-    assert [p.numpy(force=True).tobytes() for p in other.parameters()] == [p.numpy(force=True).tobytes() for p in graph.model.parameters()]
+    assert [p.numpy(force=True).tobytes() for p in other.parameters()] == [
+        p.numpy(force=True).tobytes() for p in graph.model.parameters()
+    ]

@@ -167,7 +167,10 @@ def test_memory_keeps_what_a_state_was_for_its_readers():
 def test_rewritten_keeps_nodes_and_follows_chains():
     graph = traced(lambda x: ((x + 1) * 2).exp() + x, X)
     add, mul = graph.nodes[:2]
-    after = rewritten(graph, graph.nodes[2:], {outputs_of(mul)[0]: outputs_of(add)[0], outputs_of(add)[0]: graph.outputs[0].node.inputs[1]})
+    after = rewritten(
+        graph, graph.nodes[2:],
+        {outputs_of(mul)[0]: outputs_of(add)[0], outputs_of(add)[0]: graph.outputs[0].node.inputs[1]}
+    )
     assert ops(after) == ["exp", "add"] and after.nodes[0].number == graph.nodes[2].number
     assert execute(after, [X.numpy()])[0].tolist() == (X.exp() + X).tolist()
     assert ops(graph) == ["add", "mul", "exp", "add"]
@@ -184,11 +187,19 @@ def test_gradients_stay_linked_to_their_forward_nodes():
     graph = traced(program, X)
     after = run_passes(graph, PASSES)[-1].graph
     backward = [node for node in after.nodes if node.phase == "backward"]
-    assert backward and all(node.origin in after.nodes for node in backward if node.origin.op.name in ("relu", "matmul"))
+    assert backward
+    assert all(node.origin in after.nodes for node in backward if node.origin.op.name in ("relu", "matmul"))
 
 
-ACTIONS = [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a.t(), lambda a, b: (a @ b).tanh(), lambda a, b: a.relu(),
-           lambda a, b: a.sum(0, keepdims=True) + b, lambda a, b: flow.where(a > b, a, b)]  # fmt: skip
+ACTIONS = [
+    lambda a, b: a + b,
+    lambda a, b: a * b,
+    lambda a, b: a.t(),
+    lambda a, b: (a @ b).tanh(),
+    lambda a, b: a.relu(),
+    lambda a, b: a.sum(0, keepdims=True) + b,
+    lambda a, b: flow.where(a > b, a, b),
+]
 
 
 def test_all_passes_keep_the_numbers_of_random_programs():

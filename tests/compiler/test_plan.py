@@ -138,7 +138,8 @@ def test_zero_sizes_and_scalars_and_every_dtype():
             plan = plan_of(lambda x: (x.reshape(-1), x * x, (x == x).sum(), x), x)
             expected = [x.reshape(-1), x * x, (x == x).sum(), x]
             for got, want in zip(run(plan, [x.numpy()]), expected):
-                assert got.dtype == want.numpy().dtype and got.shape == want.numpy().shape and got.tobytes() == want.numpy().tobytes()
+                assert got.dtype == want.numpy().dtype and got.shape == want.numpy().shape
+                assert got.tobytes() == want.numpy().tobytes()
 
 
 def test_timed_and_watched_runs_give_the_same():
@@ -146,5 +147,8 @@ def test_timed_and_watched_runs_give_the_same():
     plain = run(plan, [BIG.numpy()])[0].tobytes()
     assert run(plan, [BIG.numpy()], timed=True)[0].tobytes() == plain and len(plan.seconds) == len(plan.nodes) == 4
     seen = []
-    assert run(plan, [BIG.numpy()], watch=lambda node, arrays: seen.append((node.op.name, arrays[0].shape)))[0].tobytes() == plain
+    assert (
+        run(plan, [BIG.numpy()], watch=lambda node, arrays: seen.append((node.op.name, arrays[0].shape)))[0].tobytes()
+        == plain
+    )
     assert [name for name, _ in seen] == ["add", "exp", "matmul", "sum"]

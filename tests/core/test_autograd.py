@@ -29,7 +29,10 @@ def test_second_derivatives():
     (g,) = flow.autograd.grad((x**3).sum(), x, create_graph=True)
     (h,) = flow.autograd.grad(g.sum(), x)
     assert np.allclose(h.numpy(), 6 * x.detach().numpy())
-    both(lambda x: flow.autograd.grad((x * x).exp().sum(), [x], create_graph=True)[0].exp().sum(), lambda: param(0.1, 0.2))
+    both(
+        lambda x: flow.autograd.grad((x * x).exp().sum(), [x], create_graph=True)[0].exp().sum(),
+        lambda: param(0.1, 0.2)
+    )
 
 
 def test_backward_twice_names_the_first():
@@ -235,7 +238,9 @@ def test_a_function_with_a_wrong_backward_is_told():
         def backward(ctx, g):
             return g[0]
 
-    with pytest.raises(ShapeError, match=r"Wrong.backward: gradient 0 has shape \(\), argument 0 of forward has \(2,\)"):
+    with pytest.raises(
+        ShapeError, match=r"Wrong.backward: gradient 0 has shape \(\), argument 0 of forward has \(2,\)"
+    ):
         Wrong.apply(param(1, 2)).sum().backward()
 
 

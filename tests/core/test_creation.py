@@ -138,6 +138,9 @@ def test_tensor_class():
 
 def test_new_ones_like_me():
     x = flow.tensor([1, 2], dtype=flow.float64)
-    for y in (x.new_zeros(2, 3), x.new_ones((2, 3)), x.new_empty(2, 3), x.new_full((2, 3), 4), x.new_tensor([[1, 2, 3]] * 2, device="cpu")):
+    for y in (
+        x.new_zeros(2, 3), x.new_ones((2, 3)), x.new_empty(2, 3), x.new_full((2, 3), 4),
+        x.new_tensor([[1, 2, 3]] * 2, device="cpu")
+    ):
         assert y.shape == (2, 3) and y.dtype is flow.float64
     assert flow.zeros_like(x).dtype is flow.ones_like(x).dtype is flow.full_like(x, 2).dtype is flow.float64

@@ -134,11 +134,16 @@ def test_infinities_do_not_warn():
 
 def test_numbers_that_an_integer_dtype_cannot_hold():
     x, mask = flow.zeros(3, dtype=flow.uint8), flow.tensor([True, False, True])
-    for call, op in ((lambda: x.masked_fill(mask, 300), "masked_fill"), (lambda: x.masked_fill_(mask, -1), "masked_fill"),
-                     (lambda: flow.where(mask, 300, x), "where"), (lambda: flow.where(mask, x, -1), "where")):
+    for call, op in (
+        (lambda: x.masked_fill(mask, 300), "masked_fill"),
+        (lambda: x.masked_fill_(mask, -1), "masked_fill"),
+        (lambda: flow.where(mask, 300, x), "where"),
+        (lambda: flow.where(mask, x, -1), "where"),
+    ):
         with pytest.raises(OutOfRangeError, match=rf"(?s)^{op}: (300|-1) does not fit into uint8.*uint8\[3\]"):
             call()
-    assert x.tolist() == [0, 0, 0] and flow.where(mask, 255, x).tolist() == x.masked_fill(mask, 255).tolist() == [255, 0, 255]
+    assert x.tolist() == [0, 0, 0]
+    assert flow.where(mask, 255, x).tolist() == x.masked_fill(mask, 255).tolist() == [255, 0, 255]
     assert flow.where(mask, 300, 7).tolist() == [300, 7, 300] and x.masked_fill(mask, True).tolist() == [1, 0, 1]
 
 

@@ -69,7 +69,9 @@ def selected(x, index):
 
     numpy counts an int among the arrays, so that in x[0, :, [1, 2]] it puts the new axis first.
     """
-    used = sum(p.ndim if isinstance(p, np.ndarray) and p.dtype == bool else p is not None and p is not Ellipsis for p in index)
+    used = sum(
+        p.ndim if isinstance(p, np.ndarray) and p.dtype == bool else p is not None and p is not Ellipsis for p in index
+    )
     first, rest = [], []
     for part in index:
         if part is Ellipsis:
@@ -141,9 +143,12 @@ def test_masks_of_any_number_of_axes():
 
 
 SHAPES = {  # of x[index], x being 3 x 4 x 5 x 6; PyTorch's
-    "0, :, [1, 2]": (4, 2, 6), "t(0), :, [0, 1]": (4, 2, 6), "None, 0, :, [0, 1]": (1, 4, 2, 6), ":, [0, 1], :, 0": (3, 2, 5),
-    ":, [0, 1], :, t(0)": (3, 2, 5), ":, [0, 1], 1, [1, 2]": (3, 2), ":, [0, 1], t(1), [1, 2]": (3, 2), ":, True, 0, [0, 1]": (3, 2, 6),
-    ":, [0, 1], ..., [1, 2]": (2, 3, 5), ":, :, [0, 1], ..., [1, 2]": (3, 4, 2), ":, [0, 1], None, [1, 2]": (2, 3, 1, 6),
+    "0, :, [1, 2]": (4, 2, 6), "t(0), :, [0, 1]": (4, 2, 6), "None, 0, :, [0, 1]": (1, 4, 2, 6),
+    ":, [0, 1], :, 0": (3, 2, 5),
+    ":, [0, 1], :, t(0)": (3, 2, 5), ":, [0, 1], 1, [1, 2]": (3, 2), ":, [0, 1], t(1), [1, 2]": (3, 2),
+    ":, True, 0, [0, 1]": (3, 2, 6),
+    ":, [0, 1], ..., [1, 2]": (2, 3, 5), ":, :, [0, 1], ..., [1, 2]": (3, 4, 2),
+    ":, [0, 1], None, [1, 2]": (2, 3, 1, 6),
     "True, :, [0, 1]": (2, 3, 5, 6), "0, :, [True, False, True, False, True]": (4, 3, 6),
 }  # fmt: skip
 

@@ -302,7 +302,10 @@ def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
             arrays.append(base[a:b, c:d][:: int(rng.choice([1, 2, -1])), :: int(rng.choice([1, -1]))])
         mode = Trace()
         for i, array in enumerate(arrays):
-            known = any(array.ctypes.data == x.ctypes.data and array.shape == x.shape and array.strides == x.strides for x in arrays[:i])
+            known = any(
+                array.ctypes.data == x.ctypes.data and array.shape == x.shape and array.strides == x.strides
+                for x in arrays[:i]
+            )
             if not known and any(np.may_share_memory(array, x) for x in arrays[:i] if x.size):
                 with pytest.raises(TraceError, match="overlap in memory"):
                     mode.state(array)
@@ -378,10 +381,14 @@ def test_in_place_forms_have_the_gradient_of_the_others(name):
 
     def run(method, p, q):
         y = p * 1.0
-        rest = args or ((q,) if name in ("mul_", "div_", "fmod_", "remainder_") else (q, q * 0.3) if name == "lerp_" else ())
+        rest = args or (
+            (q,) if name in ("mul_", "div_", "fmod_", "remainder_") else (q, q * 0.3) if name == "lerp_" else ()
+        )
         result = getattr(y, method)(*rest)
         first = flow.autograd.grad(((y if method[-1] == "_" else result) ** 2).sum(), [p], create_graph=True)[0]
-        return [first, *[g for g in flow.autograd.grad((first * first).sum(), [p, q], allow_unused=True) if g is not None]]
+        return [
+            first, *[g for g in flow.autograd.grad((first * first).sum(), [p, q], allow_unused=True) if g is not None]
+        ]
 
     make = lambda: (param(0.5, 0.9, 1.4), param(0.8, 0.7, 0.6))  # noqa: E731
     wanted = run(name[:-1], *make())

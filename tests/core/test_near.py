@@ -21,7 +21,11 @@ ROOMS = sorted(SPACES)
 
 def names_of(room: str) -> list[str]:
     names = SPACES[room]
-    return sorted(n for n in names.get("__all__", names) if n[:1] != "_" and not isinstance(names.get(n), ModuleType) and len(n) > 3)
+    return sorted(
+        n
+        for n in names.get("__all__", names)
+        if n[:1] != "_" and not isinstance(names.get(n), ModuleType) and len(n) > 3
+    )
 
 
 def module(room: str):
@@ -34,7 +38,9 @@ def module(room: str):
 def slip(draw: random.Random, name: str) -> str:
     """One letter left out, doubled, or swapped with the next, not at the end: there a number may stand."""
     i = draw.randrange(len(name) - 2)
-    return draw.choice((name[:i] + name[i + 1 :], name[: i + 1] + name[i:], name[:i] + name[i + 1] + name[i] + name[i + 2 :]))
+    return draw.choice(
+        (name[:i] + name[i + 1 :], name[: i + 1] + name[i:], name[:i] + name[i + 1] + name[i] + name[i + 2 :])
+    )
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -71,9 +77,13 @@ def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
 
 def test_what_is_near():
     assert distance("forward", "foward") == distance("weight", "weigth") == 1 and distance("abc", "") == 3
-    known = ["sub", "sum", "relu", "relu6", "Conv2d", "conv2d", "cross_entropy", "softmax", "BatchNorm1d", "BatchNorm2d", "_relu"]
+    known = [
+        "sub", "sum", "relu", "relu6", "Conv2d", "conv2d", "cross_entropy", "softmax", "BatchNorm1d", "BatchNorm2d",
+        "_relu"
+    ]
     assert near("sbp", known) == [] and near("relu5", known) == [] and near("rleu", known)[0] == "relu"
-    assert near("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"] and near("CrossEntropy", known) == ["cross_entropy"]
+    assert near("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"]
+    assert near("CrossEntropy", known) == ["cross_entropy"]
 
 
 X = flow.ones(2, 3)
@@ -89,12 +99,18 @@ CALLS = [
     (lambda: nn.BatchNorm2d(3, epsilon=1e-3), "nn.BatchNorm2d has no argument 'epsilon'", "did you mean eps?"),
     (lambda: optim.SGD(P, learning_rate=0.1), "optim.SGD has no argument 'learning_rate'", "did you mean lr?"),
     (lambda: optim.Adam(P, 0.1, beta1=0.9), "optim.Adam has no argument 'beta1'", "did you mean betas?"),
-    (lambda: optim.lr_scheduler.StepLR(optim.SGD(P, 0.1), stepsize=2), "StepLR has no argument 'stepsize'", "did you mean step_size?"),
+    (
+        lambda: optim.lr_scheduler.StepLR(optim.SGD(P, 0.1), stepsize=2), "StepLR has no argument 'stepsize'",
+        "did you mean step_size?"
+    ),
     (lambda: flow.sum(X, dmi=0), "flow.sum has no argument 'dmi'", "did you mean dim?"),
     (lambda: flow.zeros(3, dtyp=flow.int64), "flow.zeros has no argument 'dtyp'", "did you mean dtype?"),
     (lambda: flow.stack(), "flow.stack also needs tensors", "flow.stack(tensors, dim"),
     (lambda: flow.exp(X, dtype=flow.float32), "exp has no argument 'dtype'", "exp(x)"),
-    (lambda: F.cross_entropy(X, flow.tensor([0, 1]), reducton="sum"), "has no argument 'reducton'", "did you mean reduction?"),
+    (
+        lambda: F.cross_entropy(X, flow.tensor([0, 1]), reducton="sum"), "has no argument 'reducton'",
+        "did you mean reduction?"
+    ),
     (lambda: F.softmax(X, axis=1), "nn.functional.softmax has no argument 'axis'", "did you mean dim?"),
     (lambda: F.dropout(X, rate=0.1), "nn.functional.dropout has no argument 'rate'", "did you mean p?"),
     (lambda: X.sum(axs=0), "Tensor.sum has no argument 'axs'", "did you mean axis?"),
@@ -102,13 +118,22 @@ CALLS = [
     (lambda: X.flatten(start=1), "Tensor.flatten has no argument 'start'", "did you mean start_dim?"),
     (lambda: nn.Linear(3, 4)(X, y=1), "Linear.forward has no argument 'y'", "Linear.forward(input)"),
     (lambda: nn.Linear(3, 4)(), "Linear.forward also needs input", "Linear.forward(input)"),
-    (lambda: nn.Sequential(nn.Flatten())(X, X), "Sequential.forward takes 1 argument by place, 2", "Sequential.forward(input)"),
-    (lambda: flow.utils.data.DataLoader([1], batchsize=2), "DataLoader has no argument 'batchsize'", "did you mean batch_size?"),
+    (
+        lambda: nn.Sequential(nn.Flatten())(X, X), "Sequential.forward takes 1 argument by place, 2",
+        "Sequential.forward(input)"
+    ),
+    (
+        lambda: flow.utils.data.DataLoader([1], batchsize=2), "DataLoader has no argument 'batchsize'",
+        "did you mean batch_size?"
+    ),
     (lambda: flow.vision.transforms.RandomCrop(2, pad=1), "RandomCrop has no argument 'pad'", "did you mean padding?"),
     (lambda: flow.vision.datasets.FakeData(sise=3), "FakeData has no argument 'sise'", "did you mean size?"),
     (lambda: flow.vision.models.LeNet(classes=3), "LeNet has no argument 'classes'", ""),
     (lambda: nn.init.normal_(flow.ones(2), sdt=1), "nn.init.normal_ has no argument 'sdt'", "did you mean std?"),
-    (lambda: nn.utils.clip_grad_norm_(P, maxnorm=1), "clip_grad_norm_ has no argument 'maxnorm'", "did you mean max_norm?"),
+    (
+        lambda: nn.utils.clip_grad_norm_(P, maxnorm=1), "clip_grad_norm_ has no argument 'maxnorm'",
+        "did you mean max_norm?"
+    ),
 ]  # fmt: skip
 
 

@@ -28,19 +28,48 @@ NUMBERS = {
     "%": (lambda a, b: a % b, (I, I + 1), [1, 1, 0], DivisionError, "remainder: .*0 .at position 2 of b"),
     "fmod": (lambda a, b: flow.fmod(a, b), (I, I + 1), [0, 1, 0], DivisionError, "fmod: .*0 .at position 0 of b"),
     "number //": (lambda b: 7 // b, (I + 1,), [1, 0, 1], DivisionError, "floor_divide: .*0 .at position 1 of b"),
-    "trunc": (lambda a, b: flow.div(a, b, rounding_mode="trunc"), (I, I + 1), [1, 0, 1], DivisionError, "0 .at position 1"),
+    "trunc": (
+        lambda a, b: flow.div(a, b, rounding_mode="trunc"), (I, I + 1), [1, 0, 1], DivisionError, "0 .at position 1"
+    ),
     "one_hot": (lambda i: flow.one_hot(i, 4), (I,), [0, -1, 3], OutOfRangeError, "one_hot: index -1 .at position 1"),
-    "gather": (lambda x, i: x.gather(1, i[:, None]), (X, I), [0, -1, 3], OutOfRangeError, r"gather: index -1 .at .*\(1, 0\)"),
-    "index_select": (lambda x, i: flow.index_select(x, 1, i), (X, I), [-4, 0, 0], OutOfRangeError, "index_select: index -4 .at pos"),
-    "index_add": (lambda x, i: flow.index_add(x, 1, i, x[:, :3]), (X, I), [0, 0, -2], OutOfRangeError, "index_add: index -2 .at pos"),
-    "index_copy": (lambda x, i: x.index_copy(1, i, x[:, :3]), (X, I), [0, 0, -2], OutOfRangeError, "index_copy: index -2 .at pos"),
-    "scatter": (lambda x, i: x.scatter(1, i[:, None], 5.0), (X, I), [0, 0, -1], OutOfRangeError, r"scatter: index -1 .at .*\(2, 0\)"),
-    "scatter_add": (lambda x, i: x.scatter_add(1, i[:, None], x), (X, I), [0, 4, 0], OutOfRangeError, "scatter_add: index 4 .at"),
-    "x[i]": (lambda x, i: x[:, i], (X, I), [0, 4, 0], OutOfRangeError, "indexing: index 4 .at position 1.*axis 1, which has size 4"),
-    "embedding": (lambda w, i: nn.functional.embedding(i, w), (X, I % 3), [0, -1, 0], OutOfRangeError, "index -1 .at.* 0 to 2"),
-    "bce": (lambda p, t: nn.functional.binary_cross_entropy(p, t), (P, P), [0.5, 5, 0], OutOfRangeError, "target .* 5 .at position 1"),
-    "bce nan": (lambda t, p: nn.functional.binary_cross_entropy(p, t), (P, P), [0.5, 0, N], OutOfRangeError, "input .* nan .at pos"),
-    "bernoulli": (lambda p: flow.bernoulli(p) * 0, (P,), [0.5, -0.5, 1], OutOfRangeError, "p goes .* -0.5 .at position 1"),
+    "gather": (
+        lambda x, i: x.gather(1, i[:, None]), (X, I), [0, -1, 3], OutOfRangeError, r"gather: index -1 .at .*\(1, 0\)"
+    ),
+    "index_select": (
+        lambda x, i: flow.index_select(x, 1, i), (X, I), [-4, 0, 0], OutOfRangeError, "index_select: index -4 .at pos"
+    ),
+    "index_add": (
+        lambda x, i: flow.index_add(x, 1, i, x[:, :3]), (X, I), [0, 0, -2], OutOfRangeError,
+        "index_add: index -2 .at pos"
+    ),
+    "index_copy": (
+        lambda x, i: x.index_copy(1, i, x[:, :3]), (X, I), [0, 0, -2], OutOfRangeError, "index_copy: index -2 .at pos"
+    ),
+    "scatter": (
+        lambda x, i: x.scatter(1, i[:, None], 5.0), (X, I), [0, 0, -1], OutOfRangeError,
+        r"scatter: index -1 .at .*\(2, 0\)"
+    ),
+    "scatter_add": (
+        lambda x, i: x.scatter_add(1, i[:, None], x), (X, I), [0, 4, 0], OutOfRangeError, "scatter_add: index 4 .at"
+    ),
+    "x[i]": (
+        lambda x, i: x[:, i], (X, I), [0, 4, 0], OutOfRangeError,
+        "indexing: index 4 .at position 1.*axis 1, which has size 4"
+    ),
+    "embedding": (
+        lambda w, i: nn.functional.embedding(i, w), (X, I % 3), [0, -1, 0], OutOfRangeError, "index -1 .at.* 0 to 2"
+    ),
+    "bce": (
+        lambda p, t: nn.functional.binary_cross_entropy(p, t), (P, P), [0.5, 5, 0], OutOfRangeError,
+        "target .* 5 .at position 1"
+    ),
+    "bce nan": (
+        lambda t, p: nn.functional.binary_cross_entropy(p, t), (P, P), [0.5, 0, N], OutOfRangeError,
+        "input .* nan .at pos"
+    ),
+    "bernoulli": (
+        lambda p: flow.bernoulli(p) * 0, (P,), [0.5, -0.5, 1], OutOfRangeError, "p goes .* -0.5 .at position 1"
+    ),
     "take": (lambda x, i: flow.take(x, i), (X, I), [0, -13, 0], OutOfRangeError, "take: index -13 .at position 1"),
 }
 
@@ -119,27 +148,45 @@ def test_numbers_are_refused_in_every_mode(name, checked):
 
 ARGUMENTS = {
     "into int": (lambda: flow.full((2,), N, dtype=flow.int64), OutOfRangeError, "nan does not fit into int64"),
-    "tensor": (lambda: flow.tensor([1.0, N], dtype=flow.int32), OutOfRangeError, "(?s)nan does not fit into int32.*smallest"),
+    "tensor": (
+        lambda: flow.tensor([1.0, N], dtype=flow.int32), OutOfRangeError, "(?s)nan does not fit into int32.*smallest"
+    ),
     "x[0]": (lambda: flow.arange(3).__setitem__(0, N), OutOfRangeError, "nan does not fit into int64"),
     "x[[0]]": (lambda: flow.arange(3).__setitem__([0], -math.inf), OutOfRangeError, "-inf does not fit into int64"),
-    "x[mask]": (lambda: flow.arange(3).__setitem__(flow.arange(3) > 1, N), OutOfRangeError, "nan does not fit into int64"),
+    "x[mask]": (
+        lambda: flow.arange(3).__setitem__(flow.arange(3) > 1, N), OutOfRangeError, "nan does not fit into int64"
+    ),
     "fill_": (lambda: flow.arange(3).fill_(math.inf), OutOfRangeError, "inf does not fit into int64"),
-    "fill_ large": (lambda: flow.arange(3).to(flow.uint8).fill_(300.5), OutOfRangeError, "300.5 does not fit into uint8"),
+    "fill_ large": (
+        lambda: flow.arange(3).to(flow.uint8).fill_(300.5), OutOfRangeError, "300.5 does not fit into uint8"
+    ),
     "fill_ float16": (lambda: flow.zeros(3).half().fill_(1e5), OutOfRangeError, "100000.0 does not fit into float16"),
-    "index_fill": (lambda: flow.arange(3).index_fill(0, flow.tensor([0]), N), OutOfRangeError, "index_fill: nan .* int64"),
+    "index_fill": (
+        lambda: flow.arange(3).index_fill(0, flow.tensor([0]), N), OutOfRangeError, "index_fill: nan .* int64"
+    ),
     "scatter": (lambda: flow.arange(3).scatter(0, flow.tensor([0]), N), OutOfRangeError, "scatter: nan .* int64"),
     "rtol": (lambda: flow.allclose(ROWS(), ROWS(), rtol=-1.0), OutOfRangeError, "rtol is -1.0"),
     "atol": (lambda: flow.isclose(ROWS(), ROWS(), atol=N), OutOfRangeError, "atol is nan"),
-    "eps": (lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=-1.0), OutOfRangeError, "eps is -1.0"),
-    "eps 0": (lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=0.0), OutOfRangeError, "eps is 0.0"),
+    "eps": (
+        lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=-1.0), OutOfRangeError, "eps is -1.0"
+    ),
+    "eps 0": (
+        lambda: nn.functional.batch_norm(ROWS(), None, None, training=True, eps=0.0), OutOfRangeError, "eps is 0.0"
+    ),
     "eps in eval": (lambda: nn.BatchNorm1d(4, eps=-1.0).eval()(ROWS()), OutOfRangeError, "eps is -1.0"),
-    "padding_idx": (lambda: nn.functional.embedding(flow.tensor([0]), ROWS(), padding_idx=3), OutOfRangeError, "padding_idx is 3"),
+    "padding_idx": (
+        lambda: nn.functional.embedding(flow.tensor([0]), ROWS(), padding_idx=3), OutOfRangeError, "padding_idx is 3"
+    ),
     "conv 0": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 0, 0)), ShapeError, r"kernel_size is \(0, 0\)"),
     "conv none": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(0, 1, 2, 2)), ShapeError, "0 filters in 1 groups"),
     "max_pool 0": (lambda: nn.functional.max_pool2d(IMAGE(), 0), ShapeError, "kernel_size is 0"),
-    "avg_pool 0": (lambda: nn.functional.avg_pool2d(IMAGE(), 2, divisor_override=0), ShapeError, "divisor_override is 0"),
+    "avg_pool 0": (
+        lambda: nn.functional.avg_pool2d(IMAGE(), 2, divisor_override=0), ShapeError, "divisor_override is 0"
+    ),
     "tensordot": (lambda: flow.tensordot(ROWS(), ROWS(), dims=-1), OutOfRangeError, "dims is -1"),
-    "tensordot twice": (lambda: flow.tensordot(ROWS(), ROWS(), dims=([0, 0], [0, 0])), OutOfRangeError, "names an axis twice"),
+    "tensordot twice": (
+        lambda: flow.tensordot(ROWS(), ROWS(), dims=([0, 0], [0, 0])), OutOfRangeError, "names an axis twice"
+    ),
     "trace": (lambda: flow.trace(flow.zeros(2, 2, 2)), ShapeError, "a tensor of 3 axes"),
     "addmm": (lambda: flow.addmm(flow.zeros(7), ROWS(), ROWS().T, beta=0), ShapeError, r"\[7\] does not .* \[3, 3\]"),
     "addmm ndim": (lambda: flow.addmm(flow.zeros(1, 3, 3), ROWS(), ROWS().T), ShapeError, r"\[1, 3, 3\] does not"),
@@ -158,7 +205,9 @@ ARGUMENTS = {
     "two dtypes": (lambda: ROWS().to(flow.uint8, ROWS()), DTypeError, "one dtype, not uint8 and float32"),
     "fill_ list": (lambda: ROWS().fill_([1.0, 2.0]), ShapeError, r"one number is wanted, not \[1.0, 2.0\]"),
     "meshgrid": (lambda: flow.meshgrid(), ShapeError, "meshgrid of nothing"),
-    "take_along_dim": (lambda: flow.take_along_dim(ROWS(), flow.tensor([-1])), OutOfRangeError, "without dim: index -1"),
+    "take_along_dim": (
+        lambda: flow.take_along_dim(ROWS(), flow.tensor([-1])), OutOfRangeError, "without dim: index -1"
+    ),
     "momentum": (lambda: nn.BatchNorm1d(4, momentum="x")(ROWS()), DTypeError, "momentum is 'x'"),
     "statistics": (
         lambda: nn.functional.batch_norm(ROWS()[:, :1], flow.ones(1), flow.ones(2)),
@@ -166,24 +215,34 @@ ARGUMENTS = {
         r"running_var has shape \(2,\).* 1 channels",
     ),
     "arange of nothing": (lambda: flow.arange(), OutOfRangeError, "(?s)needs its end.*end +None"),
-    "three sizes": (lambda: nn.functional.adaptive_avg_pool2d(IMAGE(), (1, 2, 3)), ShapeError, r"output_size is \(1, 2, 3\)"),
+    "three sizes": (
+        lambda: nn.functional.adaptive_avg_pool2d(IMAGE(), (1, 2, 3)), ShapeError, r"output_size is \(1, 2, 3\)"
+    ),
     "ignore_index": (
         lambda: nn.functional.nll_loss(ROWS(), flow.tensor([0, 1, 2]), ignore_index="x"),
         DTypeError,
         "ignore_index must be an integer, not str",
     ),
     "orthogonal_": (lambda: nn.init.orthogonal_(ROWS().int()), DTypeError, "the tensor is int32"),
-    "conv bias": (lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 2, 2), flow.ones(2)), ShapeError, r"shape \(2,\).* 1 filters"),
+    "conv bias": (
+        lambda: nn.functional.conv2d(IMAGE(), flow.zeros(1, 1, 2, 2), flow.ones(2)), ShapeError,
+        r"shape \(2,\).* 1 filters"
+    ),
     "diagonal": (lambda: flow.einsum("ii->i", flow.ones(3, 1)), ShapeError, "'i' is 3 and 1 in tensor 0"),
     "subscript": (lambda: flow.einsum("1->", flow.ones(3)), ShapeError, "'1' in '1->' is no letter"),
     "full of None": (lambda: flow.full((2,), None, dtype=flow.float32), DTypeError, "fill_value is None"),
     "new_full": (lambda: ROWS().new_full((2,), flow.int64), DTypeError, "fill_value is minflow.int64"),
     "stack of bytes": (lambda: flow.stack(b"ab"), DTypeError, "stack: a list .* not b'ab'"),
-    "randint below": (lambda: flow.randint(-2, 3, (2,), dtype=flow.uint8), OutOfRangeError, "-2 does not fit into uint8"),
+    "randint below": (
+        lambda: flow.randint(-2, 3, (2,), dtype=flow.uint8), OutOfRangeError, "-2 does not fit into uint8"
+    ),
     "randint above": (lambda: flow.ones(2).half().random_(70000), OutOfRangeError, "69999 does not fit into float16"),
     "random_ of a tensor": (lambda: ROWS().random_(flow.tensor(9.5)), DTypeError, "high is tensor.9.5"),
     "no inputs": (lambda: flow.autograd.grad(ROWS().requires_grad_().sum(), []), GradError, "inputs is empty"),
-    "weight": (lambda: nn.functional.binary_cross_entropy(ROWS(), ROWS(), weight=-4), DTypeError, "(?s)weight is no tensor but int.*-4"),
+    "weight": (
+        lambda: nn.functional.binary_cross_entropy(ROWS(), ROWS(), weight=-4), DTypeError,
+        "(?s)weight is no tensor but int.*-4"
+    ),
     "pos_weight": (
         lambda: nn.functional.binary_cross_entropy_with_logits(ROWS(), ROWS(), pos_weight=[2.0]),
         DTypeError,
@@ -191,12 +250,21 @@ ARGUMENTS = {
     ),
     "any of no axis": (lambda: flow.any(ROWS(), (), 5), DTypeError, "keepdim is 5"),
     "index_add": (lambda: ROWS().index_add(0, flow.tensor(0), flow.ones(4)), ShapeError, r"src has shape \(4,\)"),
-    "index_copy": (lambda: ROWS().index_copy(0, flow.tensor([[0]]), flow.ones(1, 1, 4)), ShapeError, "index has 2 axes"),
+    "index_copy": (
+        lambda: ROWS().index_copy(0, flow.tensor([[0]]), flow.ones(1, 1, 4)), ShapeError, "index has 2 axes"
+    ),
     "sparse_": (lambda: nn.init.sparse_(flow.ones(3, 0), N), ShapeError, "(?s)sparse_: .*NaN.*sparsity +nan"),
     "maximize": (lambda: adam(maximize=np.ones(2)), OptimError, r"(?s)maximize is a ndarray.*array\(\[1., 1.\]\)"),
-    "layer_norm bias": (lambda: nn.functional.layer_norm(ROWS(), (4,), bias=flow.ones(1)), ShapeError, r"bias has shape \[1\], .*\[4\]"),
-    "layer_norm weight": (lambda: nn.functional.layer_norm(ROWS(), (3, 4), ROWS()[0]), ShapeError, r"weight has shape \[4\], .*\[3, 4\]"),
-    "linear bias": (lambda: nn.functional.linear(ROWS(), flow.ones(1, 4), flow.ones(2)), ShapeError, r"bias has shape \[2\], .*\[3, 1\]"),
+    "layer_norm bias": (
+        lambda: nn.functional.layer_norm(ROWS(), (4,), bias=flow.ones(1)), ShapeError, r"bias has shape \[1\], .*\[4\]"
+    ),
+    "layer_norm weight": (
+        lambda: nn.functional.layer_norm(ROWS(), (3, 4), ROWS()[0]), ShapeError, r"weight has shape \[4\], .*\[3, 4\]"
+    ),
+    "linear bias": (
+        lambda: nn.functional.linear(ROWS(), flow.ones(1, 4), flow.ones(2)), ShapeError,
+        r"bias has shape \[2\], .*\[3, 1\]"
+    ),
     "linear bias axes": (
         lambda: nn.functional.linear(ROWS(), flow.ones(2, 4), flow.ones(1, 3, 2)),
         ShapeError,
@@ -227,10 +295,13 @@ def test_arguments_are_refused(name):
 
 
 BYTES = {  # a sequence of ints that nobody means
-    "repeat": lambda b: ROWS().repeat(b), "new_empty": lambda b: ROWS().new_empty(b), "roll": lambda b: ROWS().roll(b, 0),
+    "repeat": lambda b: ROWS().repeat(b), "new_empty": lambda b: ROWS().new_empty(b),
+    "roll": lambda b: ROWS().roll(b, 0),
     "dims": lambda b: ROWS().roll(1, b), "sum": lambda b: ROWS().sum(b), "reshape": lambda b: ROWS().reshape(b),
-    "permute": lambda b: ROWS().permute(b), "split": lambda b: ROWS().split(b), "movedim": lambda b: ROWS().movedim(b, b),
-    "zeros": lambda b: flow.zeros(b), "tensordot": lambda b: flow.tensordot(ROWS(), ROWS(), b), "flip": lambda b: ROWS().flip(b),
+    "permute": lambda b: ROWS().permute(b), "split": lambda b: ROWS().split(b),
+    "movedim": lambda b: ROWS().movedim(b, b),
+    "zeros": lambda b: flow.zeros(b), "tensordot": lambda b: flow.tensordot(ROWS(), ROWS(), b),
+    "flip": lambda b: ROWS().flip(b),
     "expand": lambda b: ROWS().expand(b), "tile": lambda b: ROWS().tile(b), "stack": lambda b: flow.stack(b),
 }  # fmt: skip
 
@@ -243,12 +314,17 @@ def test_bytes_are_no_numbers(name):
 
 
 ALONG = {  # what goes along an axis, or several
-    **{name: getattr(flow, name) for name in ("softmax", "log_softmax", "argmax", "argmin", "sort", "argsort", "unsqueeze", "max")},
+    **{
+        name: getattr(flow, name) for name in (
+            "softmax", "log_softmax", "argmax", "argmin", "sort", "argsort", "unsqueeze", "max"
+        )
+    },
     **{name: getattr(flow, name) for name in ("median", "cumsum", "flatten", "min", "std_mean", "var_mean")},
 }
 ALONG_SEVERAL = {name: getattr(flow, name) for name in (
-    "sum", "mean", "prod", "amax", "amin", "any", "all", "std", "var", "norm", "logsumexp", "count_nonzero", "flip", "squeeze")
-}  # fmt: skip
+    "sum", "mean", "prod", "amax", "amin", "any", "all", "std", "var", "norm", "logsumexp", "count_nonzero", "flip",
+    "squeeze")
+}
 ALONG_SEVERAL |= {"norm": lambda x, dim: flow.norm(x, 2, dim)}
 
 

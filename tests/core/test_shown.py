@@ -90,7 +90,8 @@ SHOWN = {
     "warning": lambda name, folder: warned(name),
     "load_state_dict": lambda name, folder: refused(lambda: nn.Linear(1, 1).load_state_dict({name: 1}), StateError),
     "a key of a scheduler": lambda name, folder: refused(
-        lambda: flow.optim.lr_scheduler.StepLR(flow.optim.SGD([flow.ones(1)], lr=1), 1).load_state_dict({name: 1}), StateError),
+        lambda: flow.optim.lr_scheduler.StepLR(flow.optim.SGD([flow.ones(1)], lr=1), 1).load_state_dict({name: 1}),
+        StateError),
     "file name": lambda name, folder: refused(lambda: flow.load(folder / name[:100])),
     "save": lambda name, folder: refused(lambda: flow.save({name: print}, folder / "x.mf")),
     "tensor in a file": from_a_file,

@@ -118,8 +118,16 @@ def test_layout():
 def test_to():
     x = a()
     assert x.to("cpu") is x and x.to(flow.float32) is x and x.to(flow.float32, copy=True) is not x
-    for y in (x.to(flow.int64), x.to(device="cpu", dtype=flow.int64), x.to("cpu", flow.int64), x.to(flow.tensor(1)), x.long(),
-              x.type(flow.int64), x.type("minflow.LongTensor"), x.type_as(flow.tensor(1))):  # fmt: skip
+    for y in (
+        x.to(flow.int64),
+        x.to(device="cpu", dtype=flow.int64),
+        x.to("cpu", flow.int64),
+        x.to(flow.tensor(1)),
+        x.long(),
+        x.type(flow.int64),
+        x.type("minflow.LongTensor"),
+        x.type_as(flow.tensor(1)),
+    ):
         assert y.dtype is flow.int64
     assert x.type() == "minflow.FloatTensor" and flow.tensor(1).type() == "minflow.LongTensor"
     with pytest.raises(DTypeError, match=r"to\(\) takes"):
@@ -164,7 +172,9 @@ def test_numpy_shares_memory():
     assert leaf.numpy().ctypes.data == leaf.data_ptr()
 
 
-@pytest.mark.parametrize("name", ["exp_", "expm1_", "log1p_", "log2_", "erf_", "tan_", "logical_not_", "tril_", "triu_", "negative_"])
+@pytest.mark.parametrize(
+    "name", ["exp_", "expm1_", "log1p_", "log2_", "erf_", "tan_", "logical_not_", "tril_", "triu_", "negative_"]
+)
 def test_in_place_forms(name):
     x = m()
     wanted = getattr(x, name[:-1])().float()
@@ -208,7 +218,7 @@ def test_copies():
 
 def samples():
     return [flow.tensor(1.5), flow.zeros(0, 2), flow.tensor([True]), flow.ones(1, requires_grad=True),
-            m().T, flow.nn.Parameter(flow.ones(2))]  # fmt: skip
+            m().T, flow.nn.Parameter(flow.ones(2))]
 
 
 def same(x, y) -> bool:

@@ -45,10 +45,14 @@ def words(text: str) -> list[str]:
 
 
 VALUES = [
-    [1, 2, 3], [[1, 2], [3, 40]], [-1, 2], [True, False], [[True], [False]], True, 3, -3, 2.5, 1e10, 1e-10, [1e5, 1.5, float("nan")],
-    float("nan"), float("inf"), [1.0, 2.0], [1.5, 2], [-1.5, 2], [[1.0, 2.0], [3.0, -4.0]], [1e-5, 1.0], [1e5, 1.0], [1e9, 1e9],
-    [0.0, 0.0], [float("nan"), 1.0], [float("nan"), 1.5, float("inf"), -float("inf")], [float("inf"), -float("inf")], [], [[], []],
-    [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]], [0.1, 1000.0], [123456789.0, 123456788.0], [-0.0], [0.00012, 0.0002],
+    [1, 2, 3], [[1, 2], [3, 40]], [-1, 2], [True, False], [[True], [False]], True, 3, -3, 2.5, 1e10, 1e-10,
+    [1e5, 1.5, float("nan")],
+    float("nan"), float("inf"), [1.0, 2.0], [1.5, 2], [-1.5, 2], [[1.0, 2.0], [3.0, -4.0]], [1e-5, 1.0], [1e5, 1.0],
+    [1e9, 1e9],
+    [0.0, 0.0], [float("nan"), 1.0], [float("nan"), 1.5, float("inf"), -float("inf")], [float("inf"), -float("inf")],
+    [], [[], []],
+    [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]], [0.1, 1000.0], [123456789.0, 123456788.0], [-0.0],
+    [0.00012, 0.0002],
     100000.0, 0.00001, 123456789.5, [-100000, 1], [1e-38], [3.4e38],
 ]  # fmt: skip
 
@@ -65,7 +69,10 @@ def test_printing_of_dtypes(value, dtype):
     assert repr(ours).replace("minflow.", "torch.") == repr(theirs)
 
 
-SHAPES = [(0,), (2, 0), (1, 1, 1), (3, 30), (40, 40), (2000,), (10, 20, 30), (1000,), (2, 3, 4, 5), (1, 100), (2, 3000), (6, 6, 50)]
+SHAPES = [
+    (0,), (2, 0), (1, 1, 1), (3, 30), (40, 40), (2000,), (10, 20, 30), (1000,), (2, 3, 4, 5), (1, 100), (2, 3000),
+    (6, 6, 50)
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -76,7 +83,8 @@ def test_printing_of_shapes(shape):
 
 
 OPTIONS = [
-    {"precision": 2}, {"sci_mode": True}, {"sci_mode": False}, {"linewidth": 40}, {"threshold": 5}, {"edgeitems": 1, "threshold": 5},
+    {"precision": 2}, {"sci_mode": True}, {"sci_mode": False}, {"linewidth": 40}, {"threshold": 5},
+    {"edgeitems": 1, "threshold": 5},
     {"profile": "short"}, {"profile": "full"},
 ]  # fmt: skip
 

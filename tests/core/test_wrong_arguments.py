@@ -32,31 +32,48 @@ def x(*shape: int):
 WRONG = {
     "None": lambda: None, "'x'": lambda: "x", "[1, 2]": lambda: [1, 2], "['a']": lambda: ["a"], "[]": list, "{}": dict,
     "array": lambda: np.ones((3, 4), "float32"), "Picture": Picture, "2": lambda: 2, "0": lambda: 0, "-1": lambda: -1,
-    "-100": lambda: -100, "10**30": lambda: 10**30, "1.5": lambda: 1.5, "nan": lambda: math.nan, "inf": lambda: math.inf,
-    "True": lambda: True, "1j": lambda: 1j, "object": object, "0-d": lambda: flow.tensor(1.5), "5-d": lambda: x(1, 2, 1, 2, 1),
+    "-100": lambda: -100, "10**30": lambda: 10**30, "1.5": lambda: 1.5, "nan": lambda: math.nan,
+    "inf": lambda: math.inf,
+    "True": lambda: True, "1j": lambda: 1j, "object": object, "0-d": lambda: flow.tensor(1.5),
+    "5-d": lambda: x(1, 2, 1, 2, 1),
     "empty": lambda: flow.zeros(0, 3), "ints": lambda: flow.tensor([[1, 2, 0], [0, 1, 2]]), "bools": lambda: x() > 0.5,
     "float64": lambda: x().double(), "(0, 0)": lambda: (0, 0), "(9, -9)": lambda: (9, -9), "(None,)": lambda: (None,),
     "[x, 1]": lambda: [x(), 1], "layer": lambda: nn.Linear(2, 2),
 }  # fmt: skip
 FITTING = {  # by the name of a parameter; a tensor else
     **dict.fromkeys("dim axis dim0 start offset diagonal p a low alpha beta n m".split(), lambda: 0),
-    **dict.fromkeys("dim1 dim2 k chunks repeats shifts length decimals high end num_classes groups end_dim".split(), lambda: 1),
+    **dict.fromkeys(
+        "dim1 dim2 k chunks repeats shifts length decimals high end num_classes groups end_dim".split(), lambda: 1
+    ),
     **dict.fromkeys("mask condition".split(), lambda: x() > 0.5),
     **dict.fromkeys("index indices".split(), lambda: flow.tensor([[0, 1, 1, 0]])),
     **dict.fromkeys("mat2 mat1 batch1".split(), lambda: x(4, 2)),
     **dict.fromkeys("size shape sizes dims normalized_shape".split(), lambda: (3, 4)),
     **dict.fromkeys("kernel_size stride output_size dilation".split(), lambda: 2),
-    **dict.fromkeys("in_features out_features in_channels out_channels num_features num_embeddings embedding_dim".split(), lambda: 4),
+    **dict.fromkeys(
+        "in_features out_features in_channels out_channels num_features num_embeddings embedding_dim".split(), lambda: 4
+    ),
     "tensors": lambda: [x(), x()],
 }
-ELSEWHERE = set("""save load show start timeline summary watch watch_diff set_printoptions manual_seed seed set_rng_state set_default_dtype
+ELSEWHERE = set(
+    """save load show start timeline summary watch watch_diff set_printoptions manual_seed seed set_rng_state set_default_dtype
     set_grad_enabled sync_default_session clear_default_session get_variable global_function get_all_variables load_variables
     enable_eager_execution function_config jobs assign backward numpy register_hook data_ptr numbers home one
-    uniform filled fail erfinv""".split())  # files, settings, jobs and screens have tests of their own
-METHODS = {f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)}
-LAYERS = {n: f for n, f in vars(nn).items() if inspect.isclass(f) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)}
-FUNCTIONS = {f"{face}{n}": f for face, room in {"": flow, "F.": nn.functional, "linalg.": flow.linalg, "init.": nn.init}.items()
-             for n, f in vars(room).items() if n[0] != "_" and inspect.isroutine(f) and (face != "init." or n[-1] == "_")}  # fmt: skip
+    uniform filled fail erfinv""".split()
+)  # files, settings, jobs and screens have tests of their own
+METHODS = {
+    f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)
+}
+LAYERS = {
+    n: f for n,
+    f in vars(nn).items() if inspect.isclass(f) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)
+}
+FUNCTIONS = {
+    f"{face}{n}": f
+    for face, room in {"": flow, "F.": nn.functional, "linalg.": flow.linalg, "init.": nn.init}.items()
+    for n, f in vars(room).items()
+    if n[0] != "_" and inspect.isroutine(f) and (face != "init." or n[-1] == "_")
+}
 CALLS = {n: f for n, f in {**FUNCTIONS, **METHODS, **LAYERS}.items() if n.rpartition(".")[2] not in ELSEWHERE}
 
 
@@ -93,7 +110,11 @@ def test_every_error_has_four_parts(name):
         layer = next((made for made in map(made_layer(function), (0, 1, 2, 3)) if made is not None), None)
         for text, wrong in WRONG.items() if layer is not None else ():
             if name not in ("Identity", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"):
-                seen |= {f"layer({text})": said for said in [attempt(layer, *[wrong()] * (1 + name.endswith("Loss")))] if said}
+                seen |= {
+                    f"layer({text})": said
+                    for said in [attempt(layer, *[wrong()] * (1 + name.endswith("Loss")))]
+                    if said
+                }
     assert not seen
 
 
@@ -124,13 +145,19 @@ def test_what_the_learner_raises_is_left_as_it_is():
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda: nn.Flatten()(np.zeros((3, 4))), r"(?s)the input is no tensor but ndarray of float64, shape \[3, 4\].*flow.from_numpy"),
+    (
+        lambda: nn.Flatten()(np.zeros((3, 4))),
+        r"(?s)the input is no tensor but ndarray of float64, shape \[3, 4\].*flow.from_numpy"
+    ),
     (lambda: nn.Flatten()(Picture()), r"(?s)the input is no tensor but Picture.*Try: transforms.ToTensor"),
     (lambda: flow.cos(0), r"(?s)^cos: of int, where a tensor is wanted.*x  0"),
     (lambda: flow.eye(-1), r"(?s)^flow.eye: negative.*n  -1.*Try: flow.eye\(n, m=None"),
     (lambda: flow.arange(math.nan), r"(?s)^arange from 0 to nan by 1.*end"),
     (lambda: flow.zeros(10**6, 10**6), r"(?s)^flow.zeros: .*3.64 TiB .*\(1000000, 1000000\)"),
-    (lambda: nn.functional.dropout(x(), "x"), r"(?s)^nn.functional.dropout: p is str, where a number is wanted.*p  'x'"),
+    (
+        lambda: nn.functional.dropout(x(), "x"),
+        r"(?s)^nn.functional.dropout: p is str, where a number is wanted.*p  'x'"
+    ),
     (lambda: flow.gather(x(), 0, 3), r"(?s)^flow.gather: the index is no tensor but int.*index  3"),
     (lambda: x().sum(keepdim="x"), r"(?s)^Tensor.sum: keepdim is str, where True or False is wanted.*'x'"),
     (lambda: x().expand_as(3), r"(?s)^expand_as: the other is no tensor but int.*other  3"),

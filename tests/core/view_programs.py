@@ -103,7 +103,9 @@ class Program:
         kind = rng.choice(["view", "compute", "write"], p=[0.45, 0.1, 0.45])
         names = {"view": VIEWS, "compute": COMPUTED, "write": WRITES}[kind]
         name = str(rng.choice(names))
-        if kind == "write" and (grad and (t.history.leaf or t.history.barred) or t.overlaps and name not in ("fill_", "zero_")):
+        if kind == "write" and (
+            grad and (t.history.leaf or t.history.barred) or t.overlaps and name not in ("fill_", "zero_")
+        ):
             return
         self.step(name, grad, (i, j))
 
@@ -114,7 +116,7 @@ class Program:
             parts.append(
                 int(self.rng.integers(-n, n)) if kind == 0 and n else
                 slice(int(self.rng.integers(2)), None, int(self.rng.integers(1, 3))) if kind < 3 else slice(None)
-            )  # fmt: skip
+            )
         if self.rng.random() < 0.2:
             parts.insert(int(self.rng.integers(len(parts) + 1)), None)
         if self.rng.random() < 0.2:
@@ -156,7 +158,9 @@ class Program:
             scale = other.numbers.sum() * 0.1
             both = wants or other.history.needs
             if name == "mulsum":
-                tangents = t.tangents * scale + t.numbers[..., None] * other.tangents.reshape(-1, t.tangents.shape[-1]).sum(0) * 0.1
+                tangents = t.tangents * scale + t.numbers[..., None] * other.tangents.reshape(
+                    -1, t.tangents.shape[-1]
+                ).sum(0) * 0.1
                 self.alive.append(Model.new(t.numbers * scale, tangents, both and grad))
             elif name == "clone":
                 self.alive.append(Model.new(t.numbers, t.tangents, wants and grad))
@@ -187,7 +191,11 @@ class Program:
                 args = tuple(ends)
                 if ndim and ends[0] == ends[1]:
                     return args, [t]
-                shape = (*at.shape[: ends[0]], int(np.prod(at.shape[ends[0] : ends[1] + 1])), *at.shape[ends[1] + 1 :]) if ndim else (1,)
+                shape = (
+                    (*at.shape[: ends[0]], int(np.prod(at.shape[ends[0] : ends[1] + 1])), *at.shape[ends[1] + 1 :])
+                    if ndim
+                    else (1,)
+                )
             elif name == "unflatten":
                 if not ndim:
                     return None
@@ -285,7 +293,9 @@ class Program:
             if name == "setitem":
                 place.write(c, none, False, grad)
                 return index, c
-            place.write(other.numbers.sum() * 0.2, other.tangents.reshape(-1, len(none)).sum(0) * 0.2, other.history.needs, grad)
+            place.write(
+                other.numbers.sum() * 0.2, other.tangents.reshape(-1, len(none)).sum(0) * 0.2, other.history.needs, grad
+            )
             return (index,)
         if name in ("transpose_", "unsqueeze_"):
             if t.history.leaf or not t.at.ndim or t in self.alive[: len(self.start)]:
@@ -330,16 +340,34 @@ class Program:
     def expected(self):
         """[numbers of all tensors], and the gradient of each leaf."""
         total = sum([(t.tangents * (w + 0.2 * t.numbers)[..., None]).reshape(-1, t.tangents.shape[-1]).sum(0)
-                     for t, w in zip(self.alive, self.weights)])  # fmt: skip
+                     for t, w in zip(self.alive, self.weights)])
         return [t.numbers for t in self.alive], [total[part].reshape(shape) for _, part, shape in self.leaves]
 
 
 VIEWS = ["getitem", "getitem", "getitem", "T", "mT", "t", "squeeze", "unsqueeze", "permute", "expand", "transpose", "movedim", "narrow",
-         "select", "diagonal", "unbind", "split", "chunk", "reshape", "reshape", "flatten", "flatten", "view", "view_as", "unflatten",
+         "select", "diagonal", "unbind", "split", "chunk", "reshape", "reshape", "flatten", "flatten", "view",
+         "view_as", "unflatten",
          "contiguous", "detach", "detach", "detach", "data", "leaf"]  # fmt: skip
 COMPUTED = ["mulsum", "mulsum", "clone", *UNARY]
-WRITES = [*[f"{name}_" for name in UNARY], "fill_", "zero_", "scale_", "scale_", "masked_fill_", "setitem", "setitem", "setsum", "setsum",
-          "mul_", "mul_", "copy_", "iadd", "iadd", "transpose_", "unsqueeze_"]  # fmt: skip
+WRITES = [
+    *[f"{name}_" for name in UNARY],
+    "fill_",
+    "zero_",
+    "scale_",
+    "scale_",
+    "masked_fill_",
+    "setitem",
+    "setitem",
+    "setsum",
+    "setsum",
+    "mul_",
+    "mul_",
+    "copy_",
+    "iadd",
+    "iadd",
+    "transpose_",
+    "unsqueeze_",
+]
 
 
 def perform(library, name, t, other, args):

@@ -72,7 +72,9 @@ def card(work, kind=Exception):
     found = card_of(caught.value)
     assert found is not None
     bundle = card_bundle(found)
-    assert found.title.split(" ")[0] in bundle["text/plain"] and "<img alt=" in bundle["text/html"] or found.graph is None
+    assert (
+        found.title.split(" ")[0] in bundle["text/plain"] and "<img alt=" in bundle["text/html"] or found.graph is None
+    )
     return found
 
 
@@ -99,10 +101,12 @@ def test_code_of_the_call_and_of_the_making_is_shown():
         found = card(work)
         assert found.code == "return self.fc(x.flatten(1))"
         assert found.created[1:] == ("self.pool, self.fc = nn.MaxPool2d(2), nn.Linear(features, 10)",)
-        assert "test_failure.py:" in found.where and found.created[0].startswith("test_failure.py:") and found.created[0] not in found.where
+        assert "test_failure.py:" in found.where and found.created[0].startswith("test_failure.py:")
+        assert found.created[0] not in found.where
         text = card_bundle(found)["text/plain"].splitlines()
         at = next(i for i, line in enumerate(text) if line.split()[:2] == ["made", "at"])
-        assert text[at].split()[2] == found.created[0] and text[at + 1].strip() == found.created[1] and text[at - 1].strip() == found.code
+        assert text[at].split()[2] == found.created[0] and text[at + 1].strip() == found.created[1]
+        assert text[at - 1].strip() == found.code
 
 
 def test_model_from_a_pickle_does_not_say_where_it_was_made():
@@ -166,7 +170,8 @@ def test_own_function_that_fails_in_backward_is_drawn_with_its_tape():
 
     found = card(lambda: Wrong.apply(nn.Linear(4, 4)(flow.ones(2, 4))).sum().backward())
     node, others = failing(found)
-    assert node.label.startswith("gradient of ") and [n.label for n in others if n.kind == "op"][:2] == ["matmul", "add"]
+    assert node.label.startswith("gradient of ")
+    assert [n.label for n in others if n.kind == "op"][:2] == ["matmul", "add"]
     assert found.code == 'raise RuntimeError("no gradient today")' and found.what == "no gradient today"
 
 
@@ -187,13 +192,16 @@ def test_error_of_pythons_own_is_the_module():
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
         assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.created == ()
-        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last result that the line could see"
+        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", (
+            "the last result that the line could see"
+        )
 
 
 def test_step_that_fails_as_it_runs_is_shown_up_to_its_operation():
     found = card(lambda: Train(CNN(392))(IMAGES, flow.tensor([1, 2, 30, 0])))
     node, others = failing(found)
-    assert found.title == "OutOfRangeError in loss_fn" and node.label == "checked_labels" and "as it ran" in found.graph.title
+    assert found.title == "OutOfRangeError in loss_fn" and node.label == "checked_labels"
+    assert "as it ran" in found.graph.title
     assert not any(n.phase == "backward" for n in others)
 
 
@@ -282,7 +290,10 @@ def test_images_of_another_rank_are_told_what_the_hint_would_give(channels, shap
 
 
 @pytest.mark.parametrize(("layer", "value", "shown", "what"), [
-    (nn.Conv2d(1, 8, 3), np.zeros((5, 1, 8, 8), "f4"), "ndarray float32[5, 1, 8, 8]", "no tensor but ndarray of float32"),
+    (
+        nn.Conv2d(1, 8, 3), np.zeros((5, 1, 8, 8), "f4"), "ndarray float32[5, 1, 8, 8]",
+        "no tensor but ndarray of float32"
+    ),
     (nn.Linear(4, 2), np.zeros((3, 4)), "ndarray float64[3, 4]", "no tensor but ndarray of float64"),
     (nn.Linear(4, 2), [[1.0], [2.0]], "[[1.0], [2.0]]", "no tensor but list"),
 ])  # fmt: skip
@@ -317,7 +328,8 @@ def test_labels_of_no_class_are_told_with_the_first_of_them(labels, first, hint,
     head, _, tail = first.partition("*")
     for work, name in ((lambda: loss(x, y), "target"), (lambda: Loss()(x, y), "target, the input y")):
         found = card(work)
-        assert found.what == f"cross_entropy: labels go from {head}and the input has 10 classes: 0 to 9;{tail}" and found.hint == hint
+        assert found.what == f"cross_entropy: labels go from {head}and the input has 10 classes: 0 to 9;{tail}"
+        assert found.hint == hint
         assert found.got == ((name, "int32[50]"),) and found.expected == "target  from 0 to 9"
     assert failing(card(lambda: loss(x, y)))[1] and card(lambda: loss(x, y)).graph.title == "what went in"
 
@@ -325,7 +337,9 @@ def test_labels_of_no_class_are_told_with_the_first_of_them(labels, first, hint,
 def test_first_label_of_no_class_in_an_image_or_alone():
     found = card(lambda: nn.functional.cross_entropy(flow.ones(1, 3, 2, 2), flow.tensor([[[0, 1], [2, 3]]])))
     assert found.what.endswith("the first outside is 3 (at position (0, 1, 1) of the labels)")
-    assert card(lambda: nn.functional.cross_entropy(flow.ones(3), flow.tensor(7))).what.endswith("the first outside is 7")
+    assert card(lambda: nn.functional.cross_entropy(flow.ones(3), flow.tensor(7))).what.endswith(
+        "the first outside is 7"
+    )
 
 
 def test_asking_what_would_fit_changes_nothing():

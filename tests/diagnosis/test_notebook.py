@@ -29,7 +29,9 @@ def test_one_place_asks_where_the_program_runs():
 def shell(monkeypatch):
     """A shell of IPython, with a kernel, whose cell In[4] is the file "cell4"."""
     parent = {"metadata": {"cellId": "a"}, "header": {"msg_id": "1"}}
-    shell = types.SimpleNamespace(kernel=types.SimpleNamespace(get_parent=lambda channel: parent), user_ns={}, events=[])
+    shell = types.SimpleNamespace(
+        kernel=types.SimpleNamespace(get_parent=lambda channel: parent), user_ns={}, events=[]
+    )
     shell.compile = types.SimpleNamespace(format_code_name=lambda path: ("Cell", "In[4]") if path == "cell4" else None)
     shell.events = types.SimpleNamespace(register=lambda *pair: shell.heard.append(pair))
     shell.heard, shell.shown = [], []

@@ -39,7 +39,7 @@ def shown(tmp_path, *cells, **environment):
     program = tmp_path / "cells.py"
     program.write_text(PROGRAM.format(cells=list(cells)), encoding="utf-8")
     found = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120,
-                           env={**os.environ, "IPYTHONDIR": str(tmp_path), **environment})  # fmt: skip
+                           env={**os.environ, "IPYTHONDIR": str(tmp_path), **environment})
     assert found.returncode == 0, found.stderr
     return re.sub(r"\x1b\[[0-9;]*m", "", found.stdout)
 
@@ -53,7 +53,7 @@ def test_only_the_learners_frames(tmp_path):
     assert "----> 1 Outer()(flow.ones(2, 5))" in text and functions(text) == ["Outer.forward", "Inner.forward"]
     assert "minflow/nn/module.py" not in text
     assert re.search(r"ShapeError: linear.*\n  input +float32\[2, 5\]\n(.*\n)*  Try: nn.Linear\(5, 4\)\n"
-                     r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)  # fmt: skip
+                     r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
 
 
 def test_every_frame_where_that_is_asked_for(tmp_path):
@@ -75,9 +75,13 @@ def fails(result):
     text = shown(tmp_path, job, "job(np.ones(2, 'float32'))(fails)\nflow.sync_default_session()")
     assert 'raise KeyError("mine")' in text and "JobError" in text and "direct cause" in text
     assert functions(text) == ["fails"]
-    text = shown(tmp_path, MODEL, "try:\n    1 / 0\nexcept ZeroDivisionError as zero:\n    try:\n        Outer()(flow.ones(2, 5))\n"
-                                  "    except flow.MinflowError as error:\n        get_ipython().showtraceback()\n"
-                                  "        print(error.__context__ is zero, zero.__traceback__.tb_lineno)")  # fmt: skip
+    text = shown(
+        tmp_path,
+        MODEL,
+        "try:\n    1 / 0\nexcept ZeroDivisionError as zero:\n    try:\n        Outer()(flow.ones(2, 5))\n"
+        "    except flow.MinflowError as error:\n        get_ipython().showtraceback()\n"
+        "        print(error.__context__ is zero, zero.__traceback__.tb_lineno)",
+    )
     assert "1 / 0" in text and "During handling" in text and text.rstrip().endswith("True 2")
 
 
@@ -92,9 +96,14 @@ def job(x: tp.Numpy.Placeholder((4, 3)), y: tp.Numpy.Placeholder((4,), dtype=flo
 
 def test_an_error_of_a_job_is_told_once(tmp_path):
     """Its cause was raised by no line of the learner's, and says the same."""
-    cells = JOB, 'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))', "import sys; print(type(sys.last_value.__cause__).__name__)"
+    cells = (
+        JOB,
+        'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))',
+        "import sys; print(type(sys.last_value.__cause__).__name__)",
+    )
     text = shown(tmp_path, *cells)
-    assert text.count("labels go from 0 to 9") == 1 and "direct cause" not in text and text.rstrip().endswith("OutOfRangeError")
+    assert text.count("labels go from 0 to 9") == 1 and "direct cause" not in text
+    assert text.rstrip().endswith("OutOfRangeError")
     head = r"JobError: the work of step 1 of job raised OutOfRangeError: .*\n  target +int32\[4\]\n"
     assert re.search(head + r"(.*\n)*  Try: .*\n\(\d+ frames", text)
     full = shown(tmp_path, *cells, MINFLOW_TRACEBACK="full")
@@ -129,9 +138,11 @@ def train():
 def test_an_interrupt_shows_the_learners_line_only(tmp_path):
     text = shown(tmp_path, STOP, "train()", "print('goes on', graph._steps)")
     assert "KeyboardInterrupt" in text and functions(text) == ["train"] and "---->" in text and "minflow/" not in text
-    assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text) and "goes on 2" in text
+    assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
+    assert "goes on 2" in text
     full = shown(tmp_path, STOP, "train()", MINFLOW_TRACEBACK="full")
-    assert "Graph.__call__" in functions(full) and "uninterrupted.__exit__" in functions(full) and "left out" not in full
+    assert "Graph.__call__" in functions(full) and "uninterrupted.__exit__" in functions(full)
+    assert "left out" not in full
 
 
 def test_other_interrupts_and_the_users_own_way_are_as_ever(tmp_path):
@@ -143,5 +154,8 @@ def test_other_interrupts_and_the_users_own_way_are_as_ever(tmp_path):
 
 
 def test_other_errors_are_as_ever(tmp_path):
-    text = shown(tmp_path, MODEL, "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))")
-    assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text) and "left out" not in text
+    text = shown(
+        tmp_path, MODEL, "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))"
+    )
+    assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text)
+    assert "left out" not in text

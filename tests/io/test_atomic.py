@@ -113,7 +113,7 @@ def test_stale_temporaries_are_swept(old):
     dead.wait()
     folder, here = old.parent, atomic.host()
     stale = [f".minflow.{here}.{dead.pid}.0123abcd.tmp", f".x.safetensors.{here}.{os.getpid()}.0123abcd.tmp",
-             f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp"]  # fmt: skip
+             f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp"]
     others = [
         f".x.safetensors.{here}.{os.getppid()}.0123abcd.tmp",
         f".x.safetensors.00000000.{dead.pid}.0123abcd.tmp",
@@ -240,7 +240,7 @@ def test_a_file_where_a_folder_is_and_the_other_way(tmp_path):
     os.mkfifo(tmp_path / "pipe.mf")
     os.mkfifo(tmp_path / "pipe")
     for name, text in [("folder.mf", "is a folder"), ("file", "is a file"), ("pipe.mf", "a pipe"), ("pipe", "pipe"),
-                       ("file/x.mf", "Not a directory"), ("file/x", "Not a directory")]:  # fmt: skip
+                       ("file/x.mf", "Not a directory"), ("file/x", "Not a directory")]:
         with pytest.raises(CheckpointError, match=text):
             flow.save(1, tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["file", "folder.mf", "pipe", "pipe.mf"]
@@ -286,7 +286,9 @@ def test_what_is_no_file_is_not_waited_for(tmp_path):
                 flow.load(path)
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE, errno.ENOTDIR])
+@pytest.mark.parametrize(
+    "number", [errno.EACCES, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE, errno.ENOTDIR]
+)
 @pytest.mark.parametrize("name", ["stat", "open", "listdir"])
 def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
     """Every call on the way to the numbers may fail, for a file and for a folder."""
@@ -303,7 +305,7 @@ def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
     refused = 0
     for call in (lambda: flow.load(tmp_path / "folder"), lambda: flow.load(tmp_path / "folder" / "data.safetensors"),
                  lambda: flow.checkpoint.get(tmp_path / "job")["w"].numpy(), lambda: flow.save(1, tmp_path / "folder"),
-                 lambda: flow.checkpoint.save(tmp_path / "other", {"w": np.ones(2, "f4")})):  # fmt: skip
+                 lambda: flow.checkpoint.save(tmp_path / "other", {"w": np.ones(2, "f4")})):
         try:
             call()
         except CheckpointError as error:
@@ -314,6 +316,8 @@ def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x.mf", "\ud800", "a\0b", "", 3, b"x.mf"], ids=repr)
 def test_no_path(path):
-    for call in (flow.load, lambda path: flow.save(1, path), flow.checkpoint.get, lambda path: flow.checkpoint.save(path, {})):
+    for call in (
+        flow.load, lambda path: flow.save(1, path), flow.checkpoint.get, lambda path: flow.checkpoint.save(path, {})
+    ):
         with pytest.raises(CheckpointError, match="path|home folder"):
             call(path)

@@ -49,7 +49,9 @@ OPTIMIZERS = {
     "Adam": lambda p: Adam(p, lr=0.01),
     "amsgrad": lambda p: Adam(p, lr=0.01, amsgrad=True, maximize=True),
     "AdamW": lambda p: AdamW(p, lr=0.01, betas=(0.8, 0.9)),
-    "groups": lambda p: SGD([{"params": p[:2], "lr": 0.3, "name": "first"}, {"params": p[2:], "clip_grad_max_norm": 1.0}], 0.1, 0.9),
+    "groups": lambda p: SGD(
+        [{"params": p[:2], "lr": 0.3, "name": "first"}, {"params": p[2:], "clip_grad_max_norm": 1.0}], 0.1, 0.9
+    ),
 }
 SCHEDULERS = {
     "LambdaLR": lambda o: schedules.LambdaLR(o, lambda step: 0.9 ** min(step, 100)),
@@ -58,7 +60,9 @@ SCHEDULERS = {
     "MultiStepLR": lambda o: schedules.MultiStepLR(o, [1, 3, 3], 0.5),
     "LinearLR": lambda o: schedules.LinearLR(o, 0.1, 1.0, 4),
     "CosineAnnealingLR": lambda o: schedules.CosineAnnealingLR(o, 5, 0.01),
-    "SequentialLR": lambda o: schedules.SequentialLR(o, [schedules.LinearLR(o, 0.1, 1.0, 2), schedules.CosineAnnealingLR(o, 5)], [2]),
+    "SequentialLR": lambda o: schedules.SequentialLR(
+        o, [schedules.LinearLR(o, 0.1, 1.0, 2), schedules.CosineAnnealingLR(o, 5)], [2]
+    ),
 }
 
 
@@ -86,15 +90,20 @@ class Setup:
         return loss
 
     def everything(self):
-        whole = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "scheduler": self.scheduler.state_dict(),
-                 "random": flow.get_rng_state(), "steps": self.optimizer.steps}  # fmt: skip
+        whole = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "random": flow.get_rng_state(),
+            "steps": self.optimizer.steps,
+        }
         if self.graph is not None:
             whole["graph"] = self.graph.state_dict()
         return whole
 
     def target(self, kind):
         return {"model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler, "graph": self.graph,
-                "generator": Random()}[kind]  # fmt: skip
+                "generator": Random()}[kind]
 
 
 class Training(nn.Graph):
@@ -147,11 +156,15 @@ class Broken(dict):
 
 
 JUNK = [
-    None, True, False, 0, 1, -1, 2, -7, 10**30, 10**400, 0.5, -0.5, math.nan, math.inf, -math.inf, 1e300, -1e-300, "", "0.1",
-    "x" * 1000, "\x1b]0;title\x07", b"x", 1j, (), [], {}, [[]], [1, [2, [3]]], {"a": {"b": 1}}, {1: 2}, (0.9,), (0.9, 0.999),
+    None, True, False, 0, 1, -1, 2, -7, 10**30, 10**400, 0.5, -0.5, math.nan, math.inf, -math.inf, 1e300, -1e-300, "",
+    "0.1",
+    "x" * 1000, "\x1b]0;title\x07", b"x", 1j, (), [], {}, [[]], [1, [2, [3]]], {"a": {"b": 1}}, {1: 2}, (0.9,),
+    (0.9, 0.999),
     (0.9, 1.5), [0.5, 0.5], {3, 4},
-    print, Odd(), Odd, Broken(params=[0]), np.zeros(0), np.zeros(3), np.zeros((2, 2), "i4"), np.float32(0.5), np.int64(3), np.bool_(True),
-    np.array(["a"]), np.array([1j]), np.array([None]), np.array(2.0), np.array([[1, 2]], "u1"), np.datetime64("2020"), range(3), ...,
+    print, Odd(), Odd, Broken(params=[0]), np.zeros(0), np.zeros(3), np.zeros((2, 2), "i4"), np.float32(0.5),
+    np.int64(3), np.bool_(True),
+    np.array(["a"]), np.array([1j]), np.array([None]), np.array(2.0), np.array([[1, 2]], "u1"), np.datetime64("2020"),
+    range(3), ...,
     float, "params", [0, 0], [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, "5"], iter([1]),
 ]  # fmt: skip
 
@@ -159,7 +172,11 @@ JUNK = [
 def junk(rng):
     x = rng.choice([*JUNK, "tensor"])
     if isinstance(x, str) and x == "tensor":
-        return flow.tensor(np.full(rng.choice([(), (1,), (4,), (4, 3), (2, 4), (0, 3)]), rng.choice([0.0, -1.0, math.nan, math.inf, 1e30])))
+        return flow.tensor(
+            np.full(
+                rng.choice([(), (1,), (4,), (4, 3), (2, 4), (0, 3)]), rng.choice([0.0, -1.0, math.nan, math.inf, 1e30])
+            )
+        )
     return unshared(x)
 
 
@@ -176,7 +193,9 @@ def of_array(x, rng):
             array = array.astype(rng.choice(["f8", "f2", "i8", "i4", "u1", "?", "i2", "c8", "U5", "O", ">f4"]))
     elif way == 3 and array.size:
         with np.errstate(all="ignore"):
-            array.reshape(-1)[rng.randrange(array.size)] = rng.choice([math.nan, math.inf, -1, 1e30]) if array.dtype.kind == "f" else -1
+            array.reshape(-1)[rng.randrange(array.size)] = (
+                rng.choice([math.nan, math.inf, -1, 1e30]) if array.dtype.kind == "f" else -1
+            )
     elif way == 4:
         return array.tolist()
     elif way == 5:
@@ -274,7 +293,10 @@ def test_corrupt_states(kind, optimizer, scheduler, mutants, tmp_path):
                 flow.manual_seed(3)
                 mine = setup.step().item()
                 flow.manual_seed(3)
-                assert mine == twin.step().item() and text(setup.everything()) == text(twin.everything()), (number, state)
+                assert mine == twin.step().item() and text(setup.everything()) == text(twin.everything()), (
+                    number,
+                    state,
+                )
         except Exception as error:
             raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}\n{state}") from error
         else:
@@ -282,7 +304,9 @@ def test_corrupt_states(kind, optimizer, scheduler, mutants, tmp_path):
             try:
                 setup.step()
                 flow.save(setup.everything(), tmp_path / "x.mf")
-                again = flow.load(tmp_path / "x.mf")["graph" if kind == "graph" else "model" if kind == "generator" else kind]
+                again = flow.load(tmp_path / "x.mf")[
+                    "graph" if kind == "graph" else "model" if kind == "generator" else kind
+                ]
                 if kind != "generator":
                     setup.target(kind).load_state_dict(again)
                 setup.step()
@@ -350,7 +374,9 @@ def test_corrupt_variables_of_jobs(tmp_path):
 
     @flow.global_function(type="predict")
     def job() -> flow.typing.Numpy:
-        found = [flow.get_variable(name, shape, initializer=flow.ones_initializer()) for name, shape in VARIABLES.items()]
+        found = [
+            flow.get_variable(name, shape, initializer=flow.ones_initializer()) for name, shape in VARIABLES.items()
+        ]
         return flow.math.reduce_sum(found[0]) + found[1]
 
     job()
@@ -407,17 +433,50 @@ def test_a_load_of_the_users_own_that_fails():
 @pytest.mark.parametrize(
     ("load", "texts"),
     [
-        (lambda: nn.Linear(2, 2).load_state_dict({"weight": np.ones((2, 2), "c8"), "bias": flow.ones(2)}), ["complex64"]),
-        (lambda: nn.Linear(2, 2).load_state_dict({5: 1, "weight": 3, "bias": None}), ["unexpected  5", "weight: int", "NoneType"]),
-        (lambda: nn.Linear(1, 1).load_state_dict({"weight": np.ones((1, 1), "i4"), "bias": flow.ones(1)}, assign=True), ["int32 given"]),
-        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {7: {}}, "param_groups": [{"lr": 1, "params": [0]}]}), ["state of 7"]),
-        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"lr": -2, "params": [0]}]}), ["lr is -2"]),
-        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"lr": "0.1", "params": [0]}]}), ["lr is a str"]),
-        (lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"params": [0]}]}), ["group 0 has no 'lr'"]),
+        (
+            lambda: nn.Linear(2, 2).load_state_dict({"weight": np.ones((2, 2), "c8"), "bias": flow.ones(2)}),
+            ["complex64"]
+        ),
+        (
+            lambda: nn.Linear(2, 2).load_state_dict({5: 1, "weight": 3, "bias": None}),
+            ["unexpected  5", "weight: int", "NoneType"]
+        ),
+        (
+            lambda: nn.Linear(1, 1).load_state_dict(
+                {"weight": np.ones((1, 1), "i4"), "bias": flow.ones(1)}, assign=True
+            ),
+            ["int32 given"]
+        ),
+        (
+            lambda: SGD([flow.ones(2)], lr=1).load_state_dict(
+                {"state": {7: {}}, "param_groups": [{"lr": 1, "params": [0]}]}
+            ),
+            ["state of 7"]
+        ),
+        (
+            lambda: SGD([flow.ones(2)], lr=1).load_state_dict(
+                {"state": {}, "param_groups": [{"lr": -2, "params": [0]}]}
+            ),
+            ["lr is -2"]
+        ),
+        (
+            lambda: SGD([flow.ones(2)], lr=1).load_state_dict(
+                {"state": {}, "param_groups": [{"lr": "0.1", "params": [0]}]}
+            ),
+            ["lr is a str"]
+        ),
+        (
+            lambda: SGD([flow.ones(2)], lr=1).load_state_dict({"state": {}, "param_groups": [{"params": [0]}]}),
+            ["group 0 has no 'lr'"]
+        ),
         (lambda: Adam([flow.ones(2)], lr=1).load_state_dict(
-            {"state": {0: {"exp_avg": np.ones(2), "step": -1}}, "param_groups": [{"lr": 1, "params": [0]}]}), ["no number of steps", "-1"]),
+            {"state": {0: {"exp_avg": np.ones(2), "step": -1}}, "param_groups": [{"lr": 1, "params": [0]}]}), [
+                "no number of steps", "-1"
+            ]),
         (lambda: Adam([flow.ones(2)], lr=1).load_state_dict(
-            {"state": {0: {"exp_avg": np.ones(2), "step": 1}}, "param_groups": [{"lr": 1, "params": [0]}]}), ["exp_avg_sq of parameter 0"]),
+            {"state": {0: {"exp_avg": np.ones(2), "step": 1}}, "param_groups": [{"lr": 1, "params": [0]}]}), [
+                "exp_avg_sq of parameter 0"
+            ]),
         (lambda: schedules.StepLR(SGD([flow.ones(2)], lr=1), 3).load_state_dict(
             {**schedules.StepLR(SGD([flow.ones(2)], lr=1), 3).state_dict(), "step_size": 2.5}), ["step_size is 2.5"]),
         (lambda: flow.amp.GradScaler().load_state_dict({"weight": 1}), ["GradScaler", "weight"]),

@@ -23,8 +23,24 @@ from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
 from tests.measuring import peak
 
 EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
-WORDS = [b"\0" * 8, b"\xff" * 8, struct.pack("<Q", 2**62), struct.pack(">I", 2**31), b"{", b"(", b"'", b"\n", b"\x1b]0;x\x07",
-         b"99999999999", b"-1", b"NaN", b"true", b"null", b"\xe2\x80\xae", b"[0,4611686018427387904]"]  # fmt: skip
+WORDS = [
+    b"\0" * 8,
+    b"\xff" * 8,
+    struct.pack("<Q", 2**62),
+    struct.pack(">I", 2**31),
+    b"{",
+    b"(",
+    b"'",
+    b"\n",
+    b"\x1b]0;x\x07",
+    b"99999999999",
+    b"-1",
+    b"NaN",
+    b"true",
+    b"null",
+    b"\xe2\x80\xae",
+    b"[0,4611686018427387904]",
+]
 LIMIT = 1 << 23  # bytes that reading a file of a few thousand may take
 
 
@@ -115,7 +131,9 @@ def test_mutants(make, tmp_path, monkeypatch):
                 text = str(error)
                 assert len(text) < 10_000 and all(c.isprintable() or c == "\n" for c in text), (number, text)
             except Exception as error:
-                raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}: {path.read_bytes()[:300]}") from error
+                raise AssertionError(
+                    f"mutant {number}: {type(error).__name__}: {error}: {path.read_bytes()[:300]}"
+                ) from error
         assert refused > 100
 
     assert peak(reads, below=LIMIT) < LIMIT
@@ -151,7 +169,9 @@ def test_sizes_of_arrays_without_numbers(tmp_path):
     (tmp_path / "x").write_bytes(b"\0\0\x08\x03" + struct.pack(">3I", 0, 2**32 - 1, 2**32 - 1))
     refused(lambda: read_idx(tmp_path / "x", 3), DataError, r"\[0, 4294967295, 4294967295\]")
     flow.checkpoint.save(tmp_path / "m", {"w": np.ones((0, 3), "f4")})
-    (tmp_path / "m" / "w" / "meta").write_text("shape { dim: 0 " + "dim: 99999999999999999 " * 9 + "} data_type: kFloat")
+    (tmp_path / "m" / "w" / "meta").write_text(
+        "shape { dim: 0 " + "dim: 99999999999999999 " * 9 + "} data_type: kFloat"
+    )
     refused(lambda: flow.checkpoint.get(tmp_path / "m")["w"].numpy(), CheckpointError, "'w'")
 
 
@@ -168,7 +188,7 @@ def test_many_members(tmp_path):
 @pytest.mark.parametrize("path", ["~nobody-of-that-name", "a\0b", "\ud800", 5, b"x"], ids=ascii)
 def test_folders_of_data(path):
     for call in (lambda: flow.data.load_mnist(out_dir=path), lambda: flow.vision.datasets.MNIST(path),
-                 lambda: flow.vision.datasets.CIFAR10(path)):  # fmt: skip
+                 lambda: flow.vision.datasets.CIFAR10(path)):
         with pytest.raises(DataError, match="path|home folder"):
             call()
 
@@ -183,8 +203,15 @@ def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
             call()
 
 
-@pytest.mark.parametrize(("words", "text"), [({"hash_check": 5}, "5"), ({"hash_check": "abc"}, "abc"), ({"url": 7}, "7"),
-                                             ({"url": "no url"}, "unknown url type")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"hash_check": 5}, "5"),
+        ({"hash_check": "abc"}, "abc"),
+        ({"url": 7}, "7"),
+        ({"url": "no url"}, "unknown url type"),
+    ],
+)
 def test_words_of_load_mnist(words, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))

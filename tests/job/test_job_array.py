@@ -171,9 +171,15 @@ def test_gather_nd_and_scatter_nd():
 def test_slopes_of_indexing():
     x = flow.tensor(ROWS.astype("float64"), requires_grad=True)
     ids = flow.tensor([[0, 1], [0, 1], [2, 2]])
-    for function in (lambda v: flow.gather_nd(v, ids), lambda v: p.gather(v, ids, batch_dims=1), lambda v: p.gather(v, ids[0], axis=1),
-                     lambda v: flow.slice_v2(v, [(None, None, -2)]), lambda v: flow.slice_update(v, v[:1] * 2, [(1, 2, 1)]),
-                     lambda v: flow.tensor_scatter_nd_add(v, ids, v[0] * v[1]), lambda v: flow.scatter_nd(ids, v[0] * v[1], [3, 3])):
+    for function in (
+        lambda v: flow.gather_nd(v, ids),
+        lambda v: p.gather(v, ids, batch_dims=1),
+        lambda v: p.gather(v, ids[0], axis=1),
+        lambda v: flow.slice_v2(v, [(None, None, -2)]),
+        lambda v: flow.slice_update(v, v[:1] * 2, [(1, 2, 1)]),
+        lambda v: flow.tensor_scatter_nd_add(v, ids, v[0] * v[1]),
+        lambda v: flow.scatter_nd(ids, v[0] * v[1], [3, 3]),
+    ):
         assert gradcheck(function, x)
 
 
@@ -229,14 +235,21 @@ def test_orders():
 
 def test_pads():
     x = np.arange(9, dtype="float32").reshape(1, 1, 3, 3)
-    check(lambda b: flow.pad(b, [(0, 0), (1, 0), (0, 2), (1, 1)], 7), np.pad(x, [(0, 0), (1, 0), (0, 2), (1, 1)], constant_values=7), x)
+    check(
+        lambda b: flow.pad(b, [(0, 0), (1, 0), (0, 2), (1, 1)], 7),
+        np.pad(x, [(0, 0), (1, 0), (0, 2), (1, 1)], constant_values=7), x
+    )
     wide = [(0, 0), (0, 0), (1, 2), (2, 1)]
     check(lambda b: flow.zero_pad2d(b, (2, 1, 1, 2)), np.pad(x, wide), x)
-    check(lambda b: flow.constant_pad2d(b, 1, -3.5), np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-3.5), x)
+    check(
+        lambda b: flow.constant_pad2d(b, 1, -3.5), np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-3.5), x
+    )
     check(lambda b: flow.reflection_pad2d(b, (2, 1, 1, 2)), np.pad(x, wide, mode="reflect"), x)
     check(lambda b: flow.replication_pad2d(b, (2, 1, 1, 2)), np.pad(x, wide, mode="edge"), x)
     check(lambda b: flow.replication_pad2d(b, 5), np.pad(x, [(0, 0), (0, 0), (5, 5), (5, 5)], mode="edge"), x)
-    for function in (lambda b: d.reflection_pad2d(b, 2), lambda b: d.replication_pad2d(b, 2), lambda b: d.zero_pad2d(b, 1)):
+    for function in (
+        lambda b: d.reflection_pad2d(b, 2), lambda b: d.replication_pad2d(b, 2), lambda b: d.zero_pad2d(b, 1)
+    ):
         assert gradcheck(function, flow.tensor(x.astype("float64"), requires_grad=True))
 
 
@@ -254,7 +267,9 @@ def test_mistakes_with_pads():
         flow.pad(x, [(1, 1)])
 
 
-@pytest.mark.parametrize("padding, pairs", [("SAME", [(1, 0), (1, 1)]), ("SAME_LOWER", [(1, 0), (1, 1)]), ("SAME_UPPER", [(0, 1), (1, 1)])])
+@pytest.mark.parametrize(
+    "padding, pairs", [("SAME", [(1, 0), (1, 1)]), ("SAME_LOWER", [(1, 0), (1, 1)]), ("SAME_UPPER", [(0, 1), (1, 1)])]
+)
 def test_same_padding(padding, pairs):
     x = np.arange(1, 13, dtype="float32").reshape(1, 1, 4, 3)
     function = lambda b: flow.same_padding(b, padding, "NCHW", 3, 2, 1)
@@ -273,7 +288,9 @@ def test_losses_of_the_package():
     d = np.abs(x - y)
     for beta in (1.0, 2.5):
         wanted = np.where(d < beta, d * d / (2 * beta), d - beta / 2)
-        np.testing.assert_allclose(both(lambda a, b, beta=beta: flow.smooth_l1_loss(a, b, beta), x, y), wanted, rtol=1e-6)
+        np.testing.assert_allclose(
+            both(lambda a, b, beta=beta: flow.smooth_l1_loss(a, b, beta), x, y), wanted, rtol=1e-6
+        )
     with pytest.raises(OutOfRangeError, match="beta is 0"):
         flow.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0)
     cosines, label = np.float32([[0.5, -0.2, 0.1], [0.3, 0.9, -0.7]]), np.int32([0, 2])
@@ -293,7 +310,8 @@ def test_losses_of_the_package():
 def test_constants():
     check(lambda x: flow.constant(1.5, flow.float32, [2, 3]) + x * 0, np.full((2, 3), 1.5), np.zeros((2, 3), "float32"))
     for function, wanted, dtype in (
-        (lambda: flow.constant(3), np.int32(3), "int32"), (lambda: flow.constant(3, flow.float64, (2,)), [3, 3], "float64"),
+        (lambda: flow.constant(3), np.int32(3), "int32"),
+        (lambda: flow.constant(3, flow.float64, (2,)), [3, 3], "float64"),
         (lambda: flow.constant_scalar(2.5), [2.5], "float32"), (lambda: a.zeros([2, 1]), [[0], [0]], "float32"),
         (lambda: a.ones((2,), flow.int8), [1, 1], "int8"), (lambda: flow.range(4), [0, 1, 2, 3], "int64"),
         (lambda: flow.range(1, 2, 0.5, dtype=flow.float32), [1, 1.5], "float32"),
@@ -310,7 +328,9 @@ def test_constants():
 
 def test_casts_and_copies():
     assert both(lambda x: flow.cast(x, flow.int32), ROWS / 2).tolist() == [[0, 1, 1], [2, 2, 3], [3, 4, 4]]
-    for function in (flow.identity, flow.cast_to_static_shape, flow.cast_to_current_logical_view, flow.amp_white_identity):
+    for function in (
+        flow.identity, flow.cast_to_static_shape, flow.cast_to_current_logical_view, flow.amp_white_identity
+    ):
         check(function, ROWS, ROWS)
     assert both(flow.elem_cnt, X).tolist() == [24]
     x = np.float32([np.nan, 1, np.inf, -np.inf])
@@ -396,12 +416,16 @@ def test_assign_to_an_argument_writes_the_jobs_own_copy_and_is_told_of_once():
 
 def test_random():
     x = np.full((1000,), 0.3, "float32")
-    first, again = in_job(lambda b: flow.random.bernoulli(b, seed=5), x), in_job(lambda b: flow.random.bernoulli(b, seed=5), x)
+    first, again = (
+        in_job(lambda b: flow.random.bernoulli(b, seed=5), x),
+        in_job(lambda b: flow.random.bernoulli(b, seed=5), x),
+    )
     np.testing.assert_array_equal(first, again)
     assert 230 < first.sum() < 370 and first.dtype == np.float32
     assert in_job(lambda b: flow.random.bernoulli(b, dtype=flow.int8), x).dtype == np.int8
     order = in_job(flow.random.generate_random_batch_permutation_indices, x)
-    assert order.dtype == np.int32 and sorted(order.tolist()) == list(range(1000)) and order.tolist() != list(range(1000))
+    assert order.dtype == np.int32 and sorted(order.tolist()) == list(range(1000))
+    assert order.tolist() != list(range(1000))
     shuffled = in_job(flow.random.shuffle, X.reshape(12, 2))
     assert sorted(shuffled.tolist()) == X.reshape(12, 2).tolist()
 
@@ -423,11 +447,15 @@ def test_the_tables_of_names_are_true():
     for home, table in ((flow, FLOW), (flow.nn, NN)):
         for name, path in table.items():
             module, _, attribute = path.rpartition(".")
-            assert getattr(home, name) is (getattr(job_file(module), attribute) if attribute else job_file(module)), name
+            assert getattr(home, name) is (getattr(job_file(module), attribute) if attribute else job_file(module)), (
+                name
+            )
 
 
 def test_parallel_cast_takes_distributions_only():
     x = flow.ones(2)
-    assert flow.parallel_cast(x, distribute=flow.distribute.split(0), gradient_distribute=flow.distribute.broadcast()) is x
+    assert (
+        flow.parallel_cast(x, distribute=flow.distribute.split(0), gradient_distribute=flow.distribute.broadcast()) is x
+    )
     with pytest.raises(JobError, match="(?s)no distribution.*'split'.*split\\(axis\\)"):
         flow.parallel_cast(x, distribute="split")

@@ -220,10 +220,13 @@ def test_get_and_save_again(tmp_path):
     assert all(isinstance(v, FileVariable) for v in found.values())
     assert all(np.array_equal(found[n].numpy(), v.numpy()) for n, v in everything.items())
     assert get(tmp_path / "m/w").numpy().tolist() == everything["w"].numpy().tolist()
-    save(tmp_path / "n", {"w": found["w"], "t": everything["b"], "a": X, "v": default_session().variables["b"], "n": np.float64(3)})
+    save(
+        tmp_path / "n",
+        {"w": found["w"], "t": everything["b"], "a": X, "v": default_session().variables["b"], "n": np.float64(3)}
+    )
     again = get(tmp_path / "n")
     assert {n: f"{v.dtype.name}{v.shape}" for n, v in again.items()} == {
-        "a": "float32(4, 3)", "n": "float64()", "t": "float32(2,)", "v": "float32(2,)", "w": "float32(2, 3)"}  # fmt: skip
+        "a": "float32(4, 3)", "n": "float64()", "t": "float32(2,)", "v": "float32(2,)", "w": "float32(2, 3)"}
     assert again["n"].numpy() == 3.0 and np.array_equal(again["a"].numpy(), X)
 
 
@@ -263,7 +266,9 @@ def test_names_in_part(session):
     assert report.missing == ["b"]
     with pytest.warns(MinflowWarning, match="(?s)loaded +none.*unexpected +W"):
         load_variables({"W": np.ones((2, 3), "float32")})
-    with pytest.raises(CheckpointError, match="(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b"):
+    with pytest.raises(
+        CheckpointError, match="(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b"
+    ):
         load_variables({"bb": np.zeros(2, "float32"), "w": np.ones((2, 3), "float32")}, ignore_mismatch=False)
     assert not session.variables["w"].numpy().any()
 
@@ -277,11 +282,15 @@ def test_checkpoint_in_part_is_told(tmp_path, called):
     evaluate = eval_job(names=("w", "head"))
     if called:
         evaluate(X)
-        with pytest.warns(MinflowWarning, match="(?s)fits in part: 1 variable.*loaded +w\\n.*missing +head\\n.*unexpected +old") as told:
+        with pytest.warns(
+            MinflowWarning, match="(?s)fits in part: 1 variable.*loaded +w\\n.*missing +head\\n.*unexpected +old"
+        ) as told:
             report = CheckPoint().load(tmp_path / "m")
     else:
         report = CheckPoint().load(tmp_path / "m")
-        with pytest.warns(MinflowWarning, match="(?s)fits in part: 1 variable.*loaded +w\\n.*missing +head\\n.*unexpected +old") as told:
+        with pytest.warns(
+            MinflowWarning, match="(?s)fits in part: 1 variable.*loaded +w\\n.*missing +head\\n.*unexpected +old"
+        ) as told:
             evaluate(X)
     assert len(told) == 1 and "test_job_checkpoint.py" in str(told[0].message)
     assert (report.loaded, report.missing, report.unexpected) == (["w"], ["head"], ["old"])
@@ -343,7 +352,9 @@ def test_sizes_that_differ(tmp_path):
     for text in ("2 variables", "not fit, so nothing was loaded", fits, "b  float32[2]"):
         assert text in str(caught.value)
     assert np.array_equal(evaluate(X), before)
-    with pytest.raises(CheckpointError, match=r"(?s)1 variable of the dict does not fit.*b +float64\[5\] is loaded.*float32\[5\]"):
+    with pytest.raises(
+        CheckpointError, match=r"(?s)1 variable of the dict does not fit.*b +float64\[5\] is loaded.*float32\[5\]"
+    ):
         load_variables({"w": np.zeros((5, 3), "float32"), "b": np.zeros(5)})
     assert np.array_equal(evaluate(X), before)
 
@@ -383,14 +394,18 @@ def test_nothing_is_saved_while_a_job_is_built(tmp_path):
         save(tmp_path / "m", {"x": x})
         return x
 
-    with pytest.raises(JobError, match="(?s)flow.checkpoint.save inside the job function job: no step runs while it is built"):
+    with pytest.raises(
+        JobError, match="(?s)flow.checkpoint.save inside the job function job: no step runs while it is built"
+    ):
         job(X)
     assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("values", [[("w", X)], {3: X}, None])
 def test_no_dict(values):
-    with pytest.raises(CheckpointError, match="(?s)load_variables: .*(dict name -> numbers|names of variables are texts)"):
+    with pytest.raises(
+        CheckpointError, match="(?s)load_variables: .*(dict name -> numbers|names of variables are texts)"
+    ):
         load_variables(values)
 
 
@@ -414,7 +429,9 @@ def test_not_over_another(tmp_path):
     train(X)
     check_point = CheckPoint()
     check_point.save(tmp_path / "m")
-    with pytest.raises(CheckpointError, match="(?s)CheckPoint.save: the folder .*m is not empty.*it holds.*snapshot_done.*rmtree"):
+    with pytest.raises(
+        CheckpointError, match="(?s)CheckPoint.save: the folder .*m is not empty.*it holds.*snapshot_done.*rmtree"
+    ):
         check_point.save(tmp_path / "m")
     train(X)  # goes on
     clear_default_session()
@@ -425,7 +442,9 @@ def test_not_over_another(tmp_path):
 def test_no_checkpoint_there(tmp_path):
     eval_job()(X)
     CheckPoint().save(tmp_path / "lenet_models_1")
-    with pytest.raises(CheckpointError, match='(?s)there is no folder .*checkpoints there +lenet_models_1.*Try: ".*lenet_models_1"'):
+    with pytest.raises(
+        CheckpointError, match='(?s)there is no folder .*checkpoints there +lenet_models_1.*Try: ".*lenet_models_1"'
+    ):
         CheckPoint().load(tmp_path / "lenet_model_1")
     with pytest.raises(CheckpointError, match="(?s)no folder .*getcwd"):
         CheckPoint().load(tmp_path / "nowhere" / "m")
@@ -460,7 +479,9 @@ def test_damaged_variable_loads_nothing(tmp_path, session):
     load_variables({"w": np.ones((2, 3), "float32")})
     out = tmp_path / "m" / "b" / "out"
     out.write_bytes(out.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match=r"(?s)'b' of the checkpoint: its file is truncated: 7 bytes, and float32\[2\] has 8"):
+    with pytest.raises(
+        CheckpointError, match=r"(?s)'b' of the checkpoint: its file is truncated: 7 bytes, and float32\[2\] has 8"
+    ):
         CheckPoint().load(tmp_path / "m")
     assert (session.variables["w"].numpy() == 1).all()
 

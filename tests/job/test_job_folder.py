@@ -143,7 +143,9 @@ def test_hostile_sizes(saved):
     def reads():
         numbers.write_bytes(whole)
         meta.write_text("shape { dim: 1000000 dim: 1000000 } data_type: kFloat")
-        with pytest.raises(CheckpointError, match="(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000"):
+        with pytest.raises(
+            CheckpointError, match="(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000"
+        ):
             variables_in(saved)
         meta.write_text("shape { dim: 0 dim: 100000000000000000 dim: 100000000000000000 } data_type: kFloat")
         numbers.write_bytes(b"")
@@ -193,10 +195,14 @@ def test_link_to_itself(saved):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("../escape", "outside"), ("a/../../b", "outside"), ("/etc/x", "outside"), ("~/x", "outside"), ("C:x", "outside"),
-        ("", "empty"), ("a//b", "empty"), ("a/", "empty"), ("./a", "empty"), ("a\0b", "characters"), ("a\\b", "characters"),
-        ("a\nb", "characters"), ("\ud800", "characters"), ("snapshot_done", "marks a finished"), ("snapshot_done/a", "marks"),
-        ("ok/out", "file of variable 'ok'"), ("ok/meta/b", "file of variable 'ok'"), ("x" * 256, "255 bytes"), ("ü" * 128, "255 bytes"),
+        ("../escape", "outside"), ("a/../../b", "outside"), ("/etc/x", "outside"), ("~/x", "outside"),
+        ("C:x", "outside"),
+        ("", "empty"), ("a//b", "empty"), ("a/", "empty"), ("./a", "empty"), ("a\0b", "characters"),
+        ("a\\b", "characters"),
+        ("a\nb", "characters"), ("\ud800", "characters"), ("snapshot_done", "marks a finished"),
+        ("snapshot_done/a", "marks"),
+        ("ok/out", "file of variable 'ok'"), ("ok/meta/b", "file of variable 'ok'"), ("x" * 256, "255 bytes"),
+        ("ü" * 128, "255 bytes"),
         ("/".join("a" * 65), "too deep"), (".a.tmp", "temporary"), (3, "texts"),
     ],
 )  # fmt: skip
@@ -207,7 +213,10 @@ def test_names_that_are_no_place(tmp_path, name, reason):
 
 
 def test_names_that_are(tmp_path):
-    names = ["out", "meta", "dense1-weight", "a.b", "größe", "A", "a", "x" * 255, "..a", "a..", "a b", "fc/out", "fc/meta/x", "fc/out/x"]
+    names = [
+        "out", "meta", "dense1-weight", "a.b", "größe", "A", "a", "x" * 255, "..a", "a..", "a b", "fc/out", "fc/meta/x",
+        "fc/out/x"
+    ]
     write(tmp_path / "m", dict.fromkeys(names, ARRAYS["step"]), "save")
     assert sorted(variables_in(tmp_path / "m")) == sorted(names)
 

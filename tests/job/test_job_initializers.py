@@ -31,7 +31,8 @@ def test_constants(make, value):
 
 def test_the_same_seed_gives_the_same_numbers_and_another_others():
     for make in (init.truncated_normal, init.random_normal_initializer, init.random_uniform_initializer):
-        assert np.array_equal(filled(make()), filled(make())) and not np.array_equal(filled(make()), filled(make(), seed=4))
+        assert np.array_equal(filled(make()), filled(make()))
+        assert not np.array_equal(filled(make()), filled(make(), seed=4))
 
 
 def test_uniform_stays_in_its_interval_and_is_even():
@@ -92,7 +93,9 @@ def test_variance_scaling_has_its_variance(distribution, mode, n):
     assert abs(found.var() * n / 2 - 1) < 0.02
 
 
-@pytest.mark.parametrize("nonlinearity, gain", [("relu", math.sqrt(2)), ("leaky_relu", math.sqrt(2 / 1.04)), ("tanh", 5 / 3), (None, 1)])
+@pytest.mark.parametrize(
+    "nonlinearity, gain", [("relu", math.sqrt(2)), ("leaky_relu", math.sqrt(2 / 1.04)), ("tanh", 5 / 3), (None, 1)]
+)
 @pytest.mark.parametrize("distribution", ["random_normal", "random_uniform"])
 def test_kaiming(nonlinearity, gain, distribution):
     made = init.kaiming_initializer(SHAPE, distribution, nonlinearity=nonlinearity, negative_slope=0.2)
@@ -113,7 +116,10 @@ def test_there_are_twelve_initializers_and_truncated_normal():
     (lambda: init.kaiming_initializer((3,)), r"shape is \(3,\)"),
     (lambda: init.kaiming_initializer(SHAPE, nonlinearity="gelu"), "nonlinearity is 'gelu'"),
     (lambda: checks.check_initializer("flow.layers.dense", 0.1), r"constant_initializer\(0\.1\)"),
-    (lambda: checks.check_initializer("flow.layers.dense", init.zeros_initializer), r"flow\.zeros_initializer\(\.\.\.\), called"),
+    (
+        lambda: checks.check_initializer("flow.layers.dense", init.zeros_initializer),
+        r"flow\.zeros_initializer\(\.\.\.\), called"
+    ),
     (lambda: checks.check_initializer("flow.layers.dense", np.zeros(3)), "but ndarray"),
     (lambda: regularizers.l2(-1), "l2 is -1"),
     (lambda: checks.check_regularizer("flow.layers.dense", 0.1), r"l2\(0\.1\)"),
@@ -125,7 +131,8 @@ def test_mistakes_are_told(wrong, told):
 
 
 @pytest.mark.parametrize("made, expected", [
-    (regularizers.l1(0.5), [-0.5, 0, 0.5]), (regularizers.l2(0.5), [-1, 0, 1.5]), (regularizers.l1_l2(0.5, 0.25), [-1, 0, 1.25]),
+    (regularizers.l1(0.5), [-0.5, 0, 0.5]), (regularizers.l2(0.5), [-1, 0, 1.5]),
+    (regularizers.l1_l2(0.5, 0.25), [-1, 0, 1.25]),
 ])  # fmt: skip
 def test_regularizers_give_the_slope_of_their_penalty(made, expected):
     weight = flow.tensor([-2.0, 0.0, 3.0])

@@ -17,15 +17,21 @@ POSITIVE = np.abs(X) + np.float32(0.1)
 
 UNARY = {
     "abs": (np.abs, X), "acos": (np.arccos, INNER), "acosh": (np.arccosh, POSITIVE + 1), "asin": (np.arcsin, INNER),
-    "asinh": (np.arcsinh, X), "atan": (np.arctan, X), "atanh": (np.arctanh, INNER), "ceil": (np.ceil, X), "cos": (np.cos, X),
-    "cosh": (np.cosh, X), "erf": (special.erf, X), "erfc": (special.erfc, X), "exp": (np.exp, X), "expm1": (np.expm1, X),
-    "floor": (np.floor, X), "gelu": (lambda x: x * special.ndtr(x), X), "log": (np.log, POSITIVE), "log1p": (np.log1p, INNER),
-    "log_sigmoid": (lambda x: -np.logaddexp(0, -x), X), "negative": (np.negative, X), "reciprocal": (np.reciprocal, POSITIVE),
+    "asinh": (np.arcsinh, X), "atan": (np.arctan, X), "atanh": (np.arctanh, INNER), "ceil": (np.ceil, X),
+    "cos": (np.cos, X),
+    "cosh": (np.cosh, X), "erf": (special.erf, X), "erfc": (special.erfc, X), "exp": (np.exp, X),
+    "expm1": (np.expm1, X),
+    "floor": (np.floor, X), "gelu": (lambda x: x * special.ndtr(x), X), "log": (np.log, POSITIVE),
+    "log1p": (np.log1p, INNER),
+    "log_sigmoid": (lambda x: -np.logaddexp(0, -x), X), "negative": (np.negative, X),
+    "reciprocal": (np.reciprocal, POSITIVE),
     "reciprocal_no_nan": (lambda x: np.where(x == 0, 0, 1 / np.where(x == 0, 1, x)), np.where(X > 0, X, np.float32(0))),
-    "relu": (lambda x: np.maximum(x, 0), X), "rint": (np.rint, X * 2), "round": (np.round, np.float32([0.5, 1.5, -2.5])),
+    "relu": (lambda x: np.maximum(x, 0), X), "rint": (np.rint, X * 2),
+    "round": (np.round, np.float32([0.5, 1.5, -2.5])),
     "rsqrt": (lambda x: 1 / np.sqrt(x), POSITIVE), "sigmoid": (special.expit, X), "sigmoid_v2": (special.expit, X),
     "sign": (np.sign, X), "sin": (np.sin, X), "sinh": (np.sinh, X), "softplus": (lambda x: np.logaddexp(0, x), X),
-    "sqrt": (np.sqrt, POSITIVE), "square": (np.square, X), "tan": (np.tan, INNER), "tanh": (np.tanh, X), "tanh_v2": (np.tanh, X),
+    "sqrt": (np.sqrt, POSITIVE), "square": (np.square, X), "tan": (np.tan, INNER), "tanh": (np.tanh, X),
+    "tanh_v2": (np.tanh, X),
 }
 BINARY = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "mod": np.mod,
@@ -62,8 +68,12 @@ def test_of_two(name):
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "pow", "less", "equal"])
 def test_numbers_are_taken_beside_tensors(name):
     oracle = {"pow": np.power, "less": np.less, "equal": np.equal} | BINARY
-    np.testing.assert_allclose(both(lambda x: getattr(flow.math, name)(x, 2.0), POSITIVE), oracle[name](POSITIVE, 2.0), rtol=1e-6)
-    np.testing.assert_allclose(both(lambda x: getattr(flow.math, name)(2.0, x), POSITIVE), oracle[name](2.0, POSITIVE), rtol=1e-6)
+    np.testing.assert_allclose(
+        both(lambda x: getattr(flow.math, name)(x, 2.0), POSITIVE), oracle[name](POSITIVE, 2.0), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        both(lambda x: getattr(flow.math, name)(2.0, x), POSITIVE), oracle[name](2.0, POSITIVE), rtol=1e-6
+    )
 
 
 def test_division_by_zero_is_not_hidden():
@@ -88,7 +98,9 @@ def test_comparisons_give_int8(name):
 def test_reductions(name, axis, keepdims):
     x = np.random.default_rng(2).uniform(-1, 1, (2, 3, 4)).astype("float32")
     found = both(lambda b: getattr(flow.math, name)(b, axis, keepdims), x)
-    wanted = REDUCTIONS[name](x.astype("float64"), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims)
+    wanted = REDUCTIONS[name](
+        x.astype("float64"), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims
+    )
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
@@ -159,7 +171,9 @@ def test_sums_of_lists():
 
 
 def test_polyval():
-    np.testing.assert_allclose(both(lambda x: flow.math.polyval([2, -1, 0.5], x), X), np.polyval([2, -1, 0.5], X), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        both(lambda x: flow.math.polyval([2, -1, 0.5], x), X), np.polyval([2, -1, 0.5], X), rtol=1e-5, atol=1e-6
+    )
     np.testing.assert_array_equal(both(lambda x: flow.math.polyval([3], x), X), np.full((3, 4), 3))
     assert not both(lambda x: flow.math.polyval([], x), X).any()
 
@@ -175,7 +189,9 @@ def test_triangles():
 def test_fused_softmax_of_a_triangle():
     x = np.random.default_rng(3).normal(size=(2, 4, 4)).astype("float32")
     wanted = special.softmax(np.where(np.tril(np.ones((4, 4))) > 0, x * 2, -1e4), -1)
-    np.testing.assert_allclose(both(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2), x), wanted, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        both(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2), x), wanted, rtol=1e-5, atol=1e-7
+    )
     found = in_job(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2, rate=0.5, seed=1), x)
     kept = (found != 0) & (wanted > 1e-7)
     np.testing.assert_allclose(found[kept], wanted[kept] * 2, rtol=1e-5)
@@ -186,7 +202,10 @@ def test_counts_and_broadcast():
     x = np.ones((3, 4, 5), "float32")
     assert both(lambda b: flow.math.reduced_shape_elem_cnt(b, axis=[0, 1]), x).tolist() == [12]
     assert both(flow.math.reduced_shape_elem_cnt, x).tolist() == [60]
-    found = both(lambda a, b: flow.math.broadcast_to_compatible_with(a, [b]), np.float32([[1], [2]]), np.zeros((4, 1, 3), "float32"))
+    found = both(
+        lambda a, b: flow.math.broadcast_to_compatible_with(a, [b]), np.float32([[1], [2]]),
+        np.zeros((4, 1, 3), "float32")
+    )
     np.testing.assert_array_equal(found, np.broadcast_to(np.float32([[1], [2]]), (4, 2, 3)))
 
 
@@ -198,7 +217,9 @@ def test_segments():
     found = both(lambda d, i, b: flow.math.unsorted_segment_sum_like(d, i, b, axis=1), x, ids, like)
     np.testing.assert_array_equal(found, np.pad(wanted, ((0, 0), (0, 3))))
     batch = np.int32([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]])
-    found = both(lambda d, i: flow.math.unsorted_batch_segment_sum(d, i, 2), np.tile(np.float32([1, 2, 3, 4]), (3, 1)), batch)
+    found = both(
+        lambda d, i: flow.math.unsorted_batch_segment_sum(d, i, 2), np.tile(np.float32([1, 2, 3, 4]), (3, 1)), batch
+    )
     assert found.tolist() == [[6, 4], [7, 3], [8, 2]]
     deep = np.arange(24, dtype="float32").reshape(2, 3, 4)
     found = both(lambda d, i: flow.math.unsorted_segment_sum(d, i, 2), deep, np.int32([[0, 1, 0], [1, 1, 0]]))
@@ -223,8 +244,10 @@ SPREAD = [-30.0, -3.0, -1.2, -0.7, -1e-3, 0.0, 1e-3, 0.7, 1.2, 3.0, 30.0]
 
 
 @pytest.mark.parametrize("name, points", [
-    ("asinh", SPREAD), ("acosh", [1.01, 1.5, 3.0, 50.0]), ("atanh", [-0.9, -0.1, 0.0, 0.5, 0.95]), ("sinh", [-3.0, -1e-3, 0.0, 2.0]),
-    ("cosh", [-3.0, 0.0, 2.0]), ("erfc", [-1.0, 0.0, 2.0]), ("softplus", SPREAD), ("log_sigmoid", SPREAD), ("gelu", [-2.0, 0.0, 1.0]),
+    ("asinh", SPREAD), ("acosh", [1.01, 1.5, 3.0, 50.0]), ("atanh", [-0.9, -0.1, 0.0, 0.5, 0.95]),
+    ("sinh", [-3.0, -1e-3, 0.0, 2.0]),
+    ("cosh", [-3.0, 0.0, 2.0]), ("erfc", [-1.0, 0.0, 2.0]), ("softplus", SPREAD), ("log_sigmoid", SPREAD),
+    ("gelu", [-2.0, 0.0, 1.0]),
     ("reciprocal_no_nan", [-2.0, 0.5, 3.0]),
 ])  # fmt: skip
 def test_slopes_of_composites(name, points):
@@ -265,7 +288,11 @@ def test_small_and_huge_numbers_keep_their_digits():
 def test_every_function_takes_a_name_last():
     for name in vars(m):
         function = getattr(m, name)
-        if getattr(function, "__module__", "").startswith("minflow.job.") and "name" in parameters(function) and name == function.__name__:
+        if (
+            getattr(function, "__module__", "").startswith("minflow.job.")
+            and "name" in parameters(function)
+            and name == function.__name__
+        ):
             last = parameters(function)[-1]
             assert last == "name" or name in ("reduction", "comparison", "of_one", "of_two"), name
     with pytest.raises(DTypeError, match="argument 2 .* 3 is not a string"):

@@ -84,7 +84,9 @@ def test_what_a_job_cannot_follow_is_told_of_once():
         flow.watch(x, lambda values: log.append(values))
         return helper(x) * rate[0] + K[0]
 
-    with pytest.warns(flow.MinflowWarning, match=r"job predict: the function uses .* not again at each call") as records:
+    with pytest.warns(
+        flow.MinflowWarning, match=r"job predict: the function uses .* not again at each call"
+    ) as records:
         for n in (2, 2, 1):
             assert np.array_equal(predict([X[:n]])[0], X[:n] * 8 + 3)
     assert len(records) == 1 and records[0].filename == __file__ and len(seen) == len(log) == 3

@@ -66,7 +66,9 @@ CASES = {
     "one_hot": (lambda b: flow.one_hot(flow.cast(b, flow.int32), 10), np.eye(10, dtype="int32")[X.astype(int)],
                 lambda: flow.one_hot(ids, depth=3), np.eye(3, dtype="int32")[IDS],
                 lambda: flow.one_hot(ids), np.eye(3, dtype="int64")[IDS]),
-    "diag": (lambda b: flow.diag(b, 1), np.diag(X, 1), lambda: flow.diag(x=x), np.diag(X), lambda: flow.diag(x), np.diag(X)),
+    "diag": (
+        lambda b: flow.diag(b, 1), np.diag(X, 1), lambda: flow.diag(x=x), np.diag(X), lambda: flow.diag(x), np.diag(X)
+    ),
     "where": (lambda b: flow.where(flow.tensor(MASK), b, -b), np.where(MASK, X, -X), lambda: flow.where(flow.tensor(MASK), x=x, y=-x),
               np.where(MASK, X, -X), lambda: flow.where(x > 2, x, 0.0), np.where(X > 2, X, np.float32(0))),
     "masked_fill": (lambda b: flow.masked_fill(b, flow.tensor(MASK), 0), np.where(MASK, np.float32(0), X),
@@ -115,7 +117,8 @@ def test_what_is_marked_at_its_definition_is_a_row_of_the_table():
     for name, definition in SHARED.items():
         public = resolve(name)
         assert public.__wrapped__ is definition and inspect.signature(public) == inspect.signature(definition)
-        assert (public.__module__, public.__name__) == ("minflow", name.rpartition(".")[2]) and public.__doc__ == definition.__doc__
+        assert (public.__module__, public.__name__) == ("minflow", name.rpartition(".")[2])
+        assert public.__doc__ == definition.__doc__
     assert all(isinstance(resolve(name), type) and legacy_function(path) for name, path in LOSSES.items())
 
 
@@ -158,7 +161,10 @@ def test_keywords_of_both_are_refused():
 
 def test_a_blob_in_any_place_counts():
     assert same(blob(lambda b: flow.where(flow.tensor(MASK), 0.0, b), X), np.where(MASK, np.float32(0), X))
-    assert same(blob(lambda b: flow.gather(flow.tensor(SQUARE), flow.cast(b, flow.int32)), np.float32([[2, 0]])), SQUARE[[[2, 0]]])
+    assert same(
+        blob(lambda b: flow.gather(flow.tensor(SQUARE), flow.cast(b, flow.int32)), np.float32([[2, 0]])),
+        SQUARE[[[2, 0]]]
+    )
     assert same(blob(lambda b: flow.concat([flow.tensor(X), b], 1), X), np.hstack([X, X]))
 
 
@@ -197,7 +203,8 @@ def test_a_modern_call_looks_at_none_of_its_arguments(monkeypatch):
     with pytest.raises(DTypeError):
         flow.sort(3)
     assert not asked and flow.nn.MSELoss()(x, x).item() == 0
-    assert flow.sort(x, direction="DESCENDING").tolist()[0] == [3, 2, 1] and [name for name, _, _ in asked] == ["flow.sort"]
+    assert flow.sort(x, direction="DESCENDING").tolist()[0] == [3, 2, 1]
+    assert [name for name, _, _ in asked] == ["flow.sort"]
 
 
 def test_a_legacy_call_that_fails_shows_no_other_error():

@@ -67,7 +67,9 @@ PADDINGS = ["VALID", "SAME", "same", "SAME_LOWER", "SAME_UPPER", *PIXELS]
 def test_conv2d_in_both_formats(size, kernel, stride, dilation, groups, padding):
     x, w = numbers(2, 4, *size), numbers(6, 4 // groups, *kernel)
     s = stride if isinstance(stride, tuple) else (stride, stride)
-    sides = [padding.upper()] * 2 if isinstance(padding, str) else [(p, p) if isinstance(p, int) else p for p in padding[2:]]
+    sides = [padding.upper()] * 2 if isinstance(padding, str) else [
+        (p, p) if isinstance(p, int) else p for p in padding[2:]
+    ]
     pads = [pads_of(n, k, p, dilation, side) for n, k, p, side in zip(size, kernel, s, sides)]
     expected = conv_by_hand(x, w, s, pads, (dilation, dilation), groups)
     got = nn.conv2d(t(x), t(w), stride, padding, dilations=dilation, groups=groups).numpy()
@@ -160,7 +162,9 @@ def test_pooling_sees_the_pixels_of_the_image_only(kind, size, kernel, stride, p
         got = pool(t(x.transpose(0, 2, 3, 1)), kernel, stride, padding, data_format="NHWC").numpy()
         assert np.allclose(got.transpose(0, 3, 1, 2), expected)
     else:
-        assert np.allclose(pool(t(x), kernel, stride, padding, ceil_mode=True).numpy(), pool_by_hand(x, kernel, s, pads, kind, True))
+        assert np.allclose(
+            pool(t(x), kernel, stride, padding, ceil_mode=True).numpy(), pool_by_hand(x, kernel, s, pads, kind, True)
+        )
 
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME", "SAME_UPPER"])
@@ -254,7 +258,8 @@ def test_softmax_takes_the_last_axis():
     for axis in (None, -1, 2, 0):
         at = 2 if axis is None else axis
         e = np.exp(x) / np.exp(x).sum(at, keepdims=True)
-        assert np.allclose(nn.softmax(t(x), axis).numpy(), e) and np.allclose(nn.logsoftmax(t(x), axis).numpy(), np.log(e))
+        assert np.allclose(nn.softmax(t(x), axis).numpy(), e)
+        assert np.allclose(nn.logsoftmax(t(x), axis).numpy(), np.log(e))
     with pytest.raises(ShapeError, match="axis is 3, and the input has 3 axes"):
         nn.softmax(t(x), 3)
 
@@ -290,7 +295,9 @@ def test_batch_normalization_by_given_numbers(axis):
     mean, variance, offset, scale = numbers(3), numbers(3) ** 2, numbers(3), numbers(3)
     shape = [1, 3, 1, 1] if axis == 1 else [3]
     expected = (x - mean.reshape(shape)) / np.sqrt(variance.reshape(shape) + 0.1)
-    assert np.allclose(nn.batch_normalization(t(x), t(mean), t(variance), variance_epsilon=0.1, axis=axis).numpy(), expected)
+    assert np.allclose(
+        nn.batch_normalization(t(x), t(mean), t(variance), variance_epsilon=0.1, axis=axis).numpy(), expected
+    )
     got = nn.batch_normalization(t(x), t(mean), t(variance), t(offset), t(scale), 0.1, axis).numpy()
     assert np.allclose(got, expected * scale.reshape(shape) + offset.reshape(shape))
 
@@ -307,7 +314,9 @@ def test_layer_norm():
     assert np.allclose(nn.layer_norm(t(x), t(gamma), t(beta)).numpy(), expected * gamma + beta)
     rows = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5)
     assert np.allclose(nn.layer_norm(t(x), begin_norm_axis=-1).numpy(), rows)
-    with pytest.raises(ShapeError, match=r"gamma has shape \[3, 4\], begin_params_axis=2 wants \[4\](.|\n)*begin_params_axis=1"):
+    with pytest.raises(
+        ShapeError, match=r"gamma has shape \[3, 4\], begin_params_axis=2 wants \[4\](.|\n)*begin_params_axis=1"
+    ):
         nn.layer_norm(t(x), flow.zeros(3, 4))
 
 
@@ -354,7 +363,9 @@ def test_sparse_softmax_cross_entropy_is_one_loss_per_example(shape, dtype):
     lead = shape[:-1] if shape == (6, 1) else shape
     logits, labels = numbers(*lead, 5), RNG.integers(0, 5, shape)
     expected = -np.take_along_axis(log_softmax(logits).reshape(-1, 5), labels.reshape(-1, 1), 1).reshape(shape)
-    for function in (nn.sparse_softmax_cross_entropy_with_logits, nn.distributed_sparse_softmax_cross_entropy_with_logits):
+    for function in (
+        nn.sparse_softmax_cross_entropy_with_logits, nn.distributed_sparse_softmax_cross_entropy_with_logits
+    ):
         got = function(t(labels, dtype), t(logits), name="softmax_loss").numpy()
         assert got.shape == shape and np.allclose(got, expected)
     probabilities = np.exp(log_softmax(logits))
@@ -385,9 +396,15 @@ SPARSE = nn.sparse_softmax_cross_entropy_with_logits
 
 
 @pytest.mark.parametrize("kind, wrong, told", [
-    (JobError, lambda: SPARSE(LOGITS, LABELS), r"labels and logits are swapped: labels is float32\[4, 3\], logits is int32\[4\]"),
+    (
+        JobError, lambda: SPARSE(LOGITS, LABELS),
+        r"labels and logits are swapped: labels is float32\[4, 3\], logits is int32\[4\]"
+    ),
     (JobError, lambda: SPARSE(LOGITS, LABELS.float()), "labels and logits are swapped"),
-    (ShapeError, lambda: SPARSE(flow.zeros(5, dtype=flow.int32), LOGITS), r"labels has shape \[5\], wanted \[4\] for logits \[4, 3\]"),
+    (
+        ShapeError, lambda: SPARSE(flow.zeros(5, dtype=flow.int32), LOGITS),
+        r"labels has shape \[5\], wanted \[4\] for logits \[4, 3\]"
+    ),
     (ShapeError, lambda: SPARSE(flow.zeros(4, 3, dtype=flow.int32), LOGITS), r"\[4, 3\](.|\n)*one-hot"),
     (DTypeError, lambda: SPARSE(LABELS.float(), LOGITS), "labels is float32, and class numbers are integers"),
     (DTypeError, lambda: SPARSE(LABELS, LABELS), r"logits is int32\[4\], wanted floating"),
@@ -418,13 +435,20 @@ EACH = {
     "BCELoss": (lambda f: f(t(P), t(Z), t(Q), reduction="none"), -Q * (Z * np.log(P) + (1 - Z) * np.log(1 - P))),
     "BCEWithLogitsLoss": (lambda f: f(t(A), t(Z), t(Q), t([2.0, 1.0, 3.0]), reduction="none"),
                           -Q * ([2.0, 1.0, 3.0] * Z * np.log(P) + (1 - Z) * np.log(1 - P))),
-    "MarginRankingLoss": (lambda f: f(t(A), t(B), t(2 * Z - 1), 0.5, reduction="none"), np.maximum(0, -(2 * Z - 1) * (A - B) + 0.5)),
+    "MarginRankingLoss": (
+        lambda f: f(t(A), t(B), t(2 * Z - 1), 0.5, reduction="none"), np.maximum(0, -(2 * Z - 1) * (A - B) + 0.5)
+    ),
     "KLDivLoss": (lambda f: f(t(A), t(Q), reduction="none"), Q * (np.log(Q) - A)),
-    "TripletMarginLoss": (lambda f: f(t(A), t(B), t(Q), reduction="none"), np.maximum(0, norm(A - B) - norm(A - Q) + 1)),
+    "TripletMarginLoss": (
+        lambda f: f(t(A), t(B), t(Q), reduction="none"), np.maximum(0, norm(A - B) - norm(A - Q) + 1)
+    ),
 }  # fmt: skip
 
 CAPITALS = {name: getattr(nn, name) if name in NN else legacy_function(LOSSES[f"flow.nn.{name}"])
-            for name in ("BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "TripletMarginLoss")}
+            for name in (
+                "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
+                "TripletMarginLoss"
+            )}
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -27,7 +27,10 @@ def test_constant():
 
 @pytest.mark.parametrize("scale,later", [([0.5, 0.1], [0.5, 0.1]), (0.25, [0.25, 0.25])])
 def test_factors_do_not_multiply_each_other(scale, later):
-    same(O.PiecewiseScalingScheduler(0.4, [5, 12], scale), lambda t: 0.4 * ([1] * 6 + [later[0]] * 7 + [later[1]] * 18)[t])
+    same(
+        O.PiecewiseScalingScheduler(0.4, [5, 12], scale),
+        lambda t: 0.4 * ([1] * 6 + [later[0]] * 7 + [later[1]] * 18)[t]
+    )
 
 
 def test_cosine():
@@ -124,5 +127,7 @@ def test_refused(make, text):
 
 def test_repr():
     schedule = O.PolynomialScheduler(0.1, 10, warmup=O.warmup.linear(3, 0.1))
-    assert repr(schedule) == ("PolynomialScheduler(base_lr=0.1, steps=10, end_learning_rate=0.0001, power=1.0, cycle=False, "
-                              "warmup=warmup.linear(steps=3, start_multiplier=0.1))")  # fmt: skip
+    assert repr(schedule) == (
+        "PolynomialScheduler(base_lr=0.1, steps=10, end_learning_rate=0.0001, power=1.0, cycle=False, "
+        "warmup=warmup.linear(steps=3, start_multiplier=0.1))"
+    )

@@ -47,7 +47,8 @@ def linear_job(optimizer):
 
 SCHEDULE = O.CosineScheduler(0.1, 15)
 ALL = [O.SGD(SCHEDULE, momentum=0), O.SGD(SCHEDULE), O.SGDW(SCHEDULE, weight_decay=0.1), O.Adam(SCHEDULE), O.LARS(SCHEDULE),
-       O.AdamW(SCHEDULE, do_bias_correction=True, weight_decay=0.1), O.LazyAdam(SCHEDULE), O.RMSProp(SCHEDULE, centered=True),
+       O.AdamW(SCHEDULE, do_bias_correction=True, weight_decay=0.1), O.LazyAdam(SCHEDULE),
+       O.RMSProp(SCHEDULE, centered=True),
        O.LAMB(SCHEDULE, weight_decay=0.1, weight_decay_excludes="b"),
        O.CombinedOptimizer([O.SGD(SCHEDULE, variables=["w"]), O.Adam(SCHEDULE, variables=["b"])]),
        O.Adam(SCHEDULE, grad_clipping=O.grad_clipping.by_global_norm(0.2))]  # fmt: skip
@@ -97,7 +98,7 @@ def test_regularizers_come_before_clipping():
     @flow.global_function(type="train")
     def job(x: tp.Numpy.Placeholder((4, 2))) -> tp.Numpy:
         w = flow.get_variable("w", shape=(4, 2), initializer=flow.random_uniform_initializer(-2.0, 2.0),
-                              regularizer=flow.regularizers.l1_l2(0.3, 0.7))  # fmt: skip
+                              regularizer=flow.regularizers.l1_l2(0.3, 0.7))
         O.SGD(CONSTANT, momentum=0, grad_clipping=O.grad_clipping.by_global_norm(1.0)).minimize(w * x)
         return w
 
@@ -126,8 +127,12 @@ def test_several_losses():
 def network_job(policy, name="a"):
     @flow.global_function(type="train")
     def network(x: tp.Numpy.Placeholder((16, 5)), y: tp.Numpy.Placeholder((16, 1))) -> tp.Numpy:
-        hidden = flow.get_variable(f"{name}-hidden", shape=(5, 7), initializer=flow.random_normal_initializer(0, 0.5), random_seed=1)
-        out = flow.get_variable(f"{name}-out", shape=(7, 1), initializer=flow.random_normal_initializer(0, 0.5), random_seed=1)
+        hidden = flow.get_variable(
+            f"{name}-hidden", shape=(5, 7), initializer=flow.random_normal_initializer(0, 0.5), random_seed=1
+        )
+        out = flow.get_variable(
+            f"{name}-out", shape=(7, 1), initializer=flow.random_normal_initializer(0, 0.5), random_seed=1
+        )
         loss = flow.math.square(flow.matmul(flow.math.tanh(flow.matmul(x, hidden)), out) - y)
         O.Adam(CONSTANT, loss_scale_policy=policy).minimize(loss)
         return loss
@@ -140,8 +145,11 @@ def data(t):
     return rng.standard_normal((16, 5)).astype("float32"), rng.standard_normal((16, 1)).astype("float32")
 
 
-@pytest.mark.parametrize("policy", [O.loss_scale.dynamic_loss_scale(increment_period=4), O.loss_scale.static_loss_scale(2**20)],
-                         ids=["dynamic", "static"])  # fmt: skip
+@pytest.mark.parametrize(
+    "policy",
+    [O.loss_scale.dynamic_loss_scale(increment_period=4), O.loss_scale.static_loss_scale(2**20)],
+    ids=["dynamic", "static"],
+)
 def test_a_loss_scale_leaves_float32_bit_by_bit_as_it_is(policy):
     losses = []
     for given in (None, policy):
@@ -164,7 +172,8 @@ def test_a_step_with_infinite_gradients_is_not_taken():
     assert np.isnan(job(x, y)[3])
     for name, v in held.items():
         np.testing.assert_array_equal(v.numpy(), before[name])
-    assert session.slots[f"{state}-LossScale"].numpy() == [2.0**29] and session.slots[f"{state}-GoodStepCounter"].numpy() == [0]
+    assert session.slots[f"{state}-LossScale"].numpy() == [2.0**29]
+    assert session.slots[f"{state}-GoodStepCounter"].numpy() == [0]
     assert session.slots[f"{state}-GoodStepCounter"].dtype is flow.int64
     job(*data(2))
     assert any(not np.array_equal(v.numpy(), before[name]) for name, v in held.items())
@@ -196,7 +205,9 @@ def test_losses_that_are_none():
     refused(OptimError, "the list of losses is empty", lambda loss: [])
     refused(OptimError, r"losses\[1\] is a NoneType", lambda loss: [loss, None])
     refused(OptimError, "the loss is int32", lambda loss: loss.to(flow.int32))
-    refused(OptimError, r"losses\[1\] is float32\[2\], losses\[0\] is float32\[4, 2\]", lambda loss: [loss, loss.sum(0)])
+    refused(
+        OptimError, r"losses\[1\] is float32\[2\], losses\[0\] is float32\[4, 2\]", lambda loss: [loss, loss.sum(0)]
+    )
 
 
 def test_unknown_variables_are_told_where_minimize_stands():

@@ -227,7 +227,8 @@ def test_only_a_function_becomes_a_job(function):
 
 
 HANDLED = {
-    "forgot get": lambda step: step.numpy(), "forgot get of a list": lambda step: step.numpy_list(), "abs": abs, "round": round,
+    "forgot get": lambda step: step.numpy(), "forgot get of a list": lambda step: step.numpy_list(), "abs": abs,
+    "round": round,
     "in": lambda step: 3 in step, "%": lambda step: step % 2, "//": lambda step: step // 2, "deepcopy": copy.deepcopy,
     "copy": copy.copy, "pickle": pickle.dumps, "tensor": flow.tensor, "set": lambda step: step.__setitem__(0, 1),
 }  # fmt: skip
@@ -267,7 +268,9 @@ def test_a_job_called_in_a_callback_is_refused_at_that_line():
 
 def test_a_wrong_batch_of_a_run_is_told_where_it_was_started():
     run = flow.start(plus_one, [3])
-    with pytest.raises(JobError, match="the argument x of job plus_one is an int, where a numpy array is wanted") as caught:
+    with pytest.raises(
+        JobError, match="the argument x of job plus_one is an int, where a numpy array is wanted"
+    ) as caught:
         run.result()
     assert caught.value.where.startswith("at test_job_user.py:")
 
@@ -306,7 +309,9 @@ def test_settings_are_calls():
 
 
 PLACEHOLDERS = {
-    "a dtype that is not there": (lambda: tp.Numpy.Placeholder((2,), dtype="banana"), "Numpy.Placeholder: minflow has no dtype banana"),
+    "a dtype that is not there": (
+        lambda: tp.Numpy.Placeholder((2,), dtype="banana"), "Numpy.Placeholder: minflow has no dtype banana"
+    ),
     "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis is no axis"),
     "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
     "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
@@ -346,7 +351,9 @@ def test_an_error_without_a_text_does_not_end_the_worker():
         flow.sync_default_session(timeout=20)
     assert isinstance(caught.value.__cause__, Hostile) and caught.value.where.startswith("at test_job_user.py:")
     assert plus_one(X)[0, 0] == 2
-    with pytest.raises(JobError, match="the argument x of job plus_one is a Hostile, where a numpy array is wanted") as caught:
+    with pytest.raises(
+        JobError, match="the argument x of job plus_one is a Hostile, where a numpy array is wanted"
+    ) as caught:
         plus_one(Hostile())
     assert caught.value.values["got x"] == "Hostile"
 
@@ -364,7 +371,9 @@ ARRAYS = {
     "masked": (lambda: np.ma.masked_array(X, mask=X > 0), "masked array", "x.filled(0)"),
     "of objects": (lambda: X.astype(object), "another dtype", 'x.astype("float32")'),
     "of the other byte order": (lambda: X.astype(">f4"), "another dtype", 'x.astype("float32")'),
-    "double": (lambda: X.astype("f8"), "another dtype", 'x.astype("float32"), or dtype=flow.float64 in the placeholder'),
+    "double": (
+        lambda: X.astype("f8"), "another dtype", 'x.astype("float32"), or dtype=flow.float64 in the placeholder'
+    ),
     "a handle": (lambda: doubled(X), "is a Step, where a numpy array is wanted", "doubled(...).get() waits"),
     "a tensor": (lambda: flow.tensor(X), "is a Tensor, where a numpy array is wanted", ".numpy() gives"),
 }
@@ -387,14 +396,19 @@ def test_a_structure_that_is_refused_is_told_as_what_it_is():
         return pair[0] + pair[1]
 
     for wrong, kind in ((X, "an ndarray"), ((X,), "a tuple of 1"), ([X] * 3, "a list of 3"), (None, "None")):
-        with pytest.raises(JobError, match=f"the argument pair of job both is {kind}, where a tuple of 2 arrays is wanted"):
+        with pytest.raises(
+            JobError, match=f"the argument pair of job both is {kind}, where a tuple of 2 arrays is wanted"
+        ):
             both(wrong)
 
     @flow.global_function()
     def listed(x: tp.ListNumpy.Placeholder((2, 3))) -> tp.ListNumpy:
         return x
 
-    with pytest.raises(JobError, match="the argument x of job listed is an ndarray, where a list with one array for each device is wanted"):
+    with pytest.raises(
+        JobError,
+        match="the argument x of job listed is an ndarray, where a list with one array for each device is wanted"
+    ):
         listed(X)
 
 
@@ -403,7 +417,7 @@ BIG = np.arange(24, dtype="float32").reshape(4, 6)
 
 @pytest.mark.parametrize("array", [BIG[::-2, ::2], np.asfortranarray(BIG[:2, :3]), BIG[:3, :2].T,
                                    np.broadcast_to(np.float32(3), (2, 3)), BIG[:2, :3].view(np.matrix)],
-                         ids=["strided", "Fortran", "transposed", "broadcast", "matrix"])  # fmt: skip
+                         ids=["strided", "Fortran", "transposed", "broadcast", "matrix"])
 def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
     given = plus_one(array)
     np.testing.assert_array_equal(given, np.asarray(array) + 1)
@@ -411,7 +425,7 @@ def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
 
 
 @pytest.mark.parametrize("keep", [lambda x: x, lambda x: x * 2, lambda x: flow.get_variable("w", (3,)),
-                                  lambda x: flow.reshape(x, [6])], ids=["input", "result", "variable", "view"])  # fmt: skip
+                                  lambda x: flow.reshape(x, [6])], ids=["input", "result", "variable", "view"])
 def test_a_blob_of_another_job_is_refused(keep):
     kept = []
 
@@ -445,13 +459,17 @@ def test_a_namedtuple_keeps_its_names():
     assert isinstance(both, Pair) and both.accuracy[0][0, 0] == 2
 
 
-@pytest.mark.parametrize("text", ["tp.Numpy.Placeholder((2, 3)", "tp.Nunpy.Placeholder((2, 3))", "nowhere", "tp.Numpy()()"])
+@pytest.mark.parametrize(
+    "text", ["tp.Numpy.Placeholder((2, 3)", "tp.Nunpy.Placeholder((2, 3))", "nowhere", "tp.Numpy()()"]
+)
 def test_an_annotation_that_cannot_be_read(text):
     def job(x):
         return x
 
     job.__annotations__ = {"x": text, "return": tp.Numpy}
-    with pytest.raises(JobError, match="annotation of x in job job cannot be read|is an annotation, and is not called") as caught:
+    with pytest.raises(
+        JobError, match="annotation of x in job job cannot be read|is an annotation, and is not called"
+    ) as caught:
         flow.global_function()(job)
     assert caught.value.where and caught.value.hint
 
@@ -474,7 +492,9 @@ def test_devices_that_return_other_numbers_of_blobs_are_refused():
 
 def test_arguments_may_have_any_name():
     @flow.global_function()
-    def job(args: tp.Numpy.Placeholder((2, 3)), kwargs: tp.Numpy.Placeholder((2, 3)), self: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+    def job(
+        args: tp.Numpy.Placeholder((2, 3)), kwargs: tp.Numpy.Placeholder((2, 3)), self: tp.Numpy.Placeholder((2, 3))
+    ) -> tp.Numpy:
         return args + kwargs * self
 
     assert job(X, self=2 * X, kwargs=3 * X)[0, 0] == 7
@@ -489,10 +509,11 @@ def test_a_blob_is_not_none():
 
 
 NUMBERS = {
-    "l2": lambda: flow.regularizers.l2("a"), "l1": lambda: flow.regularizers.l1(None), "deviation": lambda: flow.truncated_normal("a"),
+    "l2": lambda: flow.regularizers.l2("a"), "l1": lambda: flow.regularizers.l1(None),
+    "deviation": lambda: flow.truncated_normal("a"),
     "mean": lambda: flow.random_normal_initializer("a"), "range": lambda: flow.random_uniform_initializer("a", 1),
     "value": lambda: flow.constant_initializer([1, 2]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("which", NUMBERS)

@@ -45,8 +45,11 @@ def test_zeros_behind_zeros_are_told_once():
         losses = trained(network)
     assert len(caught) == 1 and caught[0].filename == __file__
     text = str(caught[0].message)
-    assert text.startswith("job zero_job: the weights of the layers 'first' and 'second', one behind the other, all start at 0")
-    assert "Try: kernel_initializer=flow.truncated_normal(0.1) for both" in text and f"at test_job_zeros.py:{caught[0].lineno}" in text
+    assert text.startswith(
+        "job zero_job: the weights of the layers 'first' and 'second', one behind the other, all start at 0"
+    )
+    assert "Try: kernel_initializer=flow.truncated_normal(0.1) for both" in text
+    assert f"at test_job_zeros.py:{caught[0].lineno}" in text
     assert losses[1].mean() < losses[0].mean()  # by the last bias
     assert not any(default_session().variables[f"{name}-weight"].numpy().any() for name in ("first", "second", "third"))
 

@@ -47,7 +47,9 @@ def test_ten_thousand_callbacks_run_in_order_once_and_one_at_a_time():
 def test_a_callback_runs_after_its_step_and_before_the_next_one():
     job, seen = counting(), []
     for i in range(50):
-        job(ONES)(lambda result: seen.append((float(result[0]), float(SESSION.variables["a"].tensor.array[0]), job.steps)))
+        job(ONES)(
+            lambda result: seen.append((float(result[0]), float(SESSION.variables["a"].tensor.array[0]), job.steps))
+        )
     flow.sync_default_session()
     assert seen == [(-2.0 * i, -1.0 - i, i + 1) for i in range(50)]
 

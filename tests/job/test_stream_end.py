@@ -49,7 +49,9 @@ def ran(tmp_path, program, rc=0, timeout=60):
     file = tmp_path / "program.py"
     file.write_text(PRELUDE + program)
     env = os.environ | {"PYTHONPATH": str(TOP), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-X", "faulthandler", file], env=env, text=True, capture_output=True, timeout=timeout)
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", file], env=env, text=True, capture_output=True, timeout=timeout
+    )
     assert done.returncode == rc, done.stdout[-2000:] + done.stderr[-6000:]
     return done.stdout, done.stderr
 
@@ -201,7 +203,9 @@ print(later(ones()).get()[0])
 """
 
 
-@pytest.mark.parametrize("call", ["flow.sync_default_session()", "second.get()", "later(ones())", 'SESSION.variables["a"].numpy()'])
+@pytest.mark.parametrize(
+    "call", ["flow.sync_default_session()", "second.get()", "later(ones())", 'SESSION.variables["a"].numpy()']
+)
 def test_an_interrupt_reaches_a_waiting_caller_and_cancels_what_is_queued(tmp_path, call):
     out, err = ran(tmp_path, WAITS.replace("WAIT", call))
     assert out == "['interrupted', 'first'] done cancelled 2 []\n-4.0\n" and err == ""
@@ -213,7 +217,7 @@ later = training(tp.Callback[tp.Numpy])
 for i in range(3):
     later(ones())(lambda loss: print(loss[0], flush=True))
 raise KeyboardInterrupt
-""", rc=-signal.SIGINT if os.name == "posix" else 1)  # fmt: skip
+""", rc=-signal.SIGINT if os.name == "posix" else 1)
     assert out == "0.0\n-2.0\n-4.0\n" and "KeyboardInterrupt" in err
 
 
@@ -234,7 +238,7 @@ def callback(loss):
 
 later(ones())(callback)
 later(ones())(lambda loss: (callback(loss), first(lambda again: print("late", flush=True))))
-""")  # fmt: skip
+""")
     assert out == "-2.0\n-4.0\nlate\n" and err == ""
 
 
@@ -259,7 +263,7 @@ def fails(loss):
 eval_job(np.array([0, 1], "i"))(say)
 eval_job(np.array([0, 7 if {sort == "step"} else 1], "i"))(fails)
 say("end")
-""", rc=1)  # fmt: skip
+""", rc=1)
     assert sorted(out.splitlines()) == ["[1.0986123 1.0986123]", "after the callbacks were set", "end"]
     assert "Traceback" in err and "step 2 of eval_job" in err and err.count("JobError") == 1
     if sort == "callback":
@@ -279,7 +283,7 @@ try:
 except JobError as error:
     print(error.step)
 later(ones())
-""")  # fmt: skip
+""")
     assert out == "1\n" and err == ""
 
 
@@ -288,7 +292,7 @@ def test_a_program_that_raises_ends_its_steps_and_returns_its_own_code(tmp_path)
 later = training(tp.Callback[tp.Numpy])
 later(ones())(lambda loss: print("called", flush=True))
 sys.exit(3)
-""", rc=3)  # fmt: skip
+""", rc=3)
     assert out == "called\n" and err == ""
 
 
@@ -299,7 +303,7 @@ later, entered = training(tp.Callback[tp.Numpy]), threading.Event()
 later(ones())(lambda loss: (entered.set(), threading.Event().wait()))
 wait(entered)
 print("end")
-""", rc=1)  # fmt: skip
+""", rc=1)
     assert out == "end\n" and "[<step 1 of train_async: done>] did not end within 0.2 s" in err
     assert "minflow jobs:" in err and "entered.set(), threading.Event().wait()" in err  # where it stands
 
@@ -347,7 +351,7 @@ for i in range(3):
     assert forked(child) == 0
 assert (sync(ones()) == -40).all()  # the parent's numbers are its own
 print("end")
-""")  # fmt: skip
+""")
     assert out == "end\n" and err == ""
 
 
@@ -389,7 +393,7 @@ assert forked(child) == 0
 go.set()
 flow.sync_default_session()
 print(seen, second.get()[0], later.steps)
-""")  # fmt: skip
+""")
     assert out == "['first', 'second'] -4.0 3\n" and err == ""
 
 
@@ -412,7 +416,7 @@ for i in range(40):
     assert forked(child) == 0
 flow.sync_default_session()
 print(later.steps)
-""")  # fmt: skip
+""")
     assert out == "61\n" and err == ""
 
 
@@ -433,6 +437,6 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 print(results)
 flow.sync_default_session()
 print(sync(ones())[0])
-""")  # fmt: skip
+""")
     first = float(out.strip("[").partition(",")[0])  # the step of the parent had ended, or not
     assert out == f"{[first - 4.0 * i for i in range(4)]}\n-4.0\n" and first in (-4.0, -6.0) and err == ""

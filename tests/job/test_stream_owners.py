@@ -96,7 +96,9 @@ def test_a_failing_callback_leaves_a_run_alone(held):
     thread.join(LONG)
     run.result(LONG)
     assert run.state == "done" and run.steps == 6 and train.steps == 6
-    with pytest.raises(JobError, match=r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued"):
+    with pytest.raises(
+        JobError, match=r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued"
+    ):
         flow.sync_default_session(LONG)
 
 
@@ -111,7 +113,9 @@ def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
     good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
     held.go.set()
     steps = [look(ONES) for _ in range(5)]
-    with pytest.raises(JobError, match=r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued"):
+    with pytest.raises(
+        JobError, match=r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued"
+    ):
         bad.result(LONG)
     good.result(LONG)
     assert good.steps == 5 and good.state == "done" and bad.state == "failed" and 1 <= train.steps <= 2
@@ -198,7 +202,8 @@ def test_an_interrupt_cancels_what_its_caller_has_queued_and_nothing_else(held):
     run = stream.submit("run", lambda: 6, owner=Owner())
     mine = stream.submit("mine", lambda: 7)
     stream.interrupted()  # what runs is not this caller's: there is nothing to wait for
-    assert [step.state for step in (theirs, run, mine)] == ["queued", "queued", "cancelled"] and mine not in stream.list()
+    assert [step.state for step in (theirs, run, mine)] == ["queued", "queued", "cancelled"]
+    assert mine not in stream.list()
     go.set()
     assert theirs.get(LONG) == 5 and run.get(LONG) == 6
     ends.set()

@@ -233,7 +233,8 @@ def test_compare_and_how_it_shows_itself(tmp_path):
     for shown in (a, both):
         bundle = shown._repr_mimebundle_()
         assert bundle["text/plain"] == repr(shown) == shown.text and shown.verdict in shown.text
-        assert bundle["text/html"].count("<img") == 1 and "base64" in bundle["text/html"] and bundle["image/svg+xml"] == shown.svg
+        assert bundle["text/html"].count("<img") == 1 and "base64" in bundle["text/html"]
+        assert bundle["image/svg+xml"] == shown.svg
         shown.save(tmp_path / "a.svg"), shown.save(tmp_path / "a.txt")
         assert (tmp_path / "a.svg").read_text() == shown.svg and (tmp_path / "a.txt").read_text() == shown.text + "\n"
     assert "measured:" in both.text and "max(load, compute)" in both.text
@@ -258,7 +259,8 @@ def test_a_failed_step_is_marked():
     steps = flow.timeline(job).record.steps
     assert [s.failed for s in steps] == [False, True]
     t = flow.timeline(job)
-    assert "!" in t.text and t.text.endswith("\nFailed of train_job, sync: step 2.") and ">Failed of train_job, sync: step 2.<" in t.svg
+    assert "!" in t.text and t.text.endswith("\nFailed of train_job, sync: step 2.")
+    assert ">Failed of train_job, sync: step 2.<" in t.svg
     job(np.array([0, 1], "i")).get()
     for _ in range(2):
         with pytest.raises(JobError):

@@ -23,22 +23,30 @@ SPACE = {"flow": flow, "nn": nn, "F": F}
 
 # What is called, and the names of what it is called with; a layer is made anew for each run, from random sizes.
 CALLS = {
-    "add": ("a + b", "a b"), "mul": ("a * b", "a b"), "where": ("flow.where(a > 0, a, b)", "a b"), "maximum": ("flow.maximum(a, b)", "a b"),
-    "matmul": ("a @ b", "a b"), "bmm": ("flow.bmm(a, b)", "a b"), "mm": ("flow.mm(a, b)", "a b"), "dot": ("flow.dot(a, b)", "a b"),
+    "add": ("a + b", "a b"), "mul": ("a * b", "a b"), "where": ("flow.where(a > 0, a, b)", "a b"),
+    "maximum": ("flow.maximum(a, b)", "a b"),
+    "matmul": ("a @ b", "a b"), "bmm": ("flow.bmm(a, b)", "a b"), "mm": ("flow.mm(a, b)", "a b"),
+    "dot": ("flow.dot(a, b)", "a b"),
     "linear": ("layer(input)", "nn.Linear(p, q)"), "conv": ("layer(input)", "nn.Conv2d(p, q, 1)"),
     "batch_norm1": ("layer(input)", "nn.BatchNorm1d(p)"), "batch_norm2": ("layer(input)", "nn.BatchNorm2d(p)"),
     "layer_norm": ("layer(input)", "nn.LayerNorm(p)"), "embedding": ("layer(input)", "nn.Embedding(99, p)"),
     "max_pool": ("layer(input)", "nn.MaxPool2d(1)"), "avg_pool": ("layer(input)", "nn.AvgPool2d(1)"),
-    "adaptive": ("layer(input)", "nn.AdaptiveAvgPool2d(1)"), "in a model": ("layer(input)", "nn.Sequential(nn.ReLU(), nn.Linear(p, q))"),
+    "adaptive": ("layer(input)", "nn.AdaptiveAvgPool2d(1)"),
+    "in a model": ("layer(input)", "nn.Sequential(nn.ReLU(), nn.Linear(p, q))"),
     "mse": ("F.mse_loss(input, target)", "input target"), "l1": ("F.l1_loss(input, target)", "input target"),
     "bce": ("F.binary_cross_entropy_with_logits(input, target)", "input target"),
-    "cross_entropy": ("F.cross_entropy(input, target)", "input target"), "nll": ("F.nll_loss(input, target)", "input target"),
+    "cross_entropy": ("F.cross_entropy(input, target)", "input target"),
+    "nll": ("F.nll_loss(input, target)", "input target"),
     "reshape": ("x.reshape(p, q)", "x"), "transpose": ("x.transpose(0, p)", "x"), "cat": ("flow.cat([a, b], 0)", "a b"),
-    "stack": ("flow.stack([a, b])", "a b"), "index": ("x[p, q]", "x"), "sum": ("x.sum(p)", "x"), "mean": ("x.mean()", "x"),
-    "softmax": ("F.softmax(x, p)", "x"), "permute": ("x.permute(1, 0)", "x"), "t": ("x.t()", "x"), "expand": ("x.expand(p, q)", "x"),
+    "stack": ("flow.stack([a, b])", "a b"), "index": ("x[p, q]", "x"), "sum": ("x.sum(p)", "x"),
+    "mean": ("x.mean()", "x"),
+    "softmax": ("F.softmax(x, p)", "x"), "permute": ("x.permute(1, 0)", "x"), "t": ("x.t()", "x"),
+    "expand": ("x.expand(p, q)", "x"),
     "gather": ("flow.gather(x, 0, index)", "x index"), "take": ("x[index]", "x index"), "std": ("x.std()", "x"),
-    "copy": ("x.copy_(b)", "x b"), "iadd": ("x.add_(b)", "x b"), "view": ("x.transpose(0, 1).view(-1)", "x"), "item": ("x.item()", "x"),
-    "backward": ("(x * 1).requires_grad_().backward()", "x"), "addmm": ("flow.addmm(b, x, a)", "x a b"), "lerp": ("x.lerp(a, b)", "x a b"),
+    "copy": ("x.copy_(b)", "x b"), "iadd": ("x.add_(b)", "x b"), "view": ("x.transpose(0, 1).view(-1)", "x"),
+    "item": ("x.item()", "x"),
+    "backward": ("(x * 1).requires_grad_().backward()", "x"), "addmm": ("flow.addmm(b, x, a)", "x a b"),
+    "lerp": ("x.lerp(a, b)", "x a b"),
 }  # fmt: skip
 ALIAS = {"x": "input"}  # as some hints call the input of a layer
 
@@ -46,7 +54,9 @@ ALIAS = {"x": "input"}  # as some hints call the input of a layer
 def tensor(draw: Random, ndim: int) -> Tensor:
     shape = [draw.choice(SIZES) for _ in range(ndim)]
     dtype = draw.choice(("float", "float", "float", "long", "bool"))
-    return flow.zeros(*shape) if dtype == "float" else flow.zeros(*shape, dtype=flow.int64 if dtype == "long" else flow.bool)
+    return flow.zeros(*shape) if dtype == "float" else flow.zeros(
+        *shape, dtype=flow.int64 if dtype == "long" else flow.bool
+    )
 
 
 def program(draw: Random, name: str) -> tuple[str, dict]:
@@ -80,9 +90,13 @@ def fragments(hint: str, names: dict) -> list[str]:
             except SyntaxError:
                 continue
             used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-            code = isinstance(tree, ast.Call | ast.Subscript | ast.BinOp) or (isinstance(tree, ast.Attribute) and tree.attr in ("T", "mT"))
+            code = isinstance(tree, ast.Call | ast.Subscript | ast.BinOp) or (
+                isinstance(tree, ast.Attribute) and tree.attr in ("T", "mT")
+            )
             if code and used and used <= {*names, *SPACE, *ALIAS}:
-                found.append(text + (" before this layer" if " ".join(words[j:]).startswith("before this layer") else ""))
+                found.append(
+                    text + (" before this layer" if " ".join(words[j:]).startswith("before this layer") else "")
+                )
                 end = j
                 break
     return found
@@ -111,7 +125,9 @@ def repaired(call: str, names: dict, means: dict, pieces: list[str]) -> None:
 
 def form(tree: ast.AST) -> str:
     """The method that is called, or that it is indexed."""
-    return tree.func.attr if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) else type(tree).__name__
+    return (
+        tree.func.attr if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) else type(tree).__name__
+    )
 
 
 def told_of(error: MinflowError) -> dict[str, str]:

@@ -52,7 +52,9 @@ def test_a_silent_mistake_warns_once(what, says, program, tmp_path):
     missing = [part for part in (*says, "Try:") if part not in text]
     assert not missing, f"{missing} not in:\n{text}"
     line = marked(program)
-    assert line in text and caught[0].lineno == int(line.partition(":")[2]) and caught[0].filename.endswith("lesson.py"), text
+    assert (
+        line in text and caught[0].lineno == int(line.partition(":")[2]) and caught[0].filename.endswith("lesson.py")
+    ), text
 
 
 def test_there_are_many():

@@ -136,8 +136,14 @@ def test_a_recurrent_net_by_hand_and_hand_written_steps():
 
 def test_conv_net_saved_and_loaded(tmp_path):
     flow.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(),
-                          nn.Linear(64, 10))  # fmt: skip
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
     (images, labels), _ = flow.data.digits(batch_size=100)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     losses = []

@@ -98,7 +98,9 @@ OPERATIONS = {
     "graph repr": lambda m: "MODULE" in repr(Predict(m)),
     **{f"debug {level}": lambda m, level=level: debugged(m, level) for level in range(4)},
     "show": lambda m: flow.show(m) is None,
-    "summary": lambda m: "1,940 more levels inside" in repr(flow.summary(m, X)) and flow.summary(m, X).record.params == 6,
+    "summary": lambda m: (
+        "1,940 more levels inside" in repr(flow.summary(m, X)) and flow.summary(m, X).record.params == 6
+    ),
     "notebook": lambda m: len(m._repr_mimebundle_()["text/html"]) < 100_000,
 }
 

@@ -86,5 +86,7 @@ def test_kinks_are_met():
 @pytest.mark.slow
 def test_no_line_of_what_is_open_is_stale():
     """What is mended is taken out of open.txt, so that it stays mended."""
-    open_still = {(name, f.kind) for name, cases in CASES.items() for case in cases if (f := difference(name, case)) is not None}
+    open_still = {
+        (name, f.kind) for name, cases in CASES.items() for case in cases if (f := difference(name, case)) is not None
+    }
     assert OPEN - open_still == set()

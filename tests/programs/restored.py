@@ -16,7 +16,7 @@ STATEMENT = re.compile(
     r"|@\w"  # a decorator
     r"|[A-Za-z_][\w.]*\("  # a call
     r"|# "
-)  # fmt: skip
+)
 OUTPUT = re.compile(r"(输出|output)\s*[:：]$", re.IGNORECASE)
 MODULES = [
     (r"^import flowvision$", "from minflow import vision as flowvision"),

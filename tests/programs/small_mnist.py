@@ -17,7 +17,9 @@ TRAIN, TEST = 400, 300  # images: 4 batches of 100 and 3
 def sizes():
     """What `load_mnist` expects of mnist.npz, with our numbers of images."""
     parts = (("train", TRAIN), ("test", TEST))
-    return {f"x_{part}": ((n, 28, 28), "uint8") for part, n in parts} | {f"y_{part}": ((n,), "uint8") for part, n in parts}
+    return {f"x_{part}": ((n, 28, 28), "uint8") for part, n in parts} | {
+        f"y_{part}": ((n,), "uint8") for part, n in parts
+    }
 
 
 def write_mnist(folder):

@@ -4,7 +4,9 @@ import minflow as flow
 from minflow import nn
 
 flow.manual_seed(0)
-features = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU()).eval()
+features = nn.Sequential(
+    nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU()
+).eval()
 content, style = flow.rand(1, 3, 16, 16), flow.rand(1, 3, 16, 16)
 
 

@@ -69,7 +69,9 @@ def test_placeholders_say_what_a_job_takes():
 def test_a_layer_is_made_of_ops():
     @flow.global_function()
     def two_layers(x: tp.Numpy.Placeholder((1, 64, 128, 128))) -> Pair[tp.Numpy, tp.Numpy]:
-        maps = flow.layers.conv2d(x, 128, 3, strides=2, padding="SAME", kernel_initializer=flow.truncated_normal(0.1), name="halving")
+        maps = flow.layers.conv2d(
+            x, 128, 3, strides=2, padding="SAME", kernel_initializer=flow.truncated_normal(0.1), name="halving"
+        )
         return maps, flow.layers.batch_normalization(maps, axis=1, name="scaled")
 
     x = np.random.default_rng(1).standard_normal((1, 64, 128, 128)).astype("float32")
@@ -92,8 +94,12 @@ def faulty(swapped=False, unnamed=False, no_optimizer=False):
     first, second = ({}, {}) if unnamed else ({"name": "first"}, {"name": "second"})
 
     @flow.global_function(type="train")
-    def two_words(x: tp.Numpy.Placeholder((BATCH, 6)), y: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)) -> tp.Callback[tp.Numpy]:
-        hidden = flow.layers.dense(x, 5, activation=flow.nn.relu, kernel_initializer=flow.truncated_normal(0.1), **first)
+    def two_words(
+        x: tp.Numpy.Placeholder((BATCH, 6)), y: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)
+    ) -> tp.Callback[tp.Numpy]:
+        hidden = flow.layers.dense(
+            x, 5, activation=flow.nn.relu, kernel_initializer=flow.truncated_normal(0.1), **first
+        )
         scores = flow.layers.dense(hidden, 3, kernel_initializer=flow.truncated_normal(0.1), **second)
         given = (scores, y) if swapped else (y, scores)
         losses = flow.nn.sparse_softmax_cross_entropy_with_logits(*given)
@@ -194,7 +200,10 @@ def two_devices():
 
 def made(steps):
     rng = np.random.default_rng(5)
-    return [(rng.standard_normal((BATCH, 6)).astype("float32"), rng.integers(0, 4, BATCH).astype("int32")) for _ in range(steps)]
+    return [
+        (rng.standard_normal((BATCH, 6)).astype("float32"), rng.integers(0, 4, BATCH).astype("int32"))
+        for _ in range(steps)
+    ]
 
 
 def test_mirrored_halves_train_as_the_whole_batch():
@@ -205,7 +214,9 @@ def test_mirrored_halves_train_as_the_whole_batch():
     half = BATCH // 2
 
     @flow.global_function(type="train", function_config=two_devices())
-    def halves(x: tp.ListNumpy.Placeholder((half, 6)), y: tp.ListNumpy.Placeholder((half,), dtype=flow.int32)) -> tp.ListNumpy:
+    def halves(
+        x: tp.ListNumpy.Placeholder((half, 6)), y: tp.ListNumpy.Placeholder((half,), dtype=flow.int32)
+    ) -> tp.ListNumpy:
         return step_on(x, y)
 
     for (x, y), losses in zip(batches, expected):

@@ -20,7 +20,7 @@ ROOT = Path(flow.__file__).parents[1]
 
 def run(name, folder):
     return subprocess.run([sys.executable, HERE / name], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
-                          capture_output=True, text=True, timeout=120)  # fmt: skip
+                          capture_output=True, text=True, timeout=120)
 
 
 def program(name, folder):
@@ -47,7 +47,8 @@ def test_train_save_load_evaluate(train, evaluate, saved, variables, tmp_path):
     printed = program(train, tmp_path)
     steps = int(re.search(rf"saved {saved} after (\d+) steps", printed)[1])
     found = {p.name for p in (tmp_path / saved).iterdir()}
-    assert {f"{layer}-{part}" for layer in variables for part in ("weight", "bias")} <= found and "snapshot_done" in found
+    assert {f"{layer}-{part}" for layer in variables for part in ("weight", "bias")} <= found
+    assert "snapshot_done" in found
     [counter] = [name for name in found if name.startswith("System-Train-TrainStep-")]
     assert np.fromfile(tmp_path / saved / counter / "out", "<i8") == [steps] and steps > 200
     losses = [float(x) for x in re.findall(r"loss ([\d.]+)", printed)]
@@ -111,7 +112,9 @@ def trained(way, net, steps):
     return given, numbers
 
 
-@pytest.mark.parametrize(("net", "steps"), [(nets.mlp, 60), (lambda images: nets.lenet(images, dropout=True), 12)], ids=["mlp", "lenet"])
+@pytest.mark.parametrize(
+    ("net", "steps"), [(nets.mlp, 60), (lambda images: nets.lenet(images, dropout=True), 12)], ids=["mlp", "lenet"]
+)
 def test_sync_and_async_give_the_same_bits(net, steps, session):
     at_once, variables = trained(sync_job, net, steps)
     later, same = trained(async_job, net, steps)

@@ -68,7 +68,11 @@ def test_train_graph(run, capsys):
     # debug(1) told of the one build, module by module, before the first loss was printed.
     assert printed.count("start building graph.") == 1
     assert printed.index("start building graph.") < printed.index("(MODULE:model:MobileNetV2())\n")
-    assert printed.index("(OUTPUT:_model-output_0") < printed.index("end building graph modules.") < printed.index("64 of 200")
+    assert (
+        printed.index("(OUTPUT:_model-output_0")
+        < printed.index("end building graph modules.")
+        < printed.index("64 of 200")
+    )
     lines = {line.strip() for line in printed.splitlines()}
     assert "(MODULE:model.classifier.1:Linear(in_features=1280, out_features=1000, bias=True))" in lines
     assert not any(line.startswith("(MODULE:model.classifer") for line in lines)  # no call of it, so no line

@@ -28,7 +28,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 # What each program is known by, in the order of the tutorial.
-EAGER, LINEAR, CALL_LINEAR, UNUSED = "optimizer.step()", "class ModuleMyLinear", "graph_mylinear(input)", "class ModelGraph"
+EAGER, LINEAR, CALL_LINEAR, UNUSED = (
+    "optimizer.step()",
+    "class ModuleMyLinear",
+    "graph_mylinear(input)",
+    "class ModelGraph",
+)
 PREDICT, TRAIN, PRINT = "y_pred = graph_mobile_net_v2(x)", "self.loss_fn = loss_fn", "print(graph_mobile_net_v2)"
 LEVEL, SHORT_LEVEL, SAVE = "debug(v_level=1)", "debug(1)", "flow.save(graph_mobile_net_v2.state_dict()"
 SAVE_MODULE, LOAD, FORMULA = "flow.save(graph_mobile_net_v2.model", "load_state_dict(state_dict)", "def loss(y_pred, y)"
@@ -118,7 +123,8 @@ def test_eager_then_predict(sources, here, capsys):
     (first, at, size), (_, at_later, _) = printed_losses(capsys.readouterr().out)
     assert (at, size, at_later) == (0, 5 * ROWS, 320) and abs(first - math.log(1000)) < 0.15
     assert names["DEVICE"] == "cpu" and names["model"].classifer[1].weight.grad is None
-    assert names["model"].classifier[1].weight.grad is not None and int(names["model"].features[0][1].num_batches_tracked) == 6
+    assert names["model"].classifier[1].weight.grad is not None
+    assert int(names["model"].features[0][1].num_batches_tracked) == 6
 
     run(sources[UNUSED], names)  # its build would fail, and it is never called
     assert names["model_graph"].model is names["model"] and not names["model_graph"].is_compiled

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import typing
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +32,11 @@ FILES = ["lenet_train.py", "lenet_eval.py", "mlp_train.py", "mlp_eval.py"]  # ou
 GPU = "there is no GPU here"
 
 pytestmark = [
-    pytest.mark.skipif(not SEEDS, reason="needs the pages: MINFLOW_SEEDS names the folder that holds them as 000*.txt to 003*.txt"),
+    pytest.mark.skipif(
+        not SEEDS, reason="needs the pages: MINFLOW_SEEDS names the folder that holds them as 000*.txt to 003*.txt"
+    ),
     pytest.mark.filterwarnings(f"ignore:{GPU}"),
-]  # fmt: skip
+]
 
 
 @functools.cache
@@ -68,12 +69,13 @@ def printed(tmp_path_factory):
     for file, source in zip(FILES, whole_programs(), strict=True):
         (folder / file).write_text(for_minflow(source), encoding="utf-8")
         ran = subprocess.run([sys.executable, RUNNER, file], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
-                             capture_output=True, text=True, timeout=240)  # fmt: skip
+                             capture_output=True, text=True, timeout=240)
         assert ran.returncode == 0, (file, ran.stderr)
         notices = [line for line in ran.stderr.splitlines() if "Warning" in line]
         assert all(GPU in line for line in notices) and "Error" not in ran.stderr, ran.stderr
         lines = ran.stdout.splitlines()
-        assert lines[0] == "File mnist.npz already exist, path: ./mnist.npz" and lines[1].startswith("./mnist.npz has another checksum")
+        assert lines[0] == "File mnist.npz already exist, path: ./mnist.npz"
+        assert lines[1].startswith("./mnist.npz has another checksum")
         out[file] = lines[2:]
     return folder, out
 
@@ -127,7 +129,10 @@ def names(tmp_path, monkeypatch):
     monkeypatch.setattr(mnist, "EXPECTED", sizes())
     write_mnist(tmp_path)
     (images, labels), _ = flow.data.digits(100, image_size=28)
-    yield {"flow": flow, "tp": tp, "np": np, "Tuple": typing.Tuple, "BATCH_SIZE": 100, "images": images[0], "labels": labels[0]}  # noqa: UP006
+    yield {
+        "flow": flow, "tp": tp, "np": np, "Tuple": tuple, "BATCH_SIZE": 100, "images": images[0],
+        "labels": labels[0]
+    }  # noqa: UP006
     flow.clear_default_session()
     for setting in ("gpu_device_num", "ctrl_port"):
         SESSION.settings.pop(setting, None)
@@ -178,7 +183,10 @@ def test_page_on_results(number, names, capsys):
     run(one(sources, "-> tp.Callback[tp.Numpy]:"), names)
     run(one(sources, "def cb_print_loss"), names)
     run(one(sources, "callbacker = "), names)
-    run(one([source for source in sources if "\n" not in source.strip()], "train_job(images, labels)(cb_print_loss)"), names)
+    run(
+        one([source for source in sources if "\n" not in source.strip()], "train_job(images, labels)(cb_print_loss)"),
+        names
+    )
     flow.sync_default_session()
     assert names["g_i"] == 2 and 2 < float(capsys.readouterr().out) < 5
 
@@ -218,7 +226,9 @@ def test_concepts_layers(names):
 
 def test_concepts_all_three_mistakes_are_told_at_once(names):
     source = one(blocks(page("003")), "(logits, labels)")
-    first, again, loss = [f"snippet.py:{i}" for i, line in enumerate(source.splitlines(), 1) if ".dense(" in line or "_entropy" in line]
+    first, again, loss = [
+        f"snippet.py:{i}" for i, line in enumerate(source.splitlines(), 1) if ".dense(" in line or "_entropy" in line
+    ]
     run(source, names)
     with pytest.raises(JobError) as caught:
         names["train_job"](names["images"], names["labels"])

@@ -21,7 +21,7 @@ from minflow.utils.data import (
 )
 
 CREWS = [dict(num_workers=1), dict(num_workers=3), dict(num_workers=2, workers="process"),
-         dict(num_workers=3, workers="process", prefetch_factor=5)]  # fmt: skip
+         dict(num_workers=3, workers="process", prefetch_factor=5)]
 IDS = ["1 thread", "3 threads", "2 processes", "3 processes"]
 
 
@@ -77,7 +77,7 @@ def walk(dataset, epochs=2, **options):
 def same(a, b):
     return len(a) == len(b) and all(
         len(p) == len(q) and all(type(u) is type(v) and (np.array_equal(u, v) if isinstance(u, np.ndarray) else u == v)
-                                 for u, v in zip(p, q)) for p, q in zip(a, b))  # fmt: skip
+                                 for u, v in zip(p, q)) for p, q in zip(a, b))
 
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
@@ -355,7 +355,8 @@ def test_big_batches_can_be_written_to():
 @pytest.mark.parametrize("arguments, said", [
     (dict(batch_size=0), "batch_size is 0"), (dict(batch_size=-3), "-3"), (dict(batch_size=2.5), "2.5"),
     (dict(workers="fiber"), "fiber"),
-    (dict(timeout=float("nan")), "timeout +nan"), (dict(timeout="1"), "timeout +'1'"), (dict(timeout=1e99), r"timeout +1e\+99"),
+    (dict(timeout=float("nan")), "timeout +nan"), (dict(timeout="1"), "timeout +'1'"),
+    (dict(timeout=1e99), r"timeout +1e\+99"),
     (dict(num_workers=1.0), r"num_workers +1\.0"), (dict(prefetch_factor=1.5), r"prefetch_factor +1\.5"),
     (dict(num_workers=-1), r"num_workers +-1"), (dict(prefetch_factor=0), r"prefetch_factor +0"),
     (dict(shuffle=True, sampler=[1]), "shuffle=True and a sampler"),

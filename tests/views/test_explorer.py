@@ -130,8 +130,9 @@ def everything_opened(tree):
 def check_placed(shown):
     """Each operation stands in exactly one row, its share in its own column; nothing is drawn outside the picture."""
     placed = [i for r in shown.rows for part in r.parts for i in part.nodes]
-    assert sorted(placed) == [i for i, n in enumerate(shown.record.nodes) if n.kind == "op" and n.mark != "gone"] or any(
-        n.mark == "gone" for n in shown.record.nodes)
+    assert sorted(placed) == [
+        i for i, n in enumerate(shown.record.nodes) if n.kind == "op" and n.mark != "gone"
+    ] or any(n.mark == "gone" for n in shown.record.nodes)
     for r in shown.rows:
         assert all(shown.record.nodes[i].column == k for k, part in enumerate(r.parts) for i in part.nodes)
     view = view_of(shown)
@@ -233,7 +234,9 @@ def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():
     random = flow.default_generator.get_state()
     for given in ((x * 3, y), (x[:2], y[:2]), (x, y)):  # the last plan's and one of its own
         session = ExplorerSession(graph_subject(graph, given))
-        assert len(grads) == 6 and all((g.numpy() == grads[name]).all() for name, g in graph.grads.items()), "of the last call"
+        assert len(grads) == 6 and all((g.numpy() == grads[name]).all() for name, g in graph.grads.items()), (
+            "of the last call"
+        )
     assert all((t.numpy() == before[name]).all() for t, name in graph.named_tensors())
     assert (flow.default_generator.get_state() == random).all()
     told = act(session, "select", id=row(session, "output").item.id)[2]
@@ -264,7 +267,8 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
 
 def test_numbers_of_a_table_have_equally_many_decimals():
     found = summary_of(np.array([[-0.0, 0.5, -12.25], [-1e-9, np.nan, 3]], "f4"))
-    assert found.corner == (("0", "0.50", "-12.25"), ("0.00", "nan", "3.00")) and found.power == 0 and "-0" not in found.corner[1]
+    assert found.corner == (("0", "0.50", "-12.25"), ("0.00", "nan", "3.00")) and found.power == 0
+    assert "-0" not in found.corner[1]
     small = summary_of(np.array([-1.304e-9, 2e-10, 0.0]))
     assert small.corner == (("-1.304", "0.200", "0"),) and small.power == -9 and "to 2e-10" in small.text
     assert summary_of(np.array([5e-324, 0.0])).power == -324 and summary_of(np.array(-0.0)).text == "0"

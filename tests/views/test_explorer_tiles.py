@@ -61,7 +61,8 @@ def test_signs_are_told_and_numbers_that_are_none():
     tiles = tiles_of(x)
     assert tiles.words.endswith("; blue -4, white 0, orange 4; 2 cells not finite, dark red")
     cells, _, _ = drawn(tiles)
-    assert cells[0, 0] == 0 and (palette(True)[cells[0, 1]] > (200, 120, 60)).all() and tuple(palette(True)[cells[1, 4]]) == (122, 31, 21)
+    assert cells[0, 0] == 0 and (palette(True)[cells[0, 1]] > (200, 120, 60)).all()
+    assert tuple(palette(True)[cells[1, 4]]) == (122, 31, 21)
     assert tiles_of(np.full((1, 4, 3, 3), np.nan)).words.endswith("each 3 × 3; 36 cells not finite, dark red")
     assert tiles_of(np.full((1, 4, 3, 3), 1e308)).words.endswith("all 1e+308")
     assert tiles_of(np.zeros((2, 4, 1, 1))) is tiles_of(np.zeros((4, 4, 4))) is tiles_of(np.zeros((0, 4, 4, 4))) is None
@@ -81,6 +82,7 @@ def test_the_panel_has_them_in_place_of_a_corner_of_padding():
     explorer = explore(Predict(), flow.rand(2, 1, 12, 12))
     explorer.session.act({"do": "step", "to": 0})
     told = explorer.session.detail()["hists"][-1]
-    assert told[5] == [] and told[8][2].startswith("maps [0, 0] to [0, 7] of 2 × 8, each 12 × 12") and len(told[4]) == 24
+    assert told[5] == [] and told[8][2].startswith("maps [0, 0] to [0, 7] of 2 × 8, each 12 × 12")
+    assert len(told[4]) == 24
     kernel = histogram("weight now", summary_of(np.ones((8, 1, 3, 3), "f4")))
     assert len(kernel[5]) == 3 and kernel[8], "a small one is told in numbers too"

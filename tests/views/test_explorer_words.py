@@ -63,7 +63,7 @@ def rows_of(session):
 
 def boxes_of(session, name):
     return {box[0]: box for data, row in zip(session.picture()["rows"], session.layout.rows) for box in data[7]
-            if row.item.name == name}  # fmt: skip
+            if row.item.name == name}
 
 
 def test_panel_title_lanes_and_steps_count_the_same_operations(net):
@@ -129,8 +129,11 @@ def test_a_page_has_room_for_all_columns():
 
 def test_widths_are_those_of_the_font():
     """In Helvetica, Arial and Liberation Sans, digits are 0.556 em wide, an arrow 1."""
-    assert 0 <= wide("50×32×28×28 → 50×32×28×28") / (11 * (22 * 0.556 + 6 * 0.584 - 6 * 0.556 + 1 + 2 * 0.278)) - 1 < 0.08
-    assert fitted("x" * 10_000, 50).endswith("…") and wide(fitted("x" * 10_000, 50)) <= 50 and fitted("conv1", 50) == "conv1"
+    assert (
+        0 <= wide("50×32×28×28 → 50×32×28×28") / (11 * (22 * 0.556 + 6 * 0.584 - 6 * 0.556 + 1 + 2 * 0.278)) - 1 < 0.08
+    )
+    assert fitted("x" * 10_000, 50).endswith("…") and wide(fitted("x" * 10_000, 50)) <= 50
+    assert fitted("conv1", 50) == "conv1"
 
 
 def test_exchanged_gradients_say_so(net):
@@ -158,7 +161,9 @@ def test_lines_do_not_run_over_each_other(net):
     for x, low, high, path in verticals:
         for x2, low2, high2, other in verticals:
             assert path >= other or x != x2 or high < low2 or high2 < low, "two lines in one place"
-    assert all("L" not in d for kind, d in view_of(session.layout)["paths"] if kind in ("b", "k")), "a head is not broken"
+    assert all("L" not in d for kind, d in view_of(session.layout)["paths"] if kind in ("b", "k")), (
+        "a head is not broken"
+    )
     ups = [d for kind, d in view_of(session.layout)["paths"] if kind == "b" and "H" in d]
     assert len(ups) == 5, "of ten gradients four skip a row, one comes from the loss"
 
@@ -202,15 +207,19 @@ def test_job_without_idle_reshapes_and_with_a_name_for_the_rest(job):
     assert names == ["x", "fc1", "y", "checked_labels", "softmax_cross_entropy", "output", "for all parameters"]
     assert "cast of the learning rate" in job.text()
     nodes = job.tree.record.nodes
-    assert sum(node.label == "reshape" and not node.column for node in nodes) == 3  # they are in the numbers all the same
+    # they are in the numbers all the same
+    assert sum(node.label == "reshape" and not node.column for node in nodes) == 3
     job.act({"do": "select", "id": rows_of(job)["for all parameters"].item.id, "column": 2})
     assert job.detail()["title"] == "for all parameters"
     job.act({"do": "select", "id": rows_of(job)["softmax_cross_entropy"].item.id, "column": 0})
     told = job.detail()["rows"]
     assert [text for what, text in told if what == "with it"] == [f"reshape-{k}, which keeps the shape" for k in (1, 2)]
     assert dict(told)["operation"].startswith("softmax_cross_entropy(ignore_index=")
-    counted = [int(re.match(r"\d+", text).group()) for what, text in job.subject and ExplorerSession(job.subject).detail()["rows"]
-               if what in WORDS.values()]  # fmt: skip
+    counted = [
+        int(re.match(r"\d+", text).group())
+        for what, text in job.subject and ExplorerSession(job.subject).detail()["rows"]
+        if what in WORDS.values()
+    ]
     assert sum(counted) == sum(node.kind == "op" for node in nodes)
 
 

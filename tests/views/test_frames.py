@@ -38,10 +38,14 @@ def dot_of(x):
 def test_frames_of_our_own_layout_hold_their_own_alone():
     svg = layout_svg(nested_modules())
     number = r'="(-?[\d.]+)"'
-    frames = [tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="6"', svg)]
-    boxes = [tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="5"', svg)]
+    frames = [
+        tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="6"', svg)
+    ]
+    boxes = [
+        tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="5"', svg)
+    ]
     boxes += [(x - rx, y - ry, 2 * rx, 2 * ry) for x, y, rx, ry in
-              (map(float, m) for m in re.findall(rf"<ellipse cx{number} cy{number} rx{number} ry{number}", svg))]  # fmt: skip
+              (map(float, m) for m in re.findall(rf"<ellipse cx{number} cy{number} rx{number} ry{number}", svg))]
     assert len(frames) == 8 and len(boxes) == 19  # Nested, blocks, 0, its 0 and 1, 1, skip, head
     for i, (x, y, w, h) in enumerate(frames):
         held = 0
@@ -59,13 +63,13 @@ def test_frames_of_graphviz_stand_apart():
     svg, engine = render_svg(nested_modules(), ("dot",))
     frames = re.findall(r'<path(?=[^>]* stroke="#b6bfca")[^>]* d="([^"]+)"', svg)
     sides = [(min(xs), max(xs), min(ys), max(ys)) for xs, ys in
-             ((lambda n: (n[::2], n[1::2]))([float(v) for v in re.findall(r"-?[\d.]+", d)]) for d in frames)]  # fmt: skip
+             ((lambda n: (n[::2], n[1::2]))([float(v) for v in re.findall(r"-?[\d.]+", d)]) for d in frames)]
     assert engine == "dot" and len(sides) == 8
     for k in range(4):  # no two frames share the line of a side
         lines = sorted((side[k], side) for side in sides)
         for (one, a), (other, b) in zip(lines, lines[1:]):  # noqa: RUF007
             nested = (a[0] <= b[0] and b[1] <= a[1] and a[2] <= b[2] and b[3] <= a[3]) or (
-                b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3])  # fmt: skip
+                b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3])
             assert abs(one - other) >= 8 or not nested
     assert 'paint-order="stroke"' in svg  # of the labels at edges, which a frame may cross
 
@@ -80,12 +84,18 @@ def test_names_at_arrows_only_where_the_order_of_inputs_matters():
 
 def test_attributes_that_say_the_default_are_left_out():
     assert attrs_text({"ta": False, "tb": True}) == "b transposed"
-    assert attrs_text({"axis": None, "keepdims": False}) == "" and attrs_text({"axis": (1,), "keepdims": True}) == "axis=(1,), keepdims"
-    assert attrs_text({"axis": 0, "value": False, "count_include_pad": False}) == "axis=0, value=False, count_include_pad=False"
+    assert attrs_text({"axis": None, "keepdims": False}) == ""
+    assert attrs_text({"axis": (1,), "keepdims": True}) == "axis=(1,), keepdims"
+    assert (
+        attrs_text({"axis": 0, "value": False, "count_include_pad": False})
+        == "axis=0, value=False, count_include_pad=False"
+    )
     assert attrs_text({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}) == "stride=(2, 2)"
     assert attrs_text({"groups": True, "padding": 0}) == "groups=True, padding=0"
     assert attrs_text({"stride": (1, 1), "padding": (1, 1)}) == "padding=(1, 1)"
-    assert attrs_text({"kernel_size": (3, 3), "stride": (1, 1)}) == "kernel_size=(3, 3), stride=(1, 1)", "a pool's is that of its kernel"
+    assert attrs_text({"kernel_size": (3, 3), "stride": (1, 1)}) == "kernel_size=(3, 3), stride=(1, 1)", (
+        "a pool's is that of its kernel"
+    )
     assert attrs_text({"loss": "cross_entropy", "classes": 10, "ignore_index": -(2**31)}) == "classes=10"
     assert attrs_text({"shape": tuple(range(50))}, 24) == "shape=" + str(tuple(range(50)))[:21] + "..."
 
@@ -103,13 +113,18 @@ def test_parameters_are_called_by_their_module_and_name():
     ir = graph.compiled_for((x,), {}).parts[0].stages[0].graph
     for text in (dot_text(diagram_of(graph_record(ir), 60)), dot_text(nested_modules())):
         labels = {m.partition("\\n")[0] for m in re.findall(r'\[label="([^"]+)" shape=ellipse', text)}
-        assert {"blocks.0.0.weight", "blocks.1.bias", "skip.weight", "head.bias"} <= labels, "numbers with what they count"
+        assert {"blocks.0.0.weight", "blocks.1.bias", "skip.weight", "head.bias"} <= labels, (
+            "numbers with what they count"
+        )
         assert not any("model" in label or "Nested" in label for label in labels)
 
 
 def test_boxes_of_a_sequential_say_where_they_are_and_what_they_do():
-    model = nn.Sequential(*[nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1), nn.ReLU()) for _ in range(3)])
+    model = nn.Sequential(
+        *[nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1), nn.ReLU()) for _ in range(3)]
+    )
     text = dot_text(diagram_of(tape_record(model(flow.randn(2, 1, 4, 4)).sum()), 12))
     for i in range(3):
         assert f'label="Sequential.{i}.0\\nconv2d, reshape, add, 2 parameters\\n' in text
-        assert f'label="Sequential.{i}.1\\nbatch_norm, 2 parameters\\n' in text and f'label="Sequential.{i}.2: relu\\n' in text
+        assert f'label="Sequential.{i}.1\\nbatch_norm, 2 parameters\\n' in text
+        assert f'label="Sequential.{i}.2: relu\\n' in text

@@ -14,7 +14,7 @@ from minflow.compiler.passes import PASSES, name_of
 from minflow.views.html.reports import BAR
 from minflow.views.records.reports import (
     Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
-)  # fmt: skip
+)
 from minflow.views.text.reports import Report, shares
 from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, peak, round_step
 from tests.measuring import calls
@@ -95,13 +95,20 @@ def widths(text: str) -> list[int]:
 def test_shares_are_a_hundred_together():
     assert shares([40.6, 57.5, 1.9]) == [41, 57, 2], "each rounded by itself they would be 101"
     assert shares([58.4, 1.3, 40.3]) == [59, 1, 40], "and here 99"
-    assert shares([1, 1, 1]) == [34, 33, 33] and shares([0, 0]) == [0, 0] and shares([]) == [] and shares([2.0]) == [100]
+    assert shares([1, 1, 1]) == [34, 33, 33] and shares([0, 0]) == [0, 0] and shares([]) == []
+    assert shares([2.0]) == [100]
 
 
 def test_lanes():
-    record = Lanes("t", (Lane("forward", 3, 10, 0.0405), Lane("backward", 4, 20, 0.0585), Lane("optimizer", 1, 5, 0.0010)),
-                   (Operation("model.fc-add-0", "forward", "In[1]:2", "float32[2]", 8, 0.03, "model.fc"),
-                    Operation("weight_optimizer", "optimizer", "In[1]:3", "float32[2]", 8, 0.01, "model.fc")), 2)  # fmt: skip
+    record = Lanes(
+        "t",
+        (Lane("forward", 3, 10, 0.0405), Lane("backward", 4, 20, 0.0585), Lane("optimizer", 1, 5, 0.0010)),
+        (
+            Operation("model.fc-add-0", "forward", "In[1]:2", "float32[2]", 8, 0.03, "model.fc"),
+            Operation("weight_optimizer", "optimizer", "In[1]:3", "float32[2]", 8, 0.01, "model.fc"),
+        ),
+        2,
+    )
     rows = Cells(html(record)).rows
     assert sum(int(row[4].split()[0]) for row in rows[1:4]) == 100
     assert rows[4][:2] == ["step", "8"] and "100 %" in rows[4]
@@ -136,7 +143,13 @@ def test_bars_of_the_first_call_follow_each_other():
 def test_tree(graph):
     text = html(graph.tree().record)
     assert re.search(r"border:1px solid #b42318[^>]*>never ran<", text) and re.search(r">no gradient<", text)
-    rows = Cells(html(GraphTree("t", (TreeRow("m.block", 1, "Block", params=1_408, count=2), TreeRow("m.act", 1, "ReLU", count=3))))).rows
+    rows = Cells(
+        html(
+            GraphTree(
+                "t", (TreeRow("m.block", 1, "Block", params=1_408, count=2), TreeRow("m.act", 1, "ReLU", count=3))
+            )
+        )
+    ).rows
     assert rows[1][:2] == ["block: Block x2 (each)", "1,408"] and rows[2][0] == "act: ReLU x3"
     assert ["8×6 → 8×40"] in [row[2:] for row in Cells(text).rows]
 
@@ -203,7 +216,10 @@ def test_memory_is_drawn_to_scale():
     assert b[2] / c[2] == pytest.approx(8 / 3, abs=0.01)
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert "b-0" in words and "peak: 1.2 kB at step 2" in words
-    assert "2.0 kB of values share 1.2 kB, 0 B of it gaps at the peak; outside it: states 50 B, new outputs 7 B a call" in words
+    assert (
+        "2.0 kB of values share 1.2 kB, 0 B of it gaps at the peak; outside it: states 50 B, new outputs 7 B a call"
+        in words
+    )
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
     assert all(x + wide <= WIDTH for found in rects.values() for x, _, wide, _ in found)
 
@@ -226,7 +242,8 @@ def test_hatching_differs_and_stays_inside():
     assert len(set(signs.values())) == 4 and not signs["forward"], "phases differ without colours"
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
-            assert 10 <= float(x1) <= float(x2) <= 50 and 20 <= min(float(y1), float(y2)) and max(float(y1), float(y2)) <= 50
+            assert 10 <= float(x1) <= float(x2) <= 50 and 20 <= min(float(y1), float(y2))
+            assert max(float(y1), float(y2)) <= 50
 
 
 def test_reports_of_a_large_model_are_small():
@@ -264,7 +281,10 @@ def test_ticks():
 
 
 def test_the_text_stays(graph):
-    reports = [graph.tree(), graph.stages(), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why(), graph.changes(0)]
+    reports = [
+        graph.tree(), graph.stages(), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why(),
+        graph.changes(0)
+    ]
     for report in reports:
         bundle = report._repr_mimebundle_()
         assert bundle["text/plain"] == repr(report) and "no picture" not in bundle["text/plain"]

@@ -19,7 +19,10 @@ STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixe
 TIMED = {"timeline", "timeline that was live"}
 # Of a timeline: where somebody waits long enough for it to be seen.
 WAITS = {("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y")}
-NEVER = {"script", "iframe", "object", "embed", "link", "meta", "base", "form", "foreignobject", "style", "use", "animate", "set", "a"}
+NEVER = {
+    "script", "iframe", "object", "embed", "link", "meta", "base", "form", "foreignobject", "style", "use", "animate",
+    "set", "a"
+}
 
 
 class Elements(HTMLParser):
@@ -112,7 +115,10 @@ def shows(text: str, name: str) -> bool:
     """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it
     changed."""
     text = re.sub(r"\s", "", text)
-    forms = [clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1], clean(class_name(name)).replace("/", "\\")]
+    forms = [
+        clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1],
+        clean(class_name(name)).replace("/", "\\")
+    ]
     return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
 
 
@@ -154,7 +160,9 @@ def test_every_engine_draws_the_same_elements(engine):
 def drawn(name: str, engine: str) -> tuple[list, list[str]]:
     """Elements and texts of the picture of a graph and of a tape."""
     graph, (x, y) = train_graph(name), labelled(name)
-    pictures = [engines.render_svg(view.diagram, (engine,)) for view in (picture(graph), picture(y, names={"v" + name: x}))]
+    pictures = [
+        engines.render_svg(view.diagram, (engine,)) for view in (picture(graph), picture(y, names={"v" + name: x}))
+    ]
     assert [used for _, used in pictures] == [engine, engine]
     found = [in_svg(svg) for svg, _ in pictures]
     return [elements for elements, _ in found], [text for _, text in found]
@@ -194,7 +202,9 @@ def contrast(a: str, b: str) -> float:
     def light(color):
         color = NAMED.get(color, color)
         assert re.fullmatch("#([0-9a-f]{3}|[0-9a-f]{6})", color), color
-        parts = [int(c * 2, 16) for c in color[1:]] if len(color) == 4 else [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+        parts = [int(c * 2, 16) for c in color[1:]] if len(color) == 4 else [
+            int(color[i : i + 2], 16) for i in (1, 3, 5)
+        ]
         linear = [x / 255 / 12.92 if x / 255 <= 0.03928 else ((x / 255 + 0.055) / 1.055) ** 2.4 for x in parts]
         return sum(x * share for x, share in zip(linear, (0.2126, 0.7152, 0.0722)))
 
@@ -204,13 +214,29 @@ def contrast(a: str, b: str) -> float:
 
 def test_the_judge_finds_what_it_looks_for():
     """Each of these is what a view that does not escape would give."""
-    for html in ["<script>x</script>", '<img src="x">', '<b onclick="x">b</b>', '<a href="javascript:x">a</a>', "<b>", "<!-- -->", "</div>",
-                 '<p style="background:url(http://outside.example/x)">p</p>', '<img alt="" src="data:text/html;base64,AAAA">']:  # fmt: skip
+    for html in [
+        "<script>x</script>",
+        '<img src="x">',
+        '<b onclick="x">b</b>',
+        '<a href="javascript:x">a</a>',
+        "<b>",
+        "<!-- -->",
+        "</div>",
+        '<p style="background:url(http://outside.example/x)">p</p>',
+        '<img alt="" src="data:text/html;base64,AAAA">',
+    ]:
         with pytest.raises(AssertionError):
             in_html(html)
     space = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    for inside in ["<script>x</script>", '<image href="http://outside.example/x"/>', '<text onload="x">t</text>', "<!-- c -->", "<text>",
-                   '<a xlink:href="javascript:x"><text>t</text></a>', '<b xmlns="http://www.w3.org/1999/xhtml">b</b>']:  # fmt: skip
+    for inside in [
+        "<script>x</script>",
+        '<image href="http://outside.example/x"/>',
+        '<text onload="x">t</text>',
+        "<!-- c -->",
+        "<text>",
+        '<a xlink:href="javascript:x"><text>t</text></a>',
+        '<b xmlns="http://www.w3.org/1999/xhtml">b</b>',
+    ]:
         with pytest.raises((AssertionError, ET.ParseError)):
             in_svg(f"<svg {space}>{inside}</svg>")
     with pytest.raises(AssertionError, match="obeys"):

@@ -20,7 +20,8 @@ from minflow.views.show import picture, show
     ((5, 7), (1, 5, 7), "height, width"), ((1, 5, 7), (1, 5, 7), "channel, height, width"),
     ((3, 5, 7), (1, 5, 7, 3), "colours, height, width"), ((5, 7, 3), (1, 5, 7, 3), "height, width, colours"),
     ((9, 5, 7), (9, 5, 7), "images, height, width"), ((4, 1, 5, 7), (4, 5, 7), "images, channel, height, width"),
-    ((4, 3, 5, 7), (4, 5, 7, 3), "images, colours, height, width"), ((4, 5, 7, 3), (4, 5, 7, 3), "images, height, width, colours"),
+    ((4, 3, 5, 7), (4, 5, 7, 3), "images, colours, height, width"),
+    ((4, 5, 7, 3), (4, 5, 7, 3), "images, height, width, colours"),
     ((4, 5, 7, 1), (4, 5, 7), "images, height, width, channel"),
     ((4, 6, 5, 7), (24, 5, 7), "images, channels as images of their own, height, width"),
 ])  # fmt: skip
@@ -53,7 +54,8 @@ def test_brightness():
 
 
 @pytest.mark.parametrize("x", [
-    flow.rand(64, 3, 32, 32), flow.rand(3, 500, 700), flow.rand(1797, 8, 8), flow.randn(16, 6, 28, 28), flow.rand(2000, 3000) > 0.5,
+    flow.rand(64, 3, 32, 32), flow.rand(3, 500, 700), flow.rand(1797, 8, 8), flow.randn(16, 6, 28, 28),
+    flow.rand(2000, 3000) > 0.5,
 ])  # fmt: skip
 def test_a_card_of_images_is_below_60_kB(x):
     view = picture(x, images=True)
@@ -89,7 +91,9 @@ def test_images_in_a_terminal_and_as_a_file(capsys, tmp_path):
 def test_labels_stand_under_their_images():
     x = flow.stack([flow.full((1, 8, 8), i / 10) for i in range(11)])
     view = picture(x, images=True, labels=flow.arange(11))
-    images = re.findall(r'<span [^>]*><img alt="image (\d+): (\d+)" [^>]*base64,([^"]+)"><br>(\d+)</span>', view.bundle()["text/html"])
+    images = re.findall(
+        r'<span [^>]*><img alt="image (\d+): (\d+)" [^>]*base64,([^"]+)"><br>(\d+)</span>', view.bundle()["text/html"]
+    )
     assert [(int(i), int(alt), int(told)) for i, alt, _, told in images] == [(i, i, i) for i in range(11)]
     greys = [Image.open(io.BytesIO(base64.b64decode(data))).getextrema() for _, _, data, _ in images]
     # across the sheet's rows
@@ -99,7 +103,8 @@ def test_labels_stand_under_their_images():
 
 @pytest.mark.parametrize(("labels", "told"), [
     (["a cat", "a dog"], ["a cat", "a dog"]), (np.array([[7], [2]]), ["7", "2"]), ((0.25, 1 / 3), ["0.25", "0.3333"]),
-    ([flow.tensor(3), flow.tensor([True])], ["3", "True"]), (np.array(["x", "y"]), ["x", "y"]), ([None, (1, 2)], ["None", "(1, 2)"]),
+    ([flow.tensor(3), flow.tensor([True])], ["3", "True"]), (np.array(["x", "y"]), ["x", "y"]),
+    ([None, (1, 2)], ["None", "(1, 2)"]),
     (["a" * 50, "<b>\n"], ["a" * 37 + "...", "<b>\\x0a"]), (flow.tensor([1.5, -2.0]), ["1.5", "-2"]),
 ])  # fmt: skip
 def test_what_labels_may_be(labels, told):

@@ -107,12 +107,14 @@ def test_points_between_gaps():
     x, y = with_gaps(np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.arange(5.0), [[2.5, 7.5]])
     assert x.tolist() == [0, 1, 2, 5, 8, 9] and np.isnan(y).tolist() == [False, False, False, True, False, False]
     x, y = with_gaps(np.array([0.0, 5.0, 9.0]), np.arange(3.0), [[2.5, 7.5]])
-    assert np.isnan(y[(x > 2.5) & (x < 7.5)]).all() and y[0] == 0 and y[-1] == 2, "a mean in the middle of a pause is of no time"
+    assert np.isnan(y[(x > 2.5) & (x < 7.5)]).all() and y[0] == 0 and y[-1] == 2, (
+        "a mean in the middle of a pause is of no time"
+    )
 
 
 def texts(svg):
     return [(float(x), float(y), anchor, text) for x, y, anchor, text in
-            re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)" fill="[^"]*" text-anchor="(\w+)">([^<]*)</text>', svg)]  # fmt: skip
+            re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)" fill="[^"]*" text-anchor="(\w+)">([^<]*)</text>', svg)]
 
 
 @pytest.mark.parametrize("epochs", [4, 30, 40, 300])
@@ -127,7 +129,11 @@ def test_numbers_of_epochs_touch_neither_the_curve_nor_each_other(epochs, x):
     assert len(found) >= 4 and len({y for _, y, *_ in found}) == 1
     for (a, *_, first), (b, *_, second) in zip(found, found[1:]):
         assert b - 6.4 * len(second) - a >= 3, (first, second)
-    lines = [float(y) for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none"', svg) for y in re.findall(r"[-\d.]+ ([-\d.]+)", path)]
+    lines = [
+        float(y)
+        for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none"', svg)
+        for y in re.findall(r"[-\d.]+ ([-\d.]+)", path)
+    ]
     assert min(lines) > found[0][1] + 1, "the best values are under the numbers"
 
 

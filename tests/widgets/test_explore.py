@@ -91,13 +91,17 @@ def test_a_model_by_itself_is_run_forward(graph, notebook):
     model.insert(1, nn.BatchNorm1d(8))
     before = [b.numpy().copy() for b in model.buffers()]
     explorer = explore(model, x)
-    assert explorer.text.startswith("Sequential_") and "▸ model.0  Linear" in explorer.text and "backward" not in explorer.text
-    assert len(before) > 1 and all((b.numpy() == old).all() for b, old in zip(model.buffers(), before)), "its statistics are put back"
+    assert explorer.text.startswith("Sequential_") and "▸ model.0  Linear" in explorer.text
+    assert "backward" not in explorer.text
+    assert len(before) > 1 and all((b.numpy() == old).all() for b, old in zip(model.buffers(), before)), (
+        "its statistics are put back"
+    )
     explorer._ipython_display_()
     widget = explorer.shown[0][0]
     view, told = ask(widget, "step", to=1)
     assert [words for _, words in view["heads"]] == ["forward ↓", "parameters"] and told["hists"]
-    assert dict(explore(model, x).session.detail()["rows"])["note"].startswith("Forward only") and "Forward only" in explorer.svg
+    assert dict(explore(model, x).session.detail()["rows"])["note"].startswith("Forward only")
+    assert "Forward only" in explorer.svg
     explorer.record(flow.ones(7, 4))
     assert "7×4" in explorer.text and "Forward only" in explorer.svg
     operation = next(node for node in explorer.session.tree.record.nodes if node.label == "matmul")
@@ -114,7 +118,8 @@ def test_a_model_by_itself_is_run_forward(graph, notebook):
 def test_terminal_gets_text(graph, capsys):
     explore(graph, *graph.given)._ipython_display_()
     text = capsys.readouterr().out
-    assert text.startswith(graph.name) and "▸ model.0  Linear" in text and "5×4 → 5×8; backward 2 ops; weight, bias (40)" in text
+    assert text.startswith(graph.name) and "▸ model.0  Linear" in text
+    assert "5×4 → 5×8; backward 2 ops; weight, bias (40)" in text
 
 
 def test_page_gets_widget_and_a_still_picture(graph, notebook):
@@ -123,7 +128,8 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
     (still,), ((widget, _),) = notebook.shown, explorer.shown
     assert set(still) == {"text/html", "text/plain"}, "a widget in a saved notebook is found gone"
     assert still["text/html"].startswith("<minflow-live ") and f'data-name="{widget.name}"' in still["text/html"]
-    assert "data:image/svg" in still["text/html"] and "<svg" not in still["text/html"] and still["text/plain"] == explorer.text
+    assert "data:image/svg" in still["text/html"] and "<svg" not in still["text/html"]
+    assert still["text/plain"] == explorer.text
     assert repr(widget) == "GraphExplorer (live)"
     first = json.loads(widget.picture)
     assert first["steps"] > 5 and [row[7][0][3] for row in first["rows"]][:3] == ["x", "▾ model", "▸ model.0"]
@@ -172,7 +178,8 @@ def test_keeping_a_picture_leaves_the_live_one_live(graph, notebook):
     explorer.keep()
     assert picture_in(notebook.updates[1]) == picture_in(first), "as it is now"
     explorer.end()
-    assert widget.comm is None and explorer not in module.SHOWN and "minflow-live" not in notebook.updates[2]["text/html"]
+    assert widget.comm is None and explorer not in module.SHOWN
+    assert "minflow-live" not in notebook.updates[2]["text/html"]
 
 
 def test_keeping_a_picture_below_a_widget(graph, notebook, monkeypatch):
@@ -183,7 +190,8 @@ def test_keeping_a_picture_below_a_widget(graph, notebook, monkeypatch):
     ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
     ask(widget, "keep")
     (kept,) = notebook.updates
-    assert "<details>" in kept["text/html"] and "minflow-live" not in kept["text/html"] and kept["text/plain"] == explorer.text
+    assert "<details>" in kept["text/html"] and "minflow-live" not in kept["text/html"]
+    assert kept["text/plain"] == explorer.text
     assert picture_in(kept) != picture_in(still) and widget.comm is not None
 
 
@@ -218,7 +226,8 @@ def test_pages_that_load_a_widget_with_its_output_get_it_so(graph, notebook, mon
     explorer = explore(graph, *graph.given)
     explorer._ipython_display_()
     widget, still = notebook.shown
-    assert widget is explorer.shown[0][0] and "<details>" in still["text/html"] and "minflow-live" not in still["text/html"]
+    assert widget is explorer.shown[0][0] and "<details>" in still["text/html"]
+    assert "minflow-live" not in still["text/html"]
     assert "data:image/svg" in still["text/html"] and still["text/plain"] == explorer.text
 
 
@@ -296,7 +305,9 @@ def test_sizes_for_mobilenet(notebook):
     explorer = explore(graph, flow.randn(2, 3, 32, 32), flow.tensor([1, 2]))
     explorer._ipython_display_()
     (still,), ((widget, _),) = notebook.shown, explorer.shown
-    size = sum(len(text.encode()) for text in (widget._esm, widget._css, widget.picture, widget.detail, *still.values()))
+    size = sum(
+        len(text.encode()) for text in (widget._esm, widget._css, widget.picture, widget.detail, *still.values())
+    )
     assert size < 60_000
     assert sum(len(text.encode()) for text in explorer._repr_mimebundle_().values()) < 60_000
     rows = json.loads(widget.picture)["rows"]
@@ -308,7 +319,8 @@ def test_script_is_small_and_uses_text_only():
     parts = [Path(module.__file__).with_name(name).read_text(encoding="utf-8") for name in module.SCRIPTS]
     source = "".join(parts)
     assert all(len(part.encode()) < 15_000 for part in parts)
-    assert "innerHTML" not in source and "eval(" not in source and source.count("http") == source.count("http://www.w3.org/2000/svg")
+    assert "innerHTML" not in source and "eval(" not in source
+    assert source.count("http") == source.count("http://www.w3.org/2000/svg")
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
@@ -343,7 +355,8 @@ def test_job():
     train_job(x, y)
     before = {name: v.numpy() for name, v in train_job.session.variables.items()}
     explorer = explore(train_job, x, y)
-    assert all((v.numpy() == before[name]).all() for name, v in train_job.session.variables.items()) and train_job.steps == 1
+    assert all((v.numpy() == before[name]).all() for name, v in train_job.session.variables.items())
+    assert train_job.steps == 1
     assert "▸ fc1" in explorer.text and "weight, bias (40): adam + m, v" in explorer.text
     explorer.open("fc1")
     session = explorer.session
@@ -392,7 +405,8 @@ DO = "toggle", "select", "go", "stage", "step", "search"
 ODD = [
     *[json.dumps({"do": do, key: value}) for do in DO for key in ("id", "to", "text", "n") for value in VALUES],
     *[json.dumps({"do": do}) for do in ("", "item", "act", "__class__", "picture", "keep\0", 5, ["first"])],
-    json.dumps({"do": "select", "id": 1, "column": "x"}), json.dumps({"do": "select", "id": 1, "column": -(10**30), "stage": [1]}),
+    json.dumps({"do": "select", "id": 1, "column": "x"}),
+    json.dumps({"do": "select", "id": 1, "column": -(10**30), "stage": [1]}),
     json.dumps({"do": "select", "id": 2.7, "column": 1e400}), "", "1", "[]", '"\\ud800"',
 ]  # fmt: skip
 
@@ -442,7 +456,10 @@ def test_light_and_dark_colours_can_be_read():
     for theme in themes:
         backs = [theme[name] for name in ("page", "soft", "f", "b", "u")]
         assert min(contrast(theme[text], back) for text in ("ink", "faint", "mark") for back in backs) >= 4.5
-        assert min(contrast(theme[line], theme[back]) for line in ("fs", "bs", "us", "ks") for back in ("page", "soft")) >= 4.5
+        assert (
+            min(contrast(theme[line], theme[back]) for line in ("fs", "bs", "us", "ks") for back in ("page", "soft"))
+            >= 4.5
+        )
         assert contrast(theme["line"], theme["page"]) >= 3  # the rim of a field
     for name in ("explorer.js", "numbers.js"):  # what has no variable is the same in both
         assert "'#" not in Path(module.__file__).with_name(name).read_text(encoding="utf-8")

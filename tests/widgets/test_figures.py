@@ -40,7 +40,9 @@ def drawn(ax):
 
 def model():
     flow.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10), nn.Dropout())
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10), nn.Dropout()
+    )
 
 
 # ---- history ---------------------------------------------------------------------------------------------------------
@@ -65,8 +67,11 @@ def test_series_of_one_word_share_an_axis_and_the_given_axes_are_used():
     from matplotlib.figure import Figure
 
     given = Figure().subplots()
-    history = History({"loss": [3.0, 2.0, 1.0], "val_loss": ([0, 2], [3.5, 1.5]), "lr": [0.1, 0.1, 0.01], "accuracy": [0, 0.5, 1]})
-    assert history.plot("loss", "val_loss", ax=given) is given and len(given.figure.axes) == 1 and len(given.get_lines()) == 2
+    history = History(
+        {"loss": [3.0, 2.0, 1.0], "val_loss": ([0, 2], [3.5, 1.5]), "lr": [0.1, 0.1, 0.01], "accuracy": [0, 0.5, 1]}
+    )
+    assert history.plot("loss", "val_loss", ax=given) is given and len(given.figure.axes) == 1
+    assert len(given.get_lines()) == 2
     assert len(drawn(history.plot()).figure.axes) == 3
     assert history.plot("loss", log=True).get_yscale() == "log"
     with pytest.raises(DTypeError, match="no series 'acc'"):
@@ -78,7 +83,8 @@ def test_a_long_series_is_faint_under_its_mean_and_nan_is_marked():
     values[300:] = np.nan
     ax = drawn(History({"loss": values}).plot())
     raw, mean, mark = ax.get_lines()
-    assert raw.get_alpha() == 0.25 and mean.get_label() == "loss, mean of 10" and mark.get_label() == "loss is NaN from step 300"
+    assert raw.get_alpha() == 0.25 and mean.get_label() == "loss, mean of 10"
+    assert mark.get_label() == "loss is NaN from step 300"
     assert list(mark.get_xdata()) == [300, 300]
     at, means = smooth(np.arange(100.0), np.arange(100.0), 10)
     assert np.allclose(at, means) and len(at) == 91  # step and value are means of the same window
@@ -97,7 +103,8 @@ def test_history_by_hand_and_as_text():
     history.add(loss=1.0, accuracy=0.5)
     history.add(step=10, loss=float("inf"))
     assert history.text().splitlines() == [
-        "loss █▁× inf  min 1 at 1, max 2 at 0, inf from step 10 (1 not finite)", "accuracy ▁ 0.5  min 0.5 at 1, max 0.5 at 1"]
+        "loss █▁× inf  min 1 at 1, max 2 at 0, inf from step 10 (1 not finite)",
+        "accuracy ▁ 0.5  min 0.5 at 1, max 0.5 at 1"]
     drawn(history.plot())
     drawn(History().plot())
     with pytest.raises(ShapeError, match=r"\[3\] and steps of shape \[2\]"):
@@ -129,7 +136,8 @@ def test_the_matrix_as_figure_and_text():
     assert {t.get_text() for t in ax.texts} == {"1"} and len(ax.texts) == 4 and ax.get_title() == "3 of 4 right (75.0%)"
     assert {t.get_text() for t in confusion_matrix([0, 0, 1], [0, 1, 1], normalize=True).texts} == {"0.50", "1.00"}
     assert confusion_text([0, 0, 1], [0, 1, 1]).splitlines() == [
-        "true \\ predicted  0  1", "----------------------", "0                 1  1", "1                 .  1", "2 of 3 right"]
+        "true \\ predicted  0  1", "----------------------", "0                 1  1", "1                 .  1",
+        "2 of 3 right"]
     drawn(confusion_matrix(np.arange(100) % 60, np.arange(100) % 60))
 
 
@@ -154,12 +162,14 @@ def test_mistakes_in_a_matrix(args, kind, match):
 
 def test_filters_stand_in_order():
     sheet = mosaic(np.arange(12.0).reshape(3, 2, 2), 2)
-    assert sheet.shape == (5, 5) and np.array_equal(sheet[:2, :2], [[0, 1], [2, 3]]) and np.array_equal(sheet[3:, :2], [[8, 9], [10, 11]])
+    assert sheet.shape == (5, 5) and np.array_equal(sheet[:2, :2], [[0, 1], [2, 3]])
+    assert np.array_equal(sheet[3:, :2], [[8, 9], [10, 11]])
     assert np.isnan(sheet[2]).all() and np.isnan(sheet[3:, 3:]).all()
     layer = nn.Conv2d(8, 16, 3)
     ax = drawn(filters(layer))
     picture = np.ma.filled(ax.images[0].get_array(), np.nan)
-    assert np.allclose(picture[4:7, 8:11], layer.weight.detach().numpy()[1, 2]) and "16 filters (rows) of 8 channels" in ax.get_title()
+    assert np.allclose(picture[4:7, 8:11], layer.weight.detach().numpy()[1, 2])
+    assert "16 filters (rows) of 8 channels" in ax.get_title()
     assert drawn(filters(nn.Conv2d(3, 200, 5))).get_title() == (
         "weights: 200 filters of 3 x 5 x 5, the first 64; its three channels as colours")
     assert "10 filters of 1 x 8 x 8" in drawn(filters(nn.Linear(64, 10), shape=(8, 8))).get_title()
@@ -168,7 +178,9 @@ def test_filters_stand_in_order():
     assert "1 numbers are NaN" in drawn(filters(weights)).get_title()
 
 
-@pytest.mark.parametrize("wrong", [lambda: filters(nn.Linear(64, 10)), lambda: filters(nn.Linear(64, 10), shape=(7, 8))])
+@pytest.mark.parametrize(
+    "wrong", [lambda: filters(nn.Linear(64, 10)), lambda: filters(nn.Linear(64, 10), shape=(7, 8))]
+)
 def test_what_has_no_filters(wrong):
     with pytest.raises(ShapeError, match=r"\[10, 64\]|\[7, 8\]"):
         wrong()
@@ -194,7 +206,8 @@ def test_channels_of_a_layer():
     net, x = model(), flow.randn(16, 1, 8, 8)
     relu = outputs_of(net, x)["2"][0]
     ax = drawn(activations(net, x, "2"))
-    assert np.allclose(np.ma.filled(ax.images[0].get_array(), np.nan)[:6, 7:13], relu[0, 1]) and "8 channels of 6 x 6" in ax.get_title()
+    assert np.allclose(np.ma.filled(ax.images[0].get_array(), np.nan)[:6, 7:13], relu[0, 1])
+    assert "8 channels of 6 x 6" in ax.get_title()
     assert "16 samples (rows) x 10 features" in drawn(activations(net, x, "4")).get_title()
     with pytest.raises(DTypeError, match="no layer 'conv9'"):
         activations(net, x, "conv9")
@@ -203,7 +216,8 @@ def test_channels_of_a_layer():
 def test_activations_in_words():
     net, x = model(), flow.randn(16, 1, 8, 8)
     lines = activations_text(net, x).splitlines()
-    assert len(lines) == 8 and lines[0].split() == ["layer", "5", "%", "25", "%", "median", "75", "%", "95", "%"] and "% zeros" in lines[4]
+    assert len(lines) == 8 and lines[0].split() == ["layer", "5", "%", "25", "%", "median", "75", "%", "95", "%"]
+    assert "% zeros" in lines[4]
     net[4].bias.data[0] = float("nan")
     assert "NaN or inf" in activations_text(net, x)
 
@@ -227,7 +241,7 @@ def test_names_are_no_formulas(name):
 @pytest.mark.parametrize("draw", [
     lambda: History({"a": [1.0]}).plot(), lambda: confusion_matrix([0], [0]), lambda: filters(np.ones((2, 1, 3, 3))),
     lambda: activations(nn.Sequential(nn.Linear(2, 2)), flow.ones(1, 2)),
-])  # fmt: skip
+])
 def test_without_matplotlib_the_command_is_told(draw, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
@@ -249,7 +263,7 @@ def test_importing_figures_does_not_import_matplotlib():
 
     code = "import sys, minflow_widgets.figures as f; print('matplotlib' in sys.modules, f.History({'loss': [1, 2]}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ,
-                          "PYTHONPATH": ":".join(sys.path)})  # fmt: skip
+                          "PYTHONPATH": ":".join(sys.path)})
     assert done.stdout.startswith("False loss"), done.stderr
 
 
@@ -276,9 +290,11 @@ def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
 
 @pytest.mark.parametrize("wrong", [
     lambda: History({"loss": [1 + 2j]}), lambda: History({"loss": ["a"]}), lambda: History({"loss": [10**400]}),
-    lambda: History().add(loss=None), lambda: figures.confusion_matrix([0, 1], [0.3, 0.7]), lambda: figures.confusion_matrix(["a"], ["b"]),
+    lambda: History().add(loss=None), lambda: figures.confusion_matrix([0, 1], [0.3, 0.7]),
+    lambda: figures.confusion_matrix(["a"], ["b"]),
     lambda: figures.confusion_matrix([0, 1], [0, float("nan")]), lambda: figures.confusion_matrix([0, 10**9], [0, 1]),
-    lambda: figures.confusion_matrix([0], [0], names=3), lambda: figures.filters(nn.ReLU()), lambda: figures.filters(nn.Conv2d),
+    lambda: figures.confusion_matrix([0], [0], names=3), lambda: figures.filters(nn.ReLU()),
+    lambda: figures.filters(nn.Conv2d),
     lambda: figures.filters(nn.Conv2d(3, 8, 3), first=0), lambda: figures.filters(np.ones((1, 1, 2, 2)) * 1j),
     lambda: figures.activations(None, flow.ones(1)), lambda: figures.activations(nn.ReLU, flow.ones(1)),
     lambda: figures.activations(nn.ReLU(), flow.ones(1, 1), first="a")])  # fmt: skip
@@ -292,7 +308,8 @@ def test_what_is_no_number_or_model_is_told(wrong):
 @pytest.mark.filterwarnings("error")
 def test_figures_of_odd_things_are_drawn():
     History({"loss": [0.0, -1.0]}).plot(log=True).figure.canvas.draw()
-    assert figures.filters(nn.Linear(4, 2), shape=4).images and figures.confusion_matrix([0.0, 1.0], [True, False]).images
+    assert figures.filters(nn.Linear(4, 2), shape=4).images
+    assert figures.confusion_matrix([0.0, 1.0], [True, False]).images
     net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
     assert [figures.activations(net, flow.ones(2, 3), layer).images for layer in (0, "0", net[0])]
     alone = figures.activations(nn.Linear(3, 2), flow.ones(2, 3))

@@ -119,12 +119,16 @@ def test_how_often_the_norm_is_taken():
     fast = GradientNorm()
     taken = run(fast, 3000, 1e-3, 60e-6)
     assert taken[:60] == list(range(1, 61)) and fast.every == 100 and len([t for t in taken if t > 1000]) == 20
-    assert set(np.diff(run(fast, 9000, 1e-3, 60e-6, pauses=(3100,))[-10:]).tolist()) <= {50, 100}, "a pause saves up no more than FREE"
+    assert set(np.diff(run(fast, 9000, 1e-3, 60e-6, pauses=(3100,))[-10:]).tolist()) <= {50, 100}, (
+        "a pause saves up no more than FREE"
+    )
     taken = run(fast, 500, 0.1, 60e-6)
     assert taken[-1] - taken[-2] == 1, "slow steps are taken all"
     large = GradientNorm()
     taken = run(large, 200, 0.16, 0.02)
-    assert taken[0] == 1 and large.every >= 100 and len(taken) < 15, "a norm that takes an eighth of each step is not taken thirty times"
+    assert taken[0] == 1 and large.every >= 100 and len(taken) < 15, (
+        "a norm that takes an eighth of each step is not taken thirty times"
+    )
     assert run(GradientNorm(), 29, 0.2, 0.002) == list(range(1, 30))
 
 
@@ -139,7 +143,8 @@ def test_the_last_norm_is_not_that_of_another_backward():
             norm.left = 100
         optimizer.zero_grad()
         model(flow.from_numpy(X)).sum().backward()  # to look at something
-    assert curve.data["gradient norm"][0].tolist() == [1] and "gradient norm" in curve.text() and " at step 1" in curve.text()
+    assert curve.data["gradient norm"][0].tolist() == [1] and "gradient norm" in curve.text()
+    assert " at step 1" in curve.text()
     with pytest.raises(KeyboardInterrupt), watch(model, optimizer) as curve:
         for _ in range(2):
             optimizer.zero_grad()

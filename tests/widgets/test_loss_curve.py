@@ -84,7 +84,9 @@ def test_values_of_all_kinds(front):
 
 def test_a_curve_from_a_thread(front):
     with LossCurve() as curve:
-        threads = [threading.Thread(target=lambda k=k: [curve.add(i, **{f"s{k}": i}) for i in range(500)]) for k in range(4)]
+        threads = [
+            threading.Thread(target=lambda k=k: [curve.add(i, **{f"s{k}": i}) for i in range(500)]) for k in range(4)
+        ]
         for t in threads:
             t.start()
         for t in threads:

@@ -118,7 +118,8 @@ def test_a_clock_is_shared_where_it_tells_the_same_times():
             late.add(step, 1.0, step * 0.1 + 3.0)
     assert norm.within(loss) and not late.within(loss) and not loss.within(norm) and not Series("a").within(loss)
     head = header(encode([loss, norm, late], "", ("norm",)))
-    assert head["clock"][-1] == [100.0, 10.0] and [s.get("clock", [])[-1:] for s in head["series"]] == [[], [], [[100.0, 13.0]]]
+    assert head["clock"][-1] == [100.0, 10.0]
+    assert [s.get("clock", [])[-1:] for s in head["series"]] == [[], [], [[100.0, 13.0]]]
 
 
 def test_values_now_and_then_stand_where_the_run_is(front):
@@ -156,7 +157,8 @@ def test_log_scale_and_time_in_the_picture(front):
         curve.put(step, {"loss": 10.0 ** (-step / 10)}, curve._started + step)
     curve.put(60, {"loss": 0.0}, curve._started + 60)  # no logarithm: a gap
     svg = curve.svg()
-    assert ">0.01<" in svg and ">1e-04<" in svg.replace("0.0001", "1e-04") and "seconds since its start" in svg and "nan" not in svg
+    assert ">0.01<" in svg and ">1e-04<" in svg.replace("0.0001", "1e-04") and "seconds since its start" in svg
+    assert "nan" not in svg
     curve.finish()
 
 
@@ -201,8 +203,12 @@ def test_a_live_curve_is_not_shown_twice(front):
 def test_buttons_reach_the_run(front):
     pytest.importorskip("anywidget")
     done = []
-    control = types.SimpleNamespace(state="running", pause=lambda: done.append("pause"), resume=lambda: done.append("resume"),
-                                    stop=lambda: done.append("stop"))
+    control = types.SimpleNamespace(
+        state="running",
+        pause=lambda: done.append("pause"),
+        resume=lambda: done.append("resume"),
+        stop=lambda: done.append("stop"),
+    )
     curve = LossCurve(control=control, log=True)
     curve.add(1, loss=1.0)
     widget = live_curve.live(curve)
@@ -290,7 +296,9 @@ def test_numbers_that_come_again_after_nan(front):
 
 def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypatch):
     shown, run = [], [("cell", "run 1")]
-    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=lambda bundle, raw: shown.append(bundle)))
+    monkeypatch.setitem(
+        sys.modules, "IPython.display", types.SimpleNamespace(display=lambda bundle, raw: shown.append(bundle))
+    )
     monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: run[0])
     monkeypatch.setattr(live_curve, "explore", lambda curve: shown.append("live"))
     curve = LossCurve()

@@ -7,7 +7,16 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-SENT = "comm_open", "comm_msg", "display_data", "update_display_data", "execute_result", "stream", "error", "clear_output"
+SENT = (
+    "comm_open",
+    "comm_msg",
+    "display_data",
+    "update_display_data",
+    "execute_result",
+    "stream",
+    "error",
+    "clear_output",
+)
 SETUP = """
 import time
 import numpy as np

@@ -87,7 +87,9 @@ class Page:
         return self.send("comm_msg", {"comm_id": comm, "data": data}, thread)
 
     def ask(self, expression):
-        reply = self.client.execute_interactive("", user_expressions={"it": expression}, output_hook=lambda m: None, timeout=60)
+        reply = self.client.execute_interactive(
+            "", user_expressions={"it": expression}, output_hook=lambda m: None, timeout=60
+        )
         return ast.literal_eval(reply["content"]["user_expressions"]["it"]["data"]["text/plain"])
 
 

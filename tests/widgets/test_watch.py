@@ -48,7 +48,8 @@ def test_what_goes_wrong_in_watching_is_told_at_the_end():
     graph = Forward(model)
     with watch(graph) as curve:
         graph(flow.from_numpy(X))
-    assert f"{graph.name} returns no number to draw: return the loss from build" in curve.text() and "return the loss" in curve.svg()
+    assert f"{graph.name} returns no number to draw: return the loss from build" in curve.text()
+    assert "return the loss" in curve.svg()
     with pytest.raises(KeyError), watch(model, optimizer) as curve:
         curve._source.sources[0].norm.record = lambda *what: 1 / 0
         model(flow.from_numpy(X)).sum().backward()
@@ -123,7 +124,8 @@ def test_room_is_kept_for_a_rate_that_will_change(front):
     train = Train(model, optimizer, flow.optim.lr_scheduler.StepLR(optimizer, 100))
     with watch(train) as curve, watch(model, optimizer, gradients=False) as eager:
         train(flow.from_numpy(X))
-    assert curve.panels == ("loss", "lr", "norm") and eager.panels == ("loss", "lr") and header(eager)["rows"] == [[0], [1]]
+    assert curve.panels == ("loss", "lr", "norm") and eager.panels == ("loss", "lr")
+    assert header(eager)["rows"] == [[0], [1]]
     for boundaries, panels in (((), ("loss",)), ((1000,), ("loss", "lr"))):
         later = job(rates=(0.1, 0.01)[: len(boundaries) + 1], boundaries=boundaries)
         with watch(later) as curve:
@@ -238,7 +240,8 @@ def test_a_run_that_fails(front):
     run = flow.start(train, [X, X, np.ones(7, np.float32)])
     with pytest.raises(JobError), watch(run) as curve:
         run.result(60)
-    assert len(curve.data["loss"][0]) == 2 and front.finished == 1 and curve._note.startswith(("stopped by JobError", "failed: "))
+    assert len(curve.data["loss"][0]) == 2 and front.finished == 1
+    assert curve._note.startswith(("stopped by JobError", "failed: "))
 
 
 def test_a_loop_without_buttons_says_what_to_use():
@@ -301,7 +304,9 @@ def test_csv(tmp_path):
         curve.add(2, loss=float("nan"))
     text = curve.csv(tmp_path / "run.csv")
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert [(r["series"], r["step"], r["value"]) for r in rows] == [("loss", "1", "0.1"), ("loss", "2", "nan"), ('a,"b"', "1", "2.0")]
+    assert [(r["series"], r["step"], r["value"]) for r in rows] == [
+        ("loss", "1", "0.1"), ("loss", "2", "nan"), ('a,"b"', "1", "2.0")
+    ]
     assert (tmp_path / "run.csv").read_text() == text
 
 

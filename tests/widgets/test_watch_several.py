@@ -29,9 +29,13 @@ def test_two_of_one_name_are_told_apart():
     assert found == {"evaluate 1 loss": ([1, 2, 3, 4], [1.0] * 4), "evaluate 2 loss": ([1, 2], [10.0] * 2)}
     graphs = [Train(*model_and_optimizer(lr)) for lr in (0.0, 0.5)]
     with watch(*graphs, names=["still", "fast"]) as curve:
-        losses = [[graph(flow.from_numpy(X)).item() for _ in range(2)] for graph in graphs] + [[graphs[0](flow.from_numpy(X)).item()]]
-    assert curve.data["still loss"][1].tolist() == losses[0] + losses[2] and curve.data["fast loss"][1].tolist() == losses[1]
-    assert curve.data["still gradient norm"][0].tolist() == [1, 2, 3] and curve.data["fast gradient norm"][0].tolist() == [1, 2]
+        losses = [
+            [graph(flow.from_numpy(X)).item() for _ in range(2)] for graph in graphs
+        ] + [[graphs[0](flow.from_numpy(X)).item()]]
+    assert curve.data["still loss"][1].tolist() == losses[0] + losses[2]
+    assert curve.data["fast loss"][1].tolist() == losses[1]
+    assert curve.data["still gradient norm"][0].tolist() == [1, 2, 3]
+    assert curve.data["fast gradient norm"][0].tolist() == [1, 2]
 
 
 def test_steps_of_a_job_are_those_of_the_curve():
@@ -87,7 +91,8 @@ def test_what_goes_wrong_within_the_curve_of_another_is_told():
             with watch(graph, into=curve):
                 graph(flow.from_numpy(X))
         curve.add(accuracy=1.0)
-    assert curve.text().count(f"{graph.name} returns no number to draw") == 1 and curve.svg().count("the loss from build</text>") == 1
+    assert curve.text().count(f"{graph.name} returns no number to draw") == 1
+    assert curve.svg().count("the loss from build</text>") == 1
 
 
 def test_one_curve_for_two_parts():

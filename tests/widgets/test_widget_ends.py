@@ -84,15 +84,26 @@ def test_what_a_page_says_wrongly_is_not_heard(page):
         for said in SAID[8:]:
             widget.set_state({"look": said})
         for wrong in ([], None, 3, {"look": 3}, {"look": None}, {"look": ["{}"]}, {"wish": {}}, {"wish": "stop"},
-                      {"data": "x"}, {"data": b""}, {"_esm": "alert(1)"}, {"layout": "nothing"}, {3: 4}):  # fmt: skip
+                      {"data": "x"}, {"data": b""}, {"_esm": "alert(1)"}, {"layout": "nothing"}, {3: 4}):
             widget.set_state(wrong)
         assert len(widget.data) > 100 and "alert" not in widget._esm  # a picture that is newer, it may be
         widget.set_state({"look": '{"log": false, "x": "step"}'})
         assert (curve.log, curve.x) == (False, "step")
-        for data in ([], None, {}, {"method": 3}, {"method": "update"}, {"method": "update", "state": 3}, {"method": "custom"},
-                     {"method": "x"}, {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]}):  # fmt: skip
+        for data in (
+            [],
+            None,
+            {},
+            {"method": 3},
+            {"method": "update"},
+            {"method": "update", "state": 3},
+            {"method": "custom"},
+            {"method": "x"},
+            {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]},
+        ):
             widget._handle_msg({"content": {"data": data}, "buffers": []})
-        widget._handle_msg({"content": {"data": {"method": "update", "state": {"look": '{"log": true}'}}}, "buffers": []})
+        widget._handle_msg(
+            {"content": {"data": {"method": "update", "state": {"look": '{"log": true}'}}}, "buffers": []}
+        )
         assert curve.log
 
 
@@ -150,7 +161,8 @@ def test_a_curve_that_is_explored_often_leaves_few_models(page):
     before = len(ipywidgets._instances)
     for _ in range(20):
         ended.explore()
-    assert len(ipywidgets._instances) == before and type(page[-1].what).__name__ == "LiveCurve" and page[-1].what.comm is not None
+    assert len(ipywidgets._instances) == before and type(page[-1].what).__name__ == "LiveCurve"
+    assert page[-1].what.comm is not None
 
 
 @pytest.mark.parametrize("made", ["curve", "timeline"])

@@ -56,7 +56,8 @@ def test_levels_add_to_each_other(capsys):
     heads = re.findall(r"\(MODULE:(\S+?):", texts[2])
     assert heads == ["model", "model.fc1", "model.drop", "model.fc2", "loss_fn"]
     assert "(BUFFER" not in texts[2] and texts[2].count("(PARAMETER") == 4 and "(OPERATOR" not in texts[2]
-    assert "backward, device=cpu:0" in texts[3] and "optimizer, device=cpu:0" in texts[3] and "test_debug.py" not in texts[3]
+    assert "backward, device=cpu:0" in texts[3] and "optimizer, device=cpu:0" in texts[3]
+    assert "test_debug.py" not in texts[3]
     assert "at test_debug.py:" in texts[4] and "at graph_models.py:" in texts[4] and "minflow/" not in texts[4]
 
 
@@ -103,7 +104,8 @@ def test_inputs_of_operations_have_the_names_of_the_listing(capsys):
     lines = [line.strip() for line in capsys.readouterr().out.split("\n") if "OPERATOR" in line]
     assert lines[0].startswith("(OPERATOR: add-0(x: float32[3, 4], ")
     assert lines[1].startswith("(OPERATOR: Linear-matmul-0(add-0: float32[3, 4], Linear.weight: ")
-    assert lines[-1].startswith("(OPERATOR: mul-0(") and ", 0.5) -> (float32[2, 2]), device=cpu:0, sbp=(B))" in lines[-1]
+    assert lines[-1].startswith("(OPERATOR: mul-0(")
+    assert ", 0.5) -> (float32[2, 2]), device=cpu:0, sbp=(B))" in lines[-1]
 
 
 def test_positions_are_the_learners_own_and_as_deep_as_asked(capsys):
@@ -137,11 +139,16 @@ for cell in CELLS:
              "class Net(nn.Module):\n    def forward(self, x):\n        y = x.exp()\n        return y @ y",
              "class G(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = Net()\n"
              "    def build(self, x):\n        return self.model(x)",
-             "g = G()\ng.debug(3)\ng(flow.ones(2, 3))"]  # fmt: skip
-    run = subprocess.run([sys.executable, "-c", program.replace("CELLS", repr(cells))], capture_output=True, text=True, timeout=120)
+             "g = G()\ng.debug(3)\ng(flow.ones(2, 3))"]
+    run = subprocess.run(
+        [sys.executable, "-c", program.replace("CELLS", repr(cells))], capture_output=True, text=True, timeout=120
+    )
     assert "at In[2]:3 in forward < y = x.exp() >\n" in run.stdout, run.stdout + run.stderr
     assert "at In[3]:6 in build < return self.model(x) >\n" in run.stdout
-    assert re.search(r">>> \(MODULE:model:Net\(\)\)  float32\[2, 3\]\n>>>   ShapeError.*\n>>>   at In\[2\]:4 < return y @ y >", run.stdout)
+    assert re.search(
+        r">>> \(MODULE:model:Net\(\)\)  float32\[2, 3\]\n>>>   ShapeError.*\n>>>   at In\[2\]:4 < return y @ y >",
+        run.stdout
+    )
 
 
 def test_debug_alone_is_level_0_and_later_builds_hear_of_it(capsys):
@@ -230,7 +237,9 @@ def test_the_tree_so_far_with_the_failing_line(capsys, golden):
     lines, error = told(Predict(Wrong()), X, capsys=capsys, match="takes 4")
     golden("graph_debug_failing", re.sub(r"(\.py):\d+", r"\1:0", "\n".join(lines)))
     marked = [line for line in lines if line.startswith(">>>")]
-    assert re.fullmatch(r">>> +\(MODULE:model.head:Linear\(in_features=4, out_features=2, bias=True\)\)  float32\[3, 3\]", marked[0])
+    assert re.fullmatch(
+        r">>> +\(MODULE:model.head:Linear\(in_features=4, out_features=2, bias=True\)\)  float32\[3, 3\]", marked[0]
+    )
     assert "ShapeError: linear: the input has 3 features" in marked[1] and len(marked) == 3
     assert re.fullmatch(r">>> +at test_debug.py:\d+ < return self.head\(self.blocks\(x\)\) >", marked[2])
     (note,) = error.__notes__
@@ -254,7 +263,8 @@ def test_a_long_tree_is_shut_where_all_went_well(capsys):
     assert sum("(2 modules inside)" in line for line in lines) == 30
     graph.model.parts[28][0] = nn.Linear(9, 9)
     lines, _ = told(graph, X, capsys=capsys)
-    assert lines[-3].startswith(">>>       (MODULE:model.parts.28.0:Linear") and lines[-4].startswith("        (MODULE:model.parts.28:")
+    assert lines[-3].startswith(">>>       (MODULE:model.parts.28.0:Linear")
+    assert lines[-4].startswith("        (MODULE:model.parts.28:")
 
 
 def test_modules_without_end(capsys):
@@ -265,7 +275,8 @@ def test_modules_without_end(capsys):
     lines, error = told(Predict(Endless()), X, capsys=capsys, error=RecursionError)
     said = r"Python takes [\d,]+ calls inside each other; \d+ modules were called inside each other\.\nTry: .*"
     assert re.fullmatch(said, error.__notes__[1])
-    assert len(lines) < 100 and any(re.search(r"\.\.\. \d+ rows \.\.\.", line) for line in lines) and max(map(len, lines)) < 160
+    assert len(lines) < 100 and any(re.search(r"\.\.\. \d+ rows \.\.\.", line) for line in lines)
+    assert max(map(len, lines)) < 160
 
 
 class Nested(nn.Module):
@@ -313,7 +324,8 @@ def test_errors_outside_of_modules_mark_a_line_of_build(body, words, line, capsy
     monkeypatch.delitem(sys.modules, "plain_graph", raising=False)
     lines, error = told(__import__("plain_graph").Plain(), X, capsys=capsys, match=words)
     assert lines[0] == "(GRAPH:Plain_0:Plain) failed before any module was called:"
-    assert f"< {line}" in lines[2] and lines[2].startswith(f">>> at plain_graph.py:{3 if line.startswith('def') else 4} ")
+    assert f"< {line}" in lines[2]
+    assert lines[2].startswith(f">>> at plain_graph.py:{3 if line.startswith('def') else 4} ")
     assert line in error.__notes__[0]
 
 
@@ -331,8 +343,10 @@ def test_an_error_that_the_program_caught_is_not_the_failing_one(capsys):
             return {"y": y}["z"]
 
     lines, error = told(Tries(), X, capsys=capsys, error=KeyError)
-    assert lines[1].endswith("float32[3, 4]  (raised, and the program caught it)") and lines[1].startswith("    (MODULE:one:")
-    assert [line.startswith(">>>") for line in lines] == [False, False, False, True, True] and "in build" in error.__notes__[0]
+    assert lines[1].endswith("float32[3, 4]  (raised, and the program caught it)")
+    assert lines[1].startswith("    (MODULE:one:")
+    assert [line.startswith(">>>") for line in lines] == [False, False, False, True, True]
+    assert "in build" in error.__notes__[0]
 
 
 def test_an_error_in_a_pass(capsys):
@@ -342,7 +356,8 @@ def test_an_error_in_a_pass(capsys):
     graph = Predict(MLP((4, 3)))
     graph.passes.append(broken)
     lines, error = told(graph, X, capsys=capsys, error=RuntimeError)
-    assert lines[0] == "(GRAPH:Predict_0:Predict) was built, and could not be compiled:" and "in its passes and plan" in error.__notes__[0]
+    assert lines[0] == "(GRAPH:Predict_0:Predict) was built, and could not be compiled:"
+    assert "in its passes and plan" in error.__notes__[0]
 
 
 def test_an_error_is_told_once_and_stays_itself(capsys):
@@ -484,4 +499,5 @@ def test_notebook_gets_lines_where_a_tree_cannot_be_shown(displayed, capsys, mon
 
     monkeypatch.setattr(debug, "debug_bundle", wrong)
     text = printed(2, capsys)
-    assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text and text.count("start building graph modules.") == 1
+    assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text
+    assert text.count("start building graph modules.") == 1

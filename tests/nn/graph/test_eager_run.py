@@ -87,7 +87,10 @@ def test_gradients_steps_and_numbers_are_as_before(parts, options):
         return [t.numpy().tolist() for t in (*tensors, *[p.grad for p in model.parameters()], *graph.grads.values())]
 
     before, grads, steps = state(), [p.grad for p in model.parameters()], optimizer.steps
-    for compare in (graph.compare_eager, lambda x, y: graph.compare(step, x, y), lambda x, y: graph.compare(lambda *_: step(X, Y), x, y)):
+    for compare in (
+        graph.compare_eager, lambda x, y: graph.compare(step, x, y), lambda x,
+        y: graph.compare(lambda *_: step(X, Y), x, y)
+    ):
         compare(X, Y)
         assert state() == before and optimizer.steps == steps == 3
         assert all(p.grad is g and g.spent and not g.mixed for p, g in zip(model.parameters(), grads))
@@ -109,7 +112,13 @@ def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, seq
         return loss
 
     def state():
-        return repr(inner.state_dict()), adam.param_groups[0]["lr"], schedule.get_last_lr(), repr(schedule.state_dict()), adam.steps
+        return (
+            repr(inner.state_dict()),
+            adam.param_groups[0]["lr"],
+            schedule.get_last_lr(),
+            repr(schedule.state_dict()),
+            adam.steps,
+        )
 
     step(X, Y)
     before = state()
@@ -129,7 +138,7 @@ def test_a_reference_that_trains_its_own_model_leaves_it_as_it_was(first):
     grads = [(p.grad, p.grad.numpy().tolist(), p.numpy().tolist()) for p in own.parameters()]
     graph.compare(step if first == "zero_grad" else lambda x, y: (own(x), step(x, y))[1], X, Y)
     assert all(p.grad is g and g.numpy().tolist() == numbers and p.numpy().tolist() == weight
-               for p, (g, numbers, weight) in zip(own.parameters(), grads))  # fmt: skip
+               for p, (g, numbers, weight) in zip(own.parameters(), grads))
     assert adam.steps == 1
 
 

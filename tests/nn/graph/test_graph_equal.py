@@ -29,15 +29,27 @@ def mlp():
 
 def lenet():
     model = LeNet()
-    groups = [{"params": [model.conv1.weight, model.conv1.bias], "lr": 0.02, "clip_grad_max_norm": 0.5, "clip_grad_norm_type": 2.0},
-              {"params": [p for n, p in model.named_parameters() if not n.startswith("conv1")], "weight_decay": 1e-3}]
+    groups = [
+        {
+            "params": [model.conv1.weight, model.conv1.bias],
+            "lr": 0.02,
+            "clip_grad_max_norm": 0.5,
+            "clip_grad_norm_type": 2.0,
+        },
+        {"params": [p for n, p in model.named_parameters() if not n.startswith("conv1")], "weight_decay": 1e-3},
+    ]
     optimizer = flow.optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True)
     return model, nn.CrossEntropyLoss(label_smoothing=0.1), optimizer, flow.optim.lr_scheduler.StepLR(optimizer, 7, 0.8)
 
 
 def mobilenet():
     model = models.mobilenet_v2(num_classes=10, width_mult=0.25)
-    return model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4), None
+    return (
+        model,
+        nn.CrossEntropyLoss(),
+        flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4),
+        None,
+    )
 
 
 class Tokens(nn.Module):
@@ -50,7 +62,9 @@ class Tokens(nn.Module):
 def gpt():
     model = GPT()
     optimizer = flow.optim.AdamW(model.parameters(), lr=3e-3)
-    return model, Tokens(), optimizer, flow.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 10))
+    return model, Tokens(), optimizer, flow.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / 10)
+    )
 
 
 CASES = {
@@ -168,7 +182,8 @@ def test_nested_inputs_and_outputs():
     a, b, s = flow.ones(3), flow.arange(3).float(), flow.tensor(4.0)
     out = graph([a, b], {"scale": s})
     assert out["sum"].tolist() == [1, 2, 3] and out["scaled"].tolist() == [4, 8, 12]
-    assert out["parts"][1][1] is None and isinstance(out["parts"][1], tuple) and out["parts"][1][0].tolist() == [0, 3, 6]
+    assert out["parts"][1][1] is None and isinstance(out["parts"][1], tuple)
+    assert out["parts"][1][0].tolist() == [0, 3, 6]
     out = graph((a, b), {"scale": s}, extra=flow.full((3,), 10.0))
     assert out["sum"].tolist() == [11, 12, 13] and len(graph._plans) == 2
     graph([a, b], {"scale": flow.tensor(1.0)})
@@ -344,7 +359,9 @@ SCHEDULERS = {**SCHEDULES, "own": Sawtooth, "no class": NoClass}
 def test_every_scheduler_of_eager_works(name):
     def make():
         model = MLP()
-        optimizer = flow.optim.SGD([{"params": model.layers[0].parameters()}, {"params": model.layers[2].parameters(), "lr": 0.3}], lr=0.1)
+        optimizer = flow.optim.SGD(
+            [{"params": model.layers[0].parameters()}, {"params": model.layers[2].parameters(), "lr": 0.3}], lr=0.1
+        )
         return model, nn.CrossEntropyLoss(), optimizer, SCHEDULERS[name](optimizer)
 
     results = both_ways(make, CASES["mlp"][1], 6)

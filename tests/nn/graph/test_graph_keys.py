@@ -355,7 +355,9 @@ HELD = {
     "zero and minus zero": (lambda: [0.0], lambda h: h[0], lambda h: h.__setitem__(0, -0.0)),
     "int and float": (lambda: [2], lambda h: h[0] / 4, lambda h: h.__setitem__(0, 2.0)),
     "dict": (lambda: {"a": 2.0}, lambda h: h["a"], lambda h: h.update(a=5.0)),
-    "order of a dict": (lambda: {"a": 2.0, "b": 3.0}, lambda h: next(iter(h.values())), lambda h: h.update(a=h.pop("a"))),
+    "order of a dict": (
+        lambda: {"a": 2.0, "b": 3.0}, lambda h: next(iter(h.values())), lambda h: h.update(a=h.pop("a"))
+    ),
     "set": (lambda: {2, 3}, lambda h: sum(h), lambda h: h.add(7)),
     "deque": (lambda: deque([2.0], 3), lambda h: sum(h), lambda h: h.append(4.0)),
     "text in a list": (lambda: ["sum"], lambda h: 2.0 if h[0] == "sum" else 3.0, lambda h: h.__setitem__(0, "mean")),
@@ -405,7 +407,9 @@ def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_
     counts = []
     original = key.moved
     monkeypatch.setattr(key, "moved", lambda contents: counts.append(len(contents)) or original(contents))
-    for model, wanted in ((MLP(), []), (Holder((1.0, (2.0,)), lambda h: h[0]), []), (Holder([2.0], lambda h: h[0]), [1] * 5)):
+    for model, wanted in (
+        (MLP(), []), (Holder((1.0, (2.0,)), lambda h: h[0]), []), (Holder([2.0], lambda h: h[0]), [1] * 5)
+    ):
         graph = Predict(model)
         for _ in range(6):
             graph(flow.ones(2, 20))
@@ -414,7 +418,10 @@ def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_
     _, _, graph = trainer(momentum=0.5)
     for _ in range(4):
         graph(*data())
-    layers = [kind() for kind in (nn.ReLU, nn.Dropout, nn.Flatten, nn.CrossEntropyLoss)] + [nn.Conv2d(1, 2, 3), nn.LayerNorm((2, 3))]
+    layers = [kind() for kind in (nn.ReLU, nn.Dropout, nn.Flatten, nn.CrossEntropyLoss)] + [
+        nn.Conv2d(1, 2, 3),
+        nn.LayerNorm((2, 3)),
+    ]
     assert counts == [] and all(key.Fingerprint.of_graph(Predict(layer)).contents == [] for layer in layers)
 
 
@@ -432,7 +439,9 @@ def test_a_container_that_build_writes_is_told_of_and_one_that_remembers_is_not(
 
     model = Logging()
     graph = Predict(model)
-    with pytest.warns(flow.MinflowWarning, match=r"model\.log goes from \[\] to \[2\] while the graph is built") as records:
+    with pytest.warns(
+        flow.MinflowWarning, match=r"model\.log goes from \[\] to \[2\] while the graph is built"
+    ) as records:
         for n in (2, 3, 2, 3, 2, 3, 2, 3):
             assert graph(flow.ones(n)).tolist() == [1.0] * n
     assert len(records) == 1 and len(told) <= 4
@@ -514,7 +523,7 @@ def test_what_a_plan_cannot_follow_is_told_of_once_and_listed():
         "rate": "2.0", "limits": "[3.0]", "names": "{'a'", "model.settings": "an object of class Settings",
         "model.big": "a list of more than 1,000 entries", "model.deep": "more than 4 levels deep",
         "model.array": "a NumPy array float64[2]",
-    }  # fmt: skip
+    }
 
 
 def test_a_function_that_a_module_or_the_graph_has_as_an_attribute_is_read_too():

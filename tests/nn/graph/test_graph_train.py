@@ -21,7 +21,12 @@ def data(n=8, seed=0):
 class Normed(nn.Module):
     def __init__(self):
         super().__init__()
-        self.fc1, self.norm, self.drop, self.fc2 = nn.Linear(20, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), nn.Linear(16, 5)
+        self.fc1, self.norm, self.drop, self.fc2 = (
+            nn.Linear(20, 16),
+            nn.BatchNorm1d(16),
+            nn.Dropout(0.3),
+            nn.Linear(16, 5),
+        )
 
     def forward(self, x):
         return self.fc2(self.drop(self.norm(self.fc1(x)).relu()))
@@ -317,7 +322,9 @@ def test_wrong_labels_change_nothing():
 def test_gradients_rates_and_values():
     flow.manual_seed(0)
     model = MLP()
-    optimizer = flow.optim.SGD([{"params": model.layers[0].parameters()}, {"params": model.layers[2].parameters(), "lr": 0.5}], lr=0.1)
+    optimizer = flow.optim.SGD(
+        [{"params": model.layers[0].parameters()}, {"params": model.layers[2].parameters(), "lr": 0.5}], lr=0.1
+    )
     scheduler = flow.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
     graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer, lr_sch=scheduler)
     x, y = data()
@@ -331,7 +338,9 @@ def test_gradients_rates_and_values():
     twin = MLP()
     twin.load_state_dict(start)
     nn.functional.cross_entropy(twin(x), y).backward()
-    assert {k: bits(g) for k, g in graph.grads.items()} == {f"model.{k}": bits(p.grad) for k, p in twin.named_parameters()}
+    assert {k: bits(g) for k, g in graph.grads.items()} == {
+        f"model.{k}": bits(p.grad) for k, p in twin.named_parameters()
+    }
     assert bits(graph.values("model.layers.0")) == bits(twin.layers[0](x))
     with pytest.raises(flow.MinflowError, match="model.layers.2.*from the next call on"):
         graph.values("model.layers.2")
@@ -391,5 +400,6 @@ def test_compare_eager_finds_the_operation_that_differs():
 
     graph.passes.append(wrong)
     found = graph.compare_eager(x, y)
-    assert found.largest > 0 and found.first.name == "model.drop-dropout-0" and found.first.where.startswith("test_graph_train.py:")
+    assert found.largest > 0 and found.first.name == "model.drop-dropout-0"
+    assert found.first.where.startswith("test_graph_train.py:")
     assert "model.drop-dropout-0" in repr(found) and state_bits(model, optimizer) == before

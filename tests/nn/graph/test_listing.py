@@ -72,10 +72,12 @@ def test_the_listing_of_the_seed():
     assert f"          (OUTPUT:_model.features.0.0-output_0:{meta})" in after
     assert not any("_model.classifer" in line for line in after), "a module that never ran has no inputs and outputs"
     assert {line.split(":")[0].strip() for line in after if line.strip() != ")"} >= {
-        "(GRAPH", "(CONFIG", "(MODULE", "(PARAMETER", "(BUFFER", "(INPUT", "(OUTPUT"}  # fmt: skip
+        "(GRAPH", "(CONFIG", "(MODULE", "(PARAMETER", "(BUFFER", "(INPUT", "(OUTPUT"}
 
 
-@pytest.mark.skipif("MINFLOW_SEEDS" not in os.environ, reason="the documents the project was made from are not part of it")
+@pytest.mark.skipif(
+    "MINFLOW_SEEDS" not in os.environ, reason="the documents the project was made from are not part of it"
+)
 def test_every_line_of_the_seeds_own_listing():
     """Each line that the document prints is one of ours, the device of its machine and OneFlow's name taken out."""
     (document,) = Path(os.environ["MINFLOW_SEEDS"]).glob("004*")
@@ -122,7 +124,7 @@ def test_long_lines_break_at_80_columns():
     graph(flow.ones(1, 2, 1, 2, 1, 2, 1, 2, 1, 2))
     text = repr(graph)
     assert ("(INPUT:_m-input_0:tensor(..., is_lazy='True', size=(1, 2, 1, 2, 1, 2, 1, 2, 1, 2),\n"
-            + " " * 4 + "       dtype=minflow.float32))") in text  # fmt: skip
+            + " " * 4 + "       dtype=minflow.float32))") in text
     graph(flow.ones(0, 3))
     assert "tensor([], size=(0, 3), dtype=minflow.float32)" in repr(graph)
 
@@ -146,13 +148,17 @@ def test_the_wrap_rule(device, shape, lazy, parameter):
     start = "tensor([]" if 0 in shape else "tensor(..."
     assert lines[0].startswith(start + ",") and all(re.match(" {7}[a-z]", line) for line in lines[1:])
     pieces = re.sub(r",\n {7}", ", ", text).removeprefix(start + ", ").removesuffix(")")
-    wanted = ["device='cuda:0'"] * (device == "cuda") + ["is_lazy='True'"] * lazy + [f"size={shape}", "dtype=minflow.float32"]
+    wanted = ["device='cuda:0'"] * (device == "cuda") + ["is_lazy='True'"] * lazy + [
+        f"size={shape}", "dtype=minflow.float32"
+    ]
     assert pieces == ", ".join(wanted + ["requires_grad=True"] * parameter)
     for line, following in zip(lines, lines[1:]):
         used = len(line) - 1 + 2 * (line is lines[0])  # without the comma; the first line starts two ahead
         assert used + 2 + len(following.strip().rstrip(",)")) > 80, "broken too early"
     for line in lines:
-        assert len(line.rstrip(",)")) + 2 * (line is lines[0]) <= 80 or line.count("=") == 1, "a piece alone may be longer"
+        assert len(line.rstrip(",)")) + 2 * (line is lines[0]) <= 80 or line.count("=") == 1, (
+            "a piece alone may be longer"
+        )
 
 
 def test_nested_inputs_and_outputs():
@@ -180,7 +186,7 @@ def test_nested_inputs_and_outputs():
     graph.repr_style = "v1"
     text = repr(graph)
     for line in ("(INPUT:_Nested_0_input.0.0.0_3:", "(INPUT:_Nested_0_input.0.0.1_4:", "(INPUT:_Nested_0_input.1.0_6:",
-                 "(OUTPUT:_m_output.0.0_2:", "(OUTPUT:_m_output.0.1.0_4:"):  # fmt: skip
+                 "(OUTPUT:_m_output.0.0_2:", "(OUTPUT:_m_output.0.1.0_4:"):
         assert line in text, line
 
 
@@ -202,9 +208,11 @@ def graph_of(function, style="seed"):
 def test_names_in_both_styles():
     """Arguments, lists in them, keywords; several results, a list and a dict as results."""
     x = flow.ones(2)
-    assert names(graph_of(lambda a, b: (a + b, a * b)), x, x) == ["_G_0-input_0", "_G_0-input_1", "_G_0-output_0", "_G_0-output_1"]
+    assert names(graph_of(lambda a, b: (a + b, a * b)), x, x) == [
+        "_G_0-input_0", "_G_0-input_1", "_G_0-output_0", "_G_0-output_1"
+    ]
     calls = ((lambda a, b: (a + b, a * b), (x, x), {}), (lambda a, b: a + b[0], (x, [x, x]), {}),
-             (lambda a, k: a + k, (x,), {"k": x}), (lambda a: {"u": a["p"] + 1, "v": [a["p"] * 2]}, ({"p": x},), {}))  # fmt: skip
+             (lambda a, k: a + k, (x,), {"k": x}), (lambda a: {"u": a["p"] + 1, "v": [a["p"] * 2]}, ({"p": x},), {}))
     found = [names(graph_of(function, "v1"), *args, **kwargs) for function, args, kwargs in calls]
     assert [[name.removeprefix(f"_G_{i}") for name in row] for i, row in enumerate(found, 1)] == [
         ["_input.0.0_2", "_input.0.1_3", "_output.0.0.0_3", "_output.0.0.1_4"],
@@ -234,7 +242,10 @@ def test_operators_of_v1():
     x = "x/out:(sbp=(B), size=(4, 3), dtype=(minflow.float32))"
     y = "model-matmul-0/matmul_0:(sbp=(B), size=(4, 2), dtype=(minflow.float32))"
     out = "(model-cat-0/cat_0:(sbp=(B), size=(4, 5), dtype=(minflow.float32)))"
-    assert re.sub(r"\.py:\d+", ".py:0", lines[2]) == f"(OPERATOR: model-cat-0([{x}, {y}]) -> {out}, {where}, location=(test_listing.py:0))"
+    assert (
+        re.sub(r"\.py:\d+", ".py:0", lines[2])
+        == f"(OPERATOR: model-cat-0([{x}, {y}]) -> {out}, {where}, location=(test_listing.py:0))"
+    )
     assert len(lines) == 3, "a parameter that nothing reads is no operator"
 
 
@@ -285,7 +296,8 @@ def test_a_repr_never_raises(capsys):
     model = nn.Sequential(Odd())
     model[0].add_module("around", model)
     text = repr(Predict(model))
-    assert "(MODULE:model.0:Odd(extra_repr fails: KeyError)): (" in text and "(MODULE:model.0.around:Sequential()): (...)" in text
+    assert "(MODULE:model.0:Odd(extra_repr fails: KeyError)): (" in text
+    assert "(MODULE:model.0.around:Sequential()): (...)" in text
 
 
 def test_styles():
@@ -348,7 +360,7 @@ def test_modules_in_lists_and_in_closures():
     assert heads(graph)[3:] == [("  ", "Sequential", "Sequential"), ("    ", "Sequential.0", "Linear")]
     text = repr(graph)
     for line in ("(INPUT:_layers.0-input_0:", "(PARAMETER:layers.0.weight:", "(OUTPUT:_more.last-output_0:",
-                 "(OUTPUT:_Sequential.0-output_0:", "(PARAMETER:Sequential.0.weight:"):  # fmt: skip
+                 "(OUTPUT:_Sequential.0-output_0:", "(PARAMETER:Sequential.0.weight:"):
         assert text.count(line) == 1, line
 
 
@@ -368,7 +380,9 @@ def test_one_module_in_two_places_and_two_with_one_tensor():
     assert [head[1] for head in heads(graph)] == ["model", "model.first", "model.again", "model.other"]
     text = repr(graph)
     again = text[text.index("(MODULE:model.again") : text.index("(MODULE:model.other")]
-    assert "(INPUT:_model.first-input_0:" in again and "(PARAMETER:model.again.weight:" in again, "it did run, under its first name"
+    assert "(INPUT:_model.first-input_0:" in again and "(PARAMETER:model.again.weight:" in again, (
+        "it did run, under its first name"
+    )
     assert text.count("(INPUT:_model.first-input_0:") == 2 and "(PARAMETER:model.other.weight:" in text
 
 

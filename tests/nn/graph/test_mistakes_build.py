@@ -55,8 +55,15 @@ def test_an_optimizer_without_backward(setup):
 
     place = line_of(build).rpartition(":")
     at = f"at {place[0]}:{int(place[2]) - 1}"
-    refused(setup, build, GraphError, "has an optimizer, and its build calls no backward", {"optimizer": "SGD", "build": at},
-            "loss.backward() in build, before return loss", at="call")  # fmt: skip
+    refused(
+        setup,
+        build,
+        GraphError,
+        "has an optimizer, and its build calls no backward",
+        {"optimizer": "SGD", "build": at},
+        "loss.backward() in build, before return loss",
+        at="call",
+    )
 
 
 def test_backward_without_an_optimizer(setup):
@@ -66,7 +73,9 @@ def test_backward_without_an_optimizer(setup):
         return loss
 
     what, values = r"build calls backward\(\), and the graph has no optimizer", {"backward": f"at {line_of(build)}"}
-    graph = refused(setup, build, GraphError, what, values, "self.add_optimizer(optimizer) in", optimizer=False, at="call")
+    graph = refused(
+        setup, build, GraphError, what, values, "self.add_optimizer(optimizer) in", optimizer=False, at="call"
+    )
     graph.add_optimizer(setup.optimizer)
     assert graph(setup.x, setup.y).shape == ()
 
@@ -79,7 +88,8 @@ def test_backward_on_what_is_no_scalar(setup):
 
     place = line_of(build).rpartition(":")
     refused(setup, build, GradError, "only a scalar has one gradient, and this tensor has 20 numbers",
-            {"output": rf"float32\[4, 5\]  \(made at {place[0]}:{int(place[2]) - 1}\)"}, "reduce it first: .sum() or .mean()")  # fmt: skip
+            {"output": rf"float32\[4, 5\]  \(made at {place[0]}:{int(place[2]) - 1}\)"},
+            "reduce it first: .sum() or .mean()")
 
 
 def test_backward_twice(setup):
@@ -88,8 +98,14 @@ def test_backward_twice(setup):
         loss.backward(), loss.backward()  # here
         return loss
 
-    refused(setup, build, GradError, "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
-            {"op": r"softmax_cross_entropy, made at .*", "first backward": line_of(build)}, "retain_graph=True")  # fmt: skip
+    refused(
+        setup,
+        build,
+        GradError,
+        "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
+        {"op": r"softmax_cross_entropy, made at .*", "first backward": line_of(build)},
+        "retain_graph=True",
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
@@ -123,8 +139,14 @@ def test_backward_of_a_tensor_from_before(setup):
         before.backward()  # here
         return loss
 
-    refused(setup, build, GradError, "backward of a tensor that was computed before build", {"tensor": r"float32\[\]  \(made at .*\)"},
-            "compute the loss in build")  # fmt: skip
+    refused(
+        setup,
+        build,
+        GradError,
+        "backward of a tensor that was computed before build",
+        {"tensor": r"float32\[\]  \(made at .*\)"},
+        "compute the loss in build",
+    )
     assert w.grad is None
     before.backward()
     assert w.grad.tolist() == [2, 2, 2]
@@ -137,8 +159,14 @@ def test_a_loss_without_gradients(lose, setup):
         loss.backward()  # here
         return loss
 
-    refused(setup, build, GradError, "not computed from anything that requires grad", {"output": r"float32\[\]  \(made at .*\)"},
-            "it is lost by .detach()")  # fmt: skip
+    refused(
+        setup,
+        build,
+        GradError,
+        "not computed from anything that requires grad",
+        {"output": r"float32\[\]  \(made at .*\)"},
+        "it is lost by .detach()",
+    )
 
 
 def test_a_loss_under_no_grad(setup):
@@ -148,8 +176,14 @@ def test_a_loss_under_no_grad(setup):
         loss.backward()  # here
         return loss
 
-    refused(setup, build, GradError, "not computed from anything that requires grad", {"output": r"float32\[\]  \(made at .*\)"},
-            "under no_grad")  # fmt: skip
+    refused(
+        setup,
+        build,
+        GradError,
+        "not computed from anything that requires grad",
+        {"output": r"float32\[\]  \(made at .*\)"},
+        "under no_grad",
+    )
 
 
 def test_a_loss_of_other_parameters(setup):
@@ -160,8 +194,15 @@ def test_a_loss_of_other_parameters(setup):
         loss.backward()  # here
         return loss
 
-    refused(setup, build, GraphError, "backward reaches none of the 4 parameters of SGD", {"backward": f"at {line_of(build)}"},
-            "compute the loss from what the model gives", at="call")  # fmt: skip
+    refused(
+        setup,
+        build,
+        GraphError,
+        "backward reaches none of the 4 parameters of SGD",
+        {"backward": f"at {line_of(build)}"},
+        "compute the loss from what the model gives",
+        at="call",
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +216,10 @@ def test_a_loss_of_other_parameters(setup):
          lambda g, s, sch: s.optimizer.zero_grad()),
         (r"MLP.zero_grad\(\) inside build: the graph forgets the gradients by itself", "leave it out",
          lambda g, s, sch: g.model.zero_grad()),
-        ("^Learner.add_optimizer is called inside build", "call it in Learner.__init__", lambda g, s, sch: g.add_optimizer(s.optimizer)),
+        (
+            "^Learner.add_optimizer is called inside build", "call it in Learner.__init__", lambda g, s,
+            sch: g.add_optimizer(s.optimizer)
+        ),
     ],
 )  # fmt: skip
 def test_what_the_graph_does_by_itself(what, hint, act, setup):
@@ -212,7 +256,10 @@ def test_settings_inside_build(setup):
         self.config.set_gradient_accumulation_steps(2)
         return self.model(x)
 
-    graph = refused(setup, build, GraphError, "the config of a graph is set inside build", {"value": "2"}, "in __init__", optimizer=False)
+    graph = refused(
+        setup, build, GraphError, "the config of a graph is set inside build", {"value": "2"}, "in __init__",
+        optimizer=False
+    )
     assert graph.config.accumulation == 1
 
 
@@ -246,7 +293,10 @@ def test_numbers_that_are_not_there(verb, hint, ask, setup):
         return t
 
     graph = setup.graph(build)
-    with told(TraceError, rf"^{verb}\(\) asks a symbolic tensor for its numbers", {"tensor": r"float32\[\]" + made(build)}, hint, ask):
+    with told(
+        TraceError, rf"^{verb}\(\) asks a symbolic tensor for its numbers", {"tensor": r"float32\[\]" + made(build)},
+        hint, ask
+    ):
         graph(setup.x)
     ask(flow.tensor(1))  # a plain tensor may be asked
 
@@ -263,7 +313,10 @@ def test_branching_and_looping_on_a_comparison(setup):
         return x
 
     for build in (branch, loop):
-        refused(setup, build, TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]" + made(build)}, "flow.where", optimizer=False)
+        refused(
+            setup, build, TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]" + made(build)}, "flow.where",
+            optimizer=False
+        )
     graph = setup.graph(lambda self, x: flow.where(x.mean() > 0, x, -x))
     assert bits(graph(setup.x)) == bits(flow.where(setup.x.mean() > 0, setup.x, -setup.x))
 
@@ -309,7 +362,10 @@ def test_another_device(setup):
     def build(self, x):
         return self.model(x.to("cuda"))
 
-    refused(setup, build, DeviceError, "there is no device cuda:0 here", {"available": "cpu"}, "flow.cuda.is_available()", optimizer=False)
+    refused(
+        setup, build, DeviceError, "there is no device cuda:0 here", {"available": "cpu"}, "flow.cuda.is_available()",
+        optimizer=False
+    )
 
 
 def test_an_input_written_in_place(setup):
@@ -318,7 +374,9 @@ def test_an_input_written_in_place(setup):
         return self.model(x)
 
     before, graph = bits(setup.x), setup.graph(build)
-    with pytest.warns(MinflowWarning, match=r"an input of a graph is written in place[\s\S]*float32\[4, 20\]  \(input x\)") as told:
+    with pytest.warns(
+        MinflowWarning, match=r"an input of a graph is written in place[\s\S]*float32\[4, 20\]  \(input x\)"
+    ) as told:
         results = [bits(graph(setup.x)) for _ in range(2)]
     assert len(told) == 1 and bits(setup.x) == before
     assert results[0] == results[1] == bits(setup.model(setup.x + 1))
@@ -333,7 +391,9 @@ def test_a_graph_called_inside_a_build(setup):
     def build(self, x):
         return inner(x)
 
-    what, values = rf"^{inner.name} is called inside the build of Learner_\d+", {"input": r"float32\[4, 20\]  \(input x\)"}
+    what, values = rf"^{inner.name} is called inside the build of Learner_\d+", {
+        "input": r"float32\[4, 20\]  \(input x\)"
+    }
     refused(setup, build, TraceError, what, values, "call the Module that both use", optimizer=False)
     assert not inner.is_compiled and bits(inner(setup.x)) == bits(setup.model(setup.x))
 
@@ -342,8 +402,15 @@ def test_a_graph_that_calls_itself(setup):
     def build(self, x):
         return self(x)
 
-    refused(setup, build, TraceError, r"^(Learner_\d+) is called inside the build of \1", {"input": r"float32\[4, 20\]  \(input x\)"},
-            "in build call the modules, self.model, self.loss_fn", optimizer=False)  # fmt: skip
+    refused(
+        setup,
+        build,
+        TraceError,
+        r"^(Learner_\d+) is called inside the build of \1",
+        {"input": r"float32\[4, 20\]  \(input x\)"},
+        "in build call the modules, self.model, self.loss_fn",
+        optimizer=False,
+    )
 
 
 # ---- what build returns ----------------------------------------------------------------------------------------------
@@ -356,7 +423,7 @@ def test_build_without_return(setup):
 
     name, _, number = line_of(build).rpartition(":")
     refused(setup, build, GraphError, r"^Learner_\d+: build returns None", {"build": f"at {name}:{int(number) - 1}"},
-            "return loss, or what else it computed", at="call")  # fmt: skip
+            "return loss, or what else it computed", at="call")
 
 
 @pytest.mark.parametrize(
@@ -377,4 +444,4 @@ def test_what_a_graph_cannot_give(kind, path, shown, hint, result, setup):
 
     name, _, number = line_of(build).rpartition(":")
     refused(setup, build, GraphError, rf"^Learner_\d+: build returns {kind}; a graph gives tensors and None",
-            {f"output{path}": shown, "build": f"at {name}:{int(number) - 1}"}, hint, optimizer=False, at="call")  # fmt: skip
+            {f"output{path}": shown, "build": f"at {name}:{int(number) - 1}"}, hint, optimizer=False, at="call")

@@ -42,7 +42,7 @@ class Late(nn.Graph):
 @pytest.mark.parametrize("value", [nn.ReLU(), 3, [1]])
 def test_an_attribute_before_super_init(value):
     with told(GraphError, "^Late is given the attribute 'model' before nn.Graph.__init__", {"graph": "Late"},
-              "super().__init__() as the first line of Late.__init__", Late.__init__):  # fmt: skip
+              "super().__init__() as the first line of Late.__init__", Late.__init__):
         Late("model", value)
 
 
@@ -131,7 +131,7 @@ def test_names_that_are_taken(name, setup):
         setattr(graph, name, "mine")
 
     with told(GraphError, f"^Predict: '{name}' is a name of nn.Graph itself", {"value": "'mine'"},
-              f"{name.strip('_')}_of_mine", write):  # fmt: skip
+              f"{name.strip('_')}_of_mine", write):
         write()
     assert getattr(graph, name) == before
     assert bits(graph(setup.x)) == bits(setup.model(setup.x))
@@ -168,7 +168,10 @@ def test_members_are_the_modules_themselves(setup):
     def read():
         handle.state_dict()
 
-    with told(GraphAttributeError, "'state_dict' is asked of the handle", {"handle of": "MLP"}, "handle.origin.state_dict", read):
+    with told(
+        GraphAttributeError, "'state_dict' is asked of the handle", {"handle of": "MLP"}, "handle.origin.state_dict",
+        read
+    ):
         read()
     assert handle.to(nn.Module) is setup.model and handle.origin.state_dict().keys() == setup.model.state_dict().keys()
 
@@ -208,7 +211,10 @@ def test_no_optimizer(what, value, hint, make, setup):
         ("takes a learning rate scheduler, not the class StepLR", {"lr_sch": ".*StepLR'>"}, "StepLR(optimizer, 30)",
          lambda s: flow.optim.lr_scheduler.StepLR),
         ("takes a learning rate scheduler, not an int", {"lr_sch": "3"}, "StepLR(optimizer, 30)", lambda s: 3),
-        ("takes a learning rate scheduler, not an SGD", {"lr_sch": "an SGD"}, "StepLR(optimizer, 30)", lambda s: s.optimizer),
+        (
+            "takes a learning rate scheduler, not an SGD", {"lr_sch": "an SGD"}, "StepLR(optimizer, 30)",
+            lambda s: s.optimizer
+        ),
     ],
 )  # fmt: skip
 def test_no_scheduler_of_this_optimizer(what, values, hint, make, setup):
@@ -231,7 +237,7 @@ def test_an_optimizer_twice(setup):
 
     for optimizer, shared in ((setup.optimizer, 4), (flow.optim.Adam([setup.model.layers[0].weight]), 1)):
         with told(GraphError, f": {shared} parameters are in an optimizer of this graph already",
-                  {"added": type(optimizer).__name__, "already": "SGD"}, "each parameter in one optimizer", add):  # fmt: skip
+                  {"added": type(optimizer).__name__, "already": "SGD"}, "each parameter in one optimizer", add):
             add(optimizer)
     assert len(graph.optimizers) == 1
     graph(setup.x, setup.y)
@@ -245,10 +251,16 @@ def test_an_optimizer_of_other_parameters(setup):
     def call():
         graph(setup.x, setup.y)
 
-    with told(GraphError, "4 of the 4 parameters of Adam are not in the graph",
-              {"not in the graph": r"weight float32\[32, 20\], bias float32\[32\], .*",
-               "in no optimizer": r"model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, model.layers.2.bias"},
-              "flow.optim.Adam(model.parameters(), ...)", call):  # fmt: skip
+    with told(
+        GraphError,
+        "4 of the 4 parameters of Adam are not in the graph",
+        {
+            "not in the graph": r"weight float32\[32, 20\], bias float32\[32\], .*",
+            "in no optimizer": r"model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, model.layers.2.bias",
+        },
+        "flow.optim.Adam(model.parameters(), ...)",
+        call,
+    ):
         call()
     assert setup.state() == before and not graph.is_compiled
     setup.goes_on()
@@ -263,7 +275,7 @@ def test_a_layer_replaced_after_the_optimizer_was_made(setup):
 
     with told(GraphError, "2 of the 4 parameters of SGD are not in the graph",
               {"not in the graph": r"weight float32\[5, 32\], bias float32\[5\]",
-               "in no optimizer": "model.layers.2.weight, model.layers.2.bias"}, "when the model is complete", call):  # fmt: skip
+               "in no optimizer": "model.layers.2.weight, model.layers.2.bias"}, "when the model is complete", call):
         call()
     setup.optimizer = flow.optim.SGD(setup.model.parameters(), lr=0.1, momentum=0.9)
     setup.goes_on()
@@ -272,7 +284,9 @@ def test_a_layer_replaced_after_the_optimizer_was_made(setup):
 def test_an_optimizer_with_more_parameters_than_the_graph(setup):
     aside = nn.Linear(2, 2)
     before = bits(aside.weight)
-    graph = TrainGraph(setup.model, setup.loss_fn, flow.optim.SGD([*setup.model.parameters(), *aside.parameters()], lr=0.1))
+    graph = TrainGraph(
+        setup.model, setup.loss_fn, flow.optim.SGD([*setup.model.parameters(), *aside.parameters()], lr=0.1)
+    )
 
     def call():
         graph(setup.x, setup.y)
@@ -294,7 +308,10 @@ def test_training_where_no_gradients_are_recorded(setup):
         with flow.no_grad():
             graph(setup.x, setup.y)  # here
 
-    with told(GraphError, "trains, and is called where no gradients are recorded", {"optimizer": "SGD"}, "flow.no_grad()", call):
+    with told(
+        GraphError, "trains, and is called where no gradients are recorded", {"optimizer": "SGD"}, "flow.no_grad()",
+        call
+    ):
         call()
     assert setup.state() == before
     setup.goes_on()
@@ -337,7 +354,10 @@ def test_an_input_that_is_no_tensor(value, name, kind, shown, hint, setup):
 def test_an_array_of_many_numbers_is_told_by_its_shape(setup):
     graph = Predict(setup.model)
     for call in (lambda: graph(np.zeros((50, 20), "f4")), lambda: graph(x=np.zeros((50, 20), "f4"))):
-        with told(GraphError, ": the input x is an ndarray", {"x": r"ndarray float32\[50, 20\]"}, "flow.from_numpy(array)", call) as caught:
+        with told(
+            GraphError, ": the input x is an ndarray", {"x": r"ndarray float32\[50, 20\]"}, "flow.from_numpy(array)",
+            call
+        ) as caught:
             call()
         assert caught.value.__context__ is None, "what happened inside is not the learner's business"
 
@@ -353,8 +373,14 @@ class TwoInputs(nn.Graph):
         (1, (), "and y is missing", "x float32[4, 20]"),
         (0, (), "and x and y are missing", "nothing"),
         (0, "y", "and x is missing", "y=float32[4, 20]"),
-        (4, (), "and 1 more is given by position", "x float32[4, 20], y float32[4, 20], scale float32[4, 20], float32[4, 20]"),
-        (5, (), "and 2 more are given by position", "x float32[4, 20], y float32[4, 20], scale " + ", ".join(["float32[4, 20]"] * 3)),
+        (
+            4, (), "and 1 more is given by position",
+            "x float32[4, 20], y float32[4, 20], scale float32[4, 20], float32[4, 20]"
+        ),
+        (
+            5, (), "and 2 more are given by position",
+            "x float32[4, 20], y float32[4, 20], scale " + ", ".join(["float32[4, 20]"] * 3)
+        ),
         (1, "z", "and y is missing; it has no z", "x float32[4, 20], z=float32[4, 20]"),
         (2, "x", "and x is given twice", "x float32[4, 20], y float32[4, 20], x=float32[4, 20]"),
     ],
@@ -366,7 +392,8 @@ def test_other_arguments_than_build_has(args, kwargs, what, given, setup, capsys
     values = {"build": r"at test_mistakes_graph.py:\d+", "got": re.escape(given)}
     with told(GraphArgumentError, said, values, "graph(x, y)", call) as caught:
         call()
-    assert isinstance(caught.value, TypeError | GraphError) and caught.value.__context__ is None and not capsys.readouterr().out
+    assert isinstance(caught.value, TypeError | GraphError) and caught.value.__context__ is None
+    assert not capsys.readouterr().out
     assert bits(graph(setup.x, y=setup.x)) == bits(setup.x + setup.x)
 
 
@@ -401,7 +428,10 @@ def test_a_type_error_of_build_itself_is_as_it_was(setup):
     "change, values",
     [
         (lambda g, s: g(s.x[:3], s.y[:3]),
-         {"x": r"float32\[4, 20\] at the first call, float32\[3, 20\] now", "y": r"int64\[4\] at the first call, int64\[3\] now"}),
+         {
+             "x": r"float32\[4, 20\] at the first call, float32\[3, 20\] now",
+             "y": r"int64\[4\] at the first call, int64\[3\] now"
+         }),
         (lambda g, s: g(s.x, s.y.int()), {"y": r"int64\[4\] at the first call, int32\[4\] now"}),
         (lambda g, s: g(s.x, y=s.y), {"structure of the inputs": "not as at the first call"}),
     ],
@@ -411,7 +441,10 @@ def test_static_inputs(change, values, setup):
     graph.config.static_inputs(True)
     graph(setup.x, setup.y)
     weight = bits(setup.model.layers[0].weight)
-    with told(ShapeError, f"takes static inputs, and {len(values)} of them changed: {', '.join(values)}", values, "drop_last=True", change):
+    with told(
+        ShapeError, f"takes static inputs, and {len(values)} of them changed: {', '.join(values)}", values,
+        "drop_last=True", change
+    ):
         change(graph, setup)
     assert bits(setup.model.layers[0].weight) == weight
     graph(setup.x, setup.y)
@@ -429,8 +462,13 @@ def test_backward_on_what_a_graph_gave(train, setup):
     def backward():
         result.backward()
 
-    with told(GradError, f"this tensor is a result of {graph.name}, which has no tape", {"output": r"float32\[(4, 5)?\]"},
-              "call loss.backward() inside build", backward):  # fmt: skip
+    with told(
+        GradError,
+        f"this tensor is a result of {graph.name}, which has no tape",
+        {"output": r"float32\[(4, 5)?\]"},
+        "call loss.backward() inside build",
+        backward,
+    ):
         backward()
     total = result.sum()
     with pytest.raises(GradError, match=r"(?s)not computed from anything that requires grad.*result of an nn\.Graph"):

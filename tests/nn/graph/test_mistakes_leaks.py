@@ -89,9 +89,16 @@ def to_set(self, x):
 
 @pytest.mark.parametrize(
     "forward, name",
-    [(set_last, "last"), (set_new, "other"), (to_list, "seen"), (to_dict, "named"), (to_inner_list, "named"), (to_tuple, "last"),
-     (to_set, "last")],
-)  # fmt: skip
+    [
+        (set_last, "last"),
+        (set_new, "other"),
+        (to_list, "seen"),
+        (to_dict, "named"),
+        (to_inner_list, "named"),
+        (to_tuple, "last"),
+        (to_set, "last"),
+    ],
+)
 def test_a_leak_into_a_module(forward, name):
     net = net_of(forward)
     graph = Predict(net)
@@ -100,8 +107,13 @@ def test_a_leak_into_a_module(forward, name):
         graph(flow.ones(4, 20))
 
     for _ in range(2):
-        with told(TraceError, rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}", {f"model.{name}": made(forward)}, HINT,
-                  forward):  # fmt: skip
+        with told(
+            TraceError,
+            rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}",
+            {f"model.{name}": made(forward)},
+            HINT,
+            forward,
+        ):
             call()
         left = {k: v for k, v in vars(net).items() if k in ("last", "other", "seen", "named")}
         if forward in (to_tuple, to_set, set_last):
@@ -125,8 +137,13 @@ def test_a_leak_into_the_graph(setup):
 
     lists = {"seen": [1], "named": {"b": [2]}}
     graph = setup.graph(attribute)
-    with told(GraphError, "^Learner: a tensor is set as the attribute 'last'", {"tensor": r"float32\[4, 5\]  \(made at .*\)"},
-              "return it from build", attribute):  # fmt: skip
+    with told(
+        GraphError,
+        "^Learner: a tensor is set as the attribute 'last'",
+        {"tensor": r"float32\[4, 5\]  \(made at .*\)"},
+        "return it from build",
+        attribute,
+    ):
         graph(setup.x)
     assert not hasattr(graph, "last")
     for build, name in ((to_own_list, "seen"), (to_own_dict, "named")):
@@ -211,7 +228,8 @@ def test_a_symbolic_tensor_after_its_build(use, setup):
     with pytest.raises(TraceError, match="^a symbolic tensor is used outside the build that made it") as caught:
         use(kept[0], setup)
     error = caught.value
-    assert line_of(build) in error.values["tensor"] and line_of(use) in error.where and "return it from build" in error.hint
+    assert line_of(build) in error.values["tensor"] and line_of(use) in error.where
+    assert "return it from build" in error.hint
     assert "is_lazy='True', size=(4, 5)" in repr(kept[0]) and kept[0].shape == (4, 5)
     assert bits(graph(setup.x)) == bits(given)
 
@@ -232,9 +250,14 @@ def test_a_symbolic_tensor_of_an_earlier_build(setup):
 
     setup.graph(first)(setup.x)
     hint = "a tensor made in build lives until build returns"
-    with told(TraceError, r"^Learner_\d+: add reads a symbolic tensor of an earlier build", {"tensor": made(first)}, hint, reads):
+    with told(
+        TraceError, r"^Learner_\d+: add reads a symbolic tensor of an earlier build", {"tensor": made(first)}, hint,
+        reads
+    ):
         setup.graph(reads)(setup.x)
-    with pytest.raises(TraceError, match=rf"(?s)build returns a symbolic tensor of an earlier build.*{made(first)}.*{hint}"):
+    with pytest.raises(
+        TraceError, match=rf"(?s)build returns a symbolic tensor of an earlier build.*{made(first)}.*{hint}"
+    ):
         setup.graph(returns)(setup.x)
 
 
@@ -268,8 +291,13 @@ def test_one_notice_for_what_will_not_repeat(case, setup, capsys):
     watched = builtins.print, time.time, np.random.rand, random.randint, clock
     with pytest.warns(flow.MinflowWarning, match=text) as records:
         done.append(graph(setup.x))
-    assert len(records) == 1 and str(records[0].message).startswith(f"{graph.name}: ") and "\n  Try: " in str(records[0].message)
-    line = line_of(act) if case not in ("graph", "module", "other") else records[0].filename.rpartition("/")[2] + f":{records[0].lineno}"
+    assert len(records) == 1 and str(records[0].message).startswith(f"{graph.name}: ")
+    assert "\n  Try: " in str(records[0].message)
+    line = (
+        line_of(act)
+        if case not in ("graph", "module", "other")
+        else records[0].filename.rpartition("/")[2] + f":{records[0].lineno}"
+    )
     assert f"at {line}" in str(records[0].message) and line.startswith("test_mistakes_leaks.py:")
     assert (builtins.print, time.time, np.random.rand, random.randint, clock) == watched
     done += [graph(setup.x), graph(setup.x)]  # warnings are errors here: no other one comes

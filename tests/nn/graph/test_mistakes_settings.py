@@ -27,7 +27,10 @@ def setup():
         (StateError, "takes a dict, not None", {"state_dict": "None"}, "flow.load(path)", lambda s: None),
         (StateError, "takes a dict, not a str", {"state_dict": "'run/1'"}, "flow.load(path)", lambda s: "run/1"),
         (StateError, "takes a dict, not an MLP", {"state_dict": "an MLP"}, "flow.load(path)", lambda s: s.model),
-        (StateError, "'model' is an int, not the state of a module", {"model": "3"}, "model.state_dict()", lambda s: {"model": 3}),
+        (
+            StateError, "'model' is an int, not the state of a module", {"model": "3"}, "model.state_dict()",
+            lambda s: {"model": 3}
+        ),
         (StateError, "1 members missing, 1 entries unexpected", {"missing": "model", "unexpected": "modle"}, "strict=False",
          lambda s: {"modle": {}}),
         (StateError, "1 members missing, 2 entries unexpected", {"missing": "model", "unexpected": "state, param_groups"},
@@ -72,7 +75,10 @@ def test_a_graph_is_not_saved_as_an_object(setup, tmp_path):
     "use, name, hint",
     [
         (lambda c: c.enable_ampp(True), "enable_ampp", "config.enable_amp(...)"),
-        (lambda c: c.gradient_accumulation_steps(2), "gradient_accumulation_steps", "config.set_gradient_accumulation_steps(...)"),
+        (
+            lambda c: c.gradient_accumulation_steps(2), "gradient_accumulation_steps",
+            "config.set_gradient_accumulation_steps(...)"
+        ),
         (lambda c: c.qwxzv, "qwxzv", "config.set_gradient_accumulation_steps(4)"),
         (lambda c: setattr(c, "static_input", True), "static_input", "config.static_inputs(...)"),
         (lambda c: setattr(c, "enable_amp", True), "enable_amp", "config.enable_amp(...)"),

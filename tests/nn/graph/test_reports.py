@@ -46,7 +46,8 @@ def rows_of(graph):
 def test_the_tree_before_and_after():
     graph = trained()
     before = rows_of(graph)
-    assert before["model.haed"].badges == () and before["model.head"].calls is None and before["model.head"].outputs == ()
+    assert before["model.haed"].badges == () and before["model.head"].calls is None
+    assert before["model.head"].outputs == ()
     graph(X, Y)
     rows = rows_of(graph)
     assert rows["model.haed"].badges == ("never ran", "no gradient") and rows["model.head"].badges == ()
@@ -187,7 +188,9 @@ def test_memory():
 def test_timeline():
     graph = trained()
     graph(X, Y)
-    assert [name for name, _ in graph.timeline().record.bars] == ["trace", *[p.__name__ for p in graph.passes], "plan", "first run"]
+    assert [name for name, _ in graph.timeline().record.bars] == [
+        "trace", *[p.__name__ for p in graph.passes], "plan", "first run"
+    ]
     graph(X, Y)
     bars = graph.timeline().record.bars
     assert bars[-1][0] == "second run" and all(seconds > 0 for _, seconds in bars)
@@ -213,7 +216,8 @@ def test_what_is_frozen():
     assert built_in["modules in eval()"] == "model.stem" and built_in["modules in train()"] == "loss_fn, model"
     assert built_in["self.factor"] == "3" and [name for name in built_in if name.startswith("self.")] == ["self.factor"]
     assert "weight_decay=0.125" in built_in["Adam"] and "constant" in built_in["constants"]
-    assert free["learning rate"] == "0.25" and "float32[3]" in free["captured tensor table"] and "random numbers" in free
+    assert free["learning rate"] == "0.25" and "float32[3]" in free["captured tensor table"]
+    assert "random numbers" in free
     assert built_in["recording of gradients"] == "True" and "fixed in this plan" in repr(graph.frozen())
 
 
@@ -261,7 +265,10 @@ def test_the_picture_of_a_large_graph_is_folded_by_module_and_phase():
     assert labels == ["x", "y", "model", "loss_fn", "loss_fn backward", "model backward", "optimizer"]
     assert sum(n.count for n in boxes.nodes if n.kind in ("op", "folded")) == len(graph.nodes)
     named = {n.id: n.label for n in boxes.nodes}
-    assert {(named[state], named[source]) for state, source, _ in boxes.updates} == {("model", "optimizer"), ("optimizer", "optimizer")}
+    assert {(named[state], named[source]) for state, source, _ in boxes.updates} == {
+        ("model", "optimizer"),
+        ("optimizer", "optimizer"),
+    }
     view = picture(graph, boxes=10)
     assert view.dot.count(" -> ") == 8 and "updates 18 states of other boxes" in view.dot and "<svg" in view.svg
     assert all(len(line) <= 120 for line in graph_text(record, 10).split("\n"))
@@ -287,7 +294,7 @@ def test_a_state_that_nothing_reads_any_more_is_not_drawn():
     assert "generator" in {n.label for n in record_of(graph).nodes}
     graph.passes.append(lambda ir: rewritten(
         ir, [n for n in ir.nodes if n.op.name != "dropout"],
-        {v: n.inputs[0] for n in ir.nodes if n.op.name == "dropout" for v in outputs_of(n)}))  # fmt: skip
+        {v: n.inputs[0] for n in ir.nodes if n.op.name == "dropout" for v in outputs_of(n)}))
     graph(X, Y)
     assert "generator" not in {n.label for n in record_of(graph).nodes}
 
@@ -296,8 +303,12 @@ def test_both_graphs_of_gradient_accumulation_are_shown():
     graph = trained(set_gradient_accumulation_steps=2)
     graph(X, Y)
     view = picture(graph, boxes=200)
-    assert [part.title.partition(":")[0] for part in view.record.parts] == [f"{graph.name}, micro-step", f"{graph.name}, update"]
-    assert "sgd_momentum" in view.text and "conv2d" in view.text and "conv2d" in view.dot and "sgd_momentum" not in view.dot
+    assert [part.title.partition(":")[0] for part in view.record.parts] == [
+        f"{graph.name}, micro-step",
+        f"{graph.name}, update",
+    ]
+    assert "sgd_momentum" in view.text and "conv2d" in view.text and "conv2d" in view.dot
+    assert "sgd_momentum" not in view.dot
     bundle = graph._repr_mimebundle_()
     assert bundle["text/html"].count("data:image/svg+xml") == 2 and bundle["text/plain"] == repr(graph)
     once = sum(graph._last.parts[0].plan.seconds)

@@ -280,7 +280,10 @@ def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
                 parts = "".join(
                     f"{row[part] * 1e3:12.2f}" for part in ("load", "compute", "synchronous", "asynchronous")
                 )
-                line = f"  {kind:8}{share:5.1f}x  {cores}{parts}{row['ideal']:8.2f}{row['best']:12.0%}{row['median']:8.0%}   "
+                line = (
+                    f"  {kind:8}{share:5.1f}x  "
+                    f"{cores}{parts}{row['ideal']:8.2f}{row['best']:12.0%}{row['median']:8.0%}   "
+                )
                 print((line + verdict(row, kind, share, cores)).rstrip(), flush=True)
                 found.append(row)
     return found

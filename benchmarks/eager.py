@@ -112,7 +112,8 @@ def import_time(module: str) -> float:
 
 def compare(names: list[str], libraries: list, threads: int, seconds: float) -> None:
     print(
-        f"\n{threads} thread{'s' * (threads > 1)}: median of one call, and minflow / PyTorch (quartiles of the paired ratio)"
+        f"\n{threads} thread{'s' * (threads > 1)}: median of one call, and minflow / PyTorch (quartiles of the paired "
+        f"ratio)"
     )
     for name in names:
         steps = [ROWS[name](library) for library in libraries]

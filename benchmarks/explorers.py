@@ -2,7 +2,7 @@
 them.
 
     python benchmarks/explorers.py                      # about two minutes
-    python benchmarks/explorers.py --rivals FOLDER      # beside those that are found there, put there by pip install --target FOLDER
+    python benchmarks/explorers.py --rivals FOLDER   # with rivals: pip install --target FOLDER
                                                         # torchvista torchview torchlens ai-edge-model-explorer netron
     python benchmarks/explorers.py --json result.json   # the same figures for a program
 
@@ -370,8 +370,10 @@ def tell(found: dict[str, Any]) -> None:
 
     for name, row in found["models"].items():
         print(
-            f"{name}, {row['nodes']} operations: make {ms(row['make'])}, without inputs {ms(row['bare'])}, send {ms(row['send'])}; "
-            f"{row['saved'] / 1e3:.1f} kB saved, {row['page'] / 1e3:.1f} kB to the page, of which {row['script'] / 1e3:.1f} the script"
+            f"{name}, {row['nodes']} operations: make {ms(row['make'])}, without inputs {ms(row['bare'])}, send "
+            f"{ms(row['send'])}; "
+            f"{row['saved'] / 1e3:.1f} kB saved, {row['page'] / 1e3:.1f} kB to the page, of which "
+            f"{row['script'] / 1e3:.1f} the script"
         )
         for what, act in row["acts"].items():
             print(f"    {what}: {ms(act)}, {act['bytes'] / 1e3:.1f} kB")

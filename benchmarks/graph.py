@@ -257,7 +257,10 @@ def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
             continue
         low, middle, high = found["ratio"][contestant]
         aim = "   " + verdict(middle, RATIO) if contestant == "eager" and name != "x + 1" else ""
-        line = f"    {contestant:14} {human(found['seconds'][contestant]):>10}   graph / it {middle:5.3f}  [{low:.3f}, {high:.3f}]"
+        line = (
+            f"    {contestant:14} {human(found['seconds'][contestant]):>10}   graph / it {middle:5.3f}  "
+            f"[{low:.3f}, {high:.3f}]"
+        )
         print(line + aim)
     phases = "  ".join(f"{phase} {human(seconds)}" for phase, seconds in found["compile"].items())
     print(f"    compile        {phases}  ({found['nodes']} nodes)")
@@ -269,7 +272,8 @@ def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
         print(f"    memory, MB     eager's peak {mega['eager']}   arena {mega['arena']} + outputs {mega['outputs']}   "
               f"ratio {share:.3f}   {verdict(share, MEMORY)}")
         print(
-            f"                   least possible arena {mega['least']}, without kept gradients {mega['arena without gradients']}; "
+            f"                   least possible arena {mega['least']}, without kept gradients "
+            f"{mega['arena without gradients']}; "
             f"a call allocates {mega['graph call']}"
         )
     sys.stdout.flush()
@@ -291,7 +295,8 @@ def main() -> None:
         print("PyTorch is not installed: minflow's own figures only")
     version = "" if torch_library is None else f", PyTorch {torch_library[0].__version__}"
     print(
-        f"numpy {np.__version__}, {os.cpu_count()} cores{version}; {options.threads} thread{'s' * (options.threads > 1)}, "
+        f"numpy {np.__version__}, {os.cpu_count()} cores{version}; {options.threads} "
+        f"thread{'s' * (options.threads > 1)}, "
         f"{options.rounds} rounds in alternation; ratios: median [quartiles]"
     )
     with threadpoolctl.threadpool_limits(options.threads, "blas"):

@@ -101,7 +101,8 @@ def in_eager():
 def in_job(annotation, name):
     def train(x: tp.Numpy.Placeholder((64, 64)), y: tp.Numpy.Placeholder((64,), dtype=flow.int32)) -> annotation:
         hidden = flow.layers.dense(x, 8, activation=flow.nn.relu, name=name + "-1")
-        loss = flow.math.reduce_mean(flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(hidden, 10, name=name + "-2")))
+        logits = flow.layers.dense(hidden, 10, name=name + "-2")
+        loss = flow.math.reduce_mean(flow.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
         flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.01])).minimize(loss)
         return loss
     train.__name__ = name
@@ -120,7 +121,8 @@ def second(kind, rate, seconds=12):
             time.sleep(max(due[0] - time.perf_counter(), 0))
         wait()
     steps(rate)
-    trainers = [time.pthread_getcpuclockid(t.ident) for t in (threading.current_thread(), STREAM.thread) if t is not None and t.is_alive()]
+    threads = [t for t in (threading.current_thread(), STREAM.thread) if t is not None and t.is_alive()]
+    trainers = [time.pthread_getcpuclockid(t.ident) for t in threads]
     def training():
         return sum(map(time.clock_gettime, trainers))
     def measured():
@@ -273,8 +275,10 @@ def main() -> None:
         (low, middle, high), kind = statistics.quantiles(row["ms"], n=4), name.rpartition(" ")[0]
         parts = [statistics.median(row[part]) for part in ("others", "each", "pairs")]
         print(
-            f"a second of training, {kind:9} at {row['steps']:5.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} to {high:.1f}), "
-            f"budget {BUDGET:g}: {parts[0]:.1f} for {row['updates']:.1f} updates, {1e3 * parts[1] / row['steps']:.1f} us a step; "
+            f"a second of training, {kind:9} at {row['steps']:5.0f} steps/s: {middle:5.1f} ms of processor ({low:.1f} "
+            f"to {high:.1f}), "
+            f"budget {BUDGET:g}: {parts[0]:.1f} for {row['updates']:.1f} updates, {1e3 * parts[1] / row['steps']:.1f} "
+            f"us a step; "
             f"whole process in pairs {parts[2]:.1f}, {row['alone']:.0f} without"
         )
     for hidden, row in found["slowdown"].items():

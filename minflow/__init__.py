@@ -22,24 +22,26 @@ from .core.functions.creation import (
 )
 from .core.base.errors import MinflowError, MinflowWarning
 from .core.functions import (
-    abs, absolute, acos, add, addcdiv, addcmul, addmm, addmv, all, allclose, amax, amin, any, argmax, argmin, argsort, argwhere, asin, atan,
-    baddbmm, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, bmm, broadcast_tensors, broadcast_to, cat, ceil, chunk, clamp, clip,
-    concat, concatenate, cos, count_nonzero, cumsum, diag, diagonal, div, divide, dot, einsum, eq, equal, erf, exp, expand, expm1,
-    flatten, flip, floor, floor_divide, fmod, gather, ge, gt, hstack, index_add, index_select, inner, isclose, isfinite, isinf, isnan,
-    kron, le, lerp, log, log1p, log2, logical_and, logical_not, logical_or, logical_xor, logsumexp, lt, masked_fill, masked_select,
-    matmul, max, maximum, mean, median, meshgrid, min, minimum, mm, moveaxis, movedim, mul, multiply, mv, narrow, ne, neg, negative,
-    nonzero, norm, numel, one_hot, outer, permute, pow, prod, reciprocal, relu, remainder, repeat_interleave, reshape, result_type,
-    roll, round, rsqrt, scatter, scatter_add, select, sigmoid, sign, sin, sort, split, sqrt, square, squeeze, stack, std, std_mean,
-    sub, subtract, sum, swapaxes, swapdims, t, take, take_along_dim, tan, tanh, tensordot, tile, topk, trace, transpose, tril, triu,
-    true_divide, trunc, unbind, unflatten, unsqueeze, var, var_mean, vstack, where,
+    abs, absolute, acos, add, addcdiv, addcmul, addmm, addmv, all, allclose, amax, amin, any, argmax, argmin, argsort,
+    argwhere, asin, atan, baddbmm, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, bmm, broadcast_tensors,
+    broadcast_to, cat, ceil, chunk, clamp, clip, concat, concatenate, cos, count_nonzero, cumsum, diag, diagonal, div,
+    divide, dot, einsum, eq, equal, erf, exp, expand, expm1, flatten, flip, floor, floor_divide, fmod, gather, ge, gt,
+    hstack, index_add, index_select, inner, isclose, isfinite, isinf, isnan, kron, le, lerp, log, log1p, log2,
+    logical_and, logical_not, logical_or, logical_xor, logsumexp, lt, masked_fill, masked_select, matmul, max, maximum,
+    mean, median, meshgrid, min, minimum, mm, moveaxis, movedim, mul, multiply, mv, narrow, ne, neg, negative, nonzero,
+    norm, numel, one_hot, outer, permute, pow, prod, reciprocal, relu, remainder, repeat_interleave, reshape,
+    result_type, roll, round, rsqrt, scatter, scatter_add, select, sigmoid, sign, sin, sort, split, sqrt, square,
+    squeeze, stack, std, std_mean, sub, subtract, sum, swapaxes, swapdims, t, take, take_along_dim, tan, tanh,
+    tensordot, tile, topk, trace, transpose, tril, triu, true_divide, trunc, unbind, unflatten, unsqueeze, var,
+    var_mean, vstack, where,
 )
 from .core.grad.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .core.messages.notices import notices
 from .core.messages.printing import set_printoptions
 from .core.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .core.spec import (
-    Device as device, DType as dtype, bool_ as bool, default_dtype as get_default_dtype, finfo, float16, float32, float64, iinfo, int8,
-    int32, int64, set_default_dtype, uint8,
+    Device as device, DType as dtype, bool_ as bool, default_dtype as get_default_dtype, finfo, float16, float32,
+    float64, iinfo, int8, int32, int64, set_default_dtype, uint8,
 )
 from .core.tensor import Size, Tensor
 from . import amp, autograd, cuda, env, linalg

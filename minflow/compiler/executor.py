@@ -63,12 +63,9 @@ def held() -> bool:
 def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
     """One run of a `plan.Plan`: its results, fresh. An error of a kernel names the module and the line of its node."""
     if plan.busy:
-        raise GraphError(
-            "a graph is called while it runs, by an operation of its own or a __del__",
-            where=here(),
-            values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
-            hint="call it before or after; a graph of its own for the inner call",
-        )
+        raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
+                         values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
+                         hint="call it before or after; a graph of its own for the inner call")
     try:
         plan.busy = True
         with np.errstate(all="ignore"):

@@ -91,12 +91,13 @@ def input_gradients(mode: Mode, node: Node, gs: list):
         for i, value in enumerate(node.inputs):
             if needs >> i & 1:
                 yield i, rule(*[i if kind == "position" else specs if kind == "specs" else
-                                argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])  # fmt: skip
+                                argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
         return
     g = gs[0] if len(gs) == 1 else tuple(gs)
     for i, (rule, asks) in op.rules.items():
         if needs >> i & 1:
-            yield i, rule(*[g if kind == "g" else argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+            yield i, rule(*[g if kind == "g" else argument(mode, node, kind, key, gs, saved, slots)
+                            for kind, key in asks])
     for places, mask, rule, asks in op.groups:
         if needs & mask:
             found = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
@@ -146,13 +147,14 @@ def second_backward(node: Node) -> GradError:
 def anomaly(node: Node, i: int, gi, gs) -> NonFiniteError:
     before = any(g is not None and g.array is not None and np.isnan(g.array).any() for g in gs)
     name = node.op.inputs[0][1:] if node.op.variadic else node.op.inputs[i]
+    count = int(np.isnan(gi.array).sum())
     return NonFiniteError(
-        f"the gradient of {node.op} with respect to {name} has {int(np.isnan(gi.array).sum())} NaN of {gi.array.size} numbers",
+        f"the gradient of {node.op} with respect to {name} has {count} NaN of {gi.array.size} numbers",
         values={"op": f"{node.op}, made at {where_text(node.where)}", "gradient": gi.spec, "module": node.scope or "-",
                 "gradient that came in": "had NaN already" if before else "had none"},
         where=f"at {where_text(caller(4))}",
-        hint="look at the numbers that went into that line: log or sqrt of 0, 0/0, or values that have grown without bound",
-    )  # fmt: skip
+        hint="look at the numbers that went into that line: log or sqrt of 0, 0/0, or values that grow without bound",
+    )
 
 
 # ---- the public functions ----------------------------------------------------------------------------------------
@@ -170,19 +172,15 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             raise no_gradient(out, verb)
         if g is None:
             if out.spec.size != 1:
-                fail(
-                    GradError,
-                    f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
-                    "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape",
-                    output=out,
-                )
+                fail(GradError, f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
+                     "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape", output=out)
             g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.dtype)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed
             if g.shape != out.shape:
-                fail(ShapeError, f"{verb}: the gradient given has shape {g.spec.shape}, the tensor has {out.spec.shape}",
-                     "the gradient has a number for each number of the tensor", output=out, gradient=g)  # fmt: skip
+                fail(ShapeError, f"{verb}: the gradient has shape {g.spec.shape}, the tensor has {out.spec.shape}",
+                     "the gradient has a number for each number of the tensor", output=out, gradient=g)
             g = g if g.dtype is out.dtype else cast(g, dtype=out.dtype)
         seeds.append(g)
     return seeds
@@ -207,7 +205,8 @@ def no_gradient(out, verb: str) -> GradError:
     )
 
 
-def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None) -> None:
+def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs=None) -> None:
     """Add d tensors / d leaf to `.grad` of every leaf (or of `inputs` alone).
 
     grad_tensors: cotangents, needed where a tensor is not a scalar.  retain_graph: keep what was saved, for another
@@ -266,10 +265,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     outs = [mode.own(t) for t in as_tuple(outputs)]
     sources = [mode.own(x) for x in as_tuple(inputs)]
     if not sources:
-        fail(GradError, "grad: inputs is empty, so there is nothing to differentiate by", "autograd.grad(loss, [x])", inputs=inputs)
+        fail(GradError, "grad: inputs is empty, so there is nothing to differentiate by", "autograd.grad(loss, [x])",
+             inputs=inputs)
     for i, x in enumerate(sources):
         if not x.needs:
-            fail(GradError, f"grad: input {i} does not require grad", "x.requires_grad_() before computing the output", input=x)
+            fail(GradError, f"grad: input {i} does not require grad", "x.requires_grad_() before computing the output",
+                 input=x)
     given = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, given, "grad")
     wanted = [mode.first(x.value) for x in sources]
@@ -277,7 +278,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     results = tuple([found.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:
-            fail(GradError, f"grad: the outputs do not depend on input {i}", "allow_unused=True gives None for it", input=x)
+            fail(GradError, f"grad: the outputs do not depend on input {i}", "allow_unused=True gives None for it",
+                 input=x)
     return results
 
 
@@ -287,7 +289,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 def hook_on(tensor, hook):
     """Run `hook(grad)` when the gradient of `tensor` is known; what it returns, if anything, takes its place."""
     if not tensor.needs:
-        fail(GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor)
+        fail(GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first",
+             tensor=tensor)
     hooks = hooks_of(MODE.get().first(tensor.value))
     handle = Handle(hooks)
     hooks[handle.number] = hook

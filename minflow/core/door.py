@@ -105,9 +105,5 @@ def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
 
 def refuse_input(op: Any, x: Any) -> None:
     """Refuse what is neither a tensor nor a number."""
-    fail(
-        DTypeError,
-        f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
-        "flow.tensor(...) makes a tensor of lists and arrays",
-        input=x,
-    )
+    fail(DTypeError, f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
+         "flow.tensor(...) makes a tensor of lists and arrays", input=x)

@@ -78,7 +78,8 @@ class Eager(Mode):
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
             result = new_tensor(Tensor)
             try:
-                result.array = op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else op.kernel(*arrays)
+                result.array = (op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else
+                                op.kernel(*arrays))
             except RuntimeWarning:  # a program that makes errors of warnings; inf and NaN are results here
                 result.array = quietly(op.kernel, *arrays, out=np.empty(first.shape, first.np))
             result.spec = first
@@ -186,7 +187,8 @@ class Eager(Mode):
         name = node.op.inputs[slot] if slot >= 0 else "its result"
         return GradError(
             f"{node.op}: backward needs {name} as it was, but it was changed in place at {where_text(cell.where)}",
-            values={name: spec_of(array), "op": f"{node.op}, made at {where_text(node.where)}", "changed": f"at {where_text(cell.where)}"},
+            values={name: spec_of(array), "op": f"{node.op}, made at {where_text(node.where)}",
+                    "changed": f"at {where_text(cell.where)}"},
             where=f"in {node.scope}" if node.scope else "",
             hint="write x = x * 2 instead of x *= 2 there, or clone() before that line",
         )
@@ -216,12 +218,14 @@ class Eager(Mode):
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
         results = []
         for out in outs:
-            twin = Tensor(out.array if out.alias is None and not any(out is t for t in tensors) else out.array.copy(), out.spec)
+            twin = Tensor(out.array if out.alias is None and not any(out is t for t in tensors) else out.array.copy(),
+                          out.spec)
             twin.cell = out.cell if twin.array is out.array else None
             results.append(twin)
         if needs and self.grad:
             values = [out.spec for out in outs] + [t.value if t.needs else t.spec for t in tensors]
-            node = Node(op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope, caller(3))
+            node = Node(op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope,
+                        caller(3))
             for i, t in enumerate(results):
                 if t.spec.floating and flags[i]:
                     t.value, t.needs = new_value((node, i, t.spec)), True
@@ -242,8 +246,8 @@ class Eager(Mode):
     def follow(self, twin) -> None:
         """A tensor apart: its numbers are those of the storage, and so up to date."""
         if self.grad and twin.alias.base.value is not twin.alias.bound:
-            fail(GradError, "a view that was made under no_grad is used, and its base was written where gradients are recorded",
-                 "make the view outside no_grad, or detach() it", base=twin)  # fmt: skip
+            fail(GradError, "a view made under no_grad is used, and its base was written where gradients are recorded",
+                 "make the view outside no_grad, or detach() it", base=twin)
 
     def renew(self, tensor, fresh) -> None:
         """A view takes its Value again."""
@@ -264,7 +268,8 @@ class Eager(Mode):
             root.value, root.needs = (new.value, True) if new.needs else (None, False)
         elif root.needs or new.needs:
             values = [t.value if t.needs else t.spec for t in (root, new)]
-            self.record(view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,), 4)
+            self.record(view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,),
+                        4)
         if root.retains is not None:
             carry(root, before)
 

@@ -58,9 +58,7 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
 def data_dependent(*specs, **attrs) -> None:
     """The shape rule of an op whose result's shape depends on numbers: eager only, where the result says it."""
     if MODE.get().trace is not None:
-        raise TraceError(
-            "the shape of the result would depend on numbers, and while a graph is built there are none",
-            hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
-            "or do it before the call",
-        )
+        raise TraceError("the shape of the result would depend on numbers, and while a graph is built there are none",
+                         hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
+                         "or do it before the call")
     return None

@@ -36,7 +36,8 @@ class Node:
     number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
     """
 
-    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "number", "__weakref__")
+    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "number",
+                 "__weakref__")
 
     def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
         self.op = op
@@ -61,7 +62,8 @@ class Node:
         return "forward" if self.origin is None else "backward" if isinstance(self.origin, Node) else self.origin
 
     def __repr__(self) -> str:
-        return f"<{self.op} {', '.join(map(str, self.out_specs))}{' at ' + where_text(self.where) if self.where else ''}>"
+        place = f" at {where_text(self.where)}" if self.where else ""
+        return f"<{self.op} {', '.join(map(str, self.out_specs))}{place}>"
 
 
 class Value(NamedTuple):
@@ -147,7 +149,7 @@ def where_text(where: Where | None) -> str:
     if where is None:
         return "?"
     code, instruction = where
-    number = next((line for start, end, line in code.co_lines() if start <= instruction < end), None) or code.co_firstlineno
+    number = next((n for start, end, n in code.co_lines() if start <= instruction < end), None) or code.co_firstlineno
     return f"{file_name(code.co_filename)}:{number}"
 
 
@@ -212,13 +214,12 @@ class Graph:
                 if x.__class__ is Value:
                     if known(x):
                         continue
-                    raise GraphError(
-                        f"node {position} ({node.op}) reads a value that nothing before it makes",
-                        values={"value": x, "node": node},
-                        hint="a pass must keep nodes in order, and every source in inputs or states",
-                    )
+                    raise GraphError(f"node {position} ({node.op}) reads a value that nothing before it makes",
+                                     values={"value": x, "node": node},
+                                     hint="a pass must keep nodes in order, and every source in inputs or states")
                 if x.__class__ not in NUMBERS:
-                    raise GraphError(f"node {position} ({node.op}) reads {x!r}", hint="inputs are Values or Python numbers")
+                    raise GraphError(f"node {position} ({node.op}) reads {x!r}",
+                                     hint="inputs are Values or Python numbers")
             if node in defined:
                 raise GraphError(f"node {position} ({node.op}) stands twice in the graph", values={"node": node})
             defined.add(node)
@@ -230,9 +231,8 @@ class Graph:
             if state not in states:
                 raise GraphError("an update of what is no state of this graph", values={"state": state})
             if state.out_specs[0] is not value.spec:
-                raise GraphError(
-                    "an update changes the spec of its state", values={"state": state.out_specs[0], "update": value.spec}
-                )
+                raise GraphError("an update changes the spec of its state",
+                                 values={"state": state.out_specs[0], "update": value.spec})
         return self
 
     def __str__(self) -> str:
@@ -249,7 +249,9 @@ class Graph:
             made = ", ".join(map(name, outputs_of(node)))
             attrs = "".join(f", {k}={v!r}" for k, v in node.attrs.items())
             specs = ", ".join(map(str, node.out_specs))
-            rows.append(f"{made} = {node.op}({', '.join(map(name, node.inputs))}{attrs}) -> {specs}  {node.scope}".rstrip())
+            rows.append(
+                f"{made} = {node.op}({', '.join(map(name, node.inputs))}{attrs}) -> {specs}  {node.scope}".rstrip()
+            )
         rows += [f"update {name(new_value((s, 0, s.out_specs[0])))} <- {name(v)}" for s, v in self.updates.items()]
         return "\n".join([*rows, f"return {', '.join(map(name, self.outputs))}"])
 
@@ -258,4 +260,5 @@ def check_outputs(node_op: object, expected: tuple[Spec, ...], got: Iterable[Spe
     """A kernel must give what its shape rule promised; anything else is a bug of ours."""
     got = tuple(got)
     if got != expected:
-        raise InternalError(f"{node_op}: infer promised {expected}, the kernel gave {got}", hint="report this with the program")
+        raise InternalError(f"{node_op}: infer promised {expected}, the kernel gave {got}",
+                            hint="report this with the program")

@@ -33,8 +33,8 @@ class Op:
 
     custom = False
 
-    def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order, scalar, sbp,
-                 examples, doc, checks=False):  # fmt: skip
+    def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order,
+                 scalar, sbp, examples, doc, checks=False):
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
@@ -75,10 +75,8 @@ class Op:
             return "attr", name
         if self.variadic and name in ("position", "specs"):
             return name, None
-        raise InternalError(
-            f"{self.name}: a gradient rule asks for {name!r}, which is no input, output or attr",
-            values={"inputs": self.inputs, "attrs": self.attrs},
-        )
+        raise InternalError(f"{self.name}: a gradient rule asks for {name!r}, which is no input, output or attr",
+                            values={"inputs": self.inputs, "attrs": self.attrs})
 
     def __call__(self, *inputs, **attrs):
         if len(inputs) != len(self.inputs) and not self.variadic:
@@ -92,7 +90,7 @@ class Op:
         for name in attrs.keys() - set(self.attrs):
             wanted = ", ".join((*self.inputs, *[f"{a}=..." for a in self.attrs]))
             raise CallError(f"{self.name} has no argument {name!r}", values={name: describe(attrs[name])}, where=here(),
-                            hint=f"{self.name}({wanted})")  # fmt: skip
+                            hint=f"{self.name}({wanted})")
 
     def named(self, inputs: tuple, attrs: dict) -> list:
         """The inputs, those missing found among the keywords: by our name, or by PyTorch's `input` and `other`."""
@@ -103,7 +101,8 @@ class Op:
                 found.append(attrs.pop(name))
         if len(found) != len(self.inputs):
             wanted = ", ".join(self.inputs)
-            fail(DTypeError, f"{self.name}: {len(found)} inputs given, {len(self.inputs)} wanted", f"{self.name}({wanted})")
+            fail(DTypeError, f"{self.name}: {len(found)} inputs given, {len(self.inputs)} wanted",
+                 f"{self.name}({wanted})")
         return found
 
     def __repr__(self) -> str:
@@ -174,8 +173,8 @@ def define(
             raise InternalError(f"{name}: an input cannot be called {x!r}: rules use that name", hint="another name")
     outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
-    op = Op(name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe or bool(elementwise), second_order,
-            scalar, tuple(sbp), tuple(examples), doc, checks)  # fmt: skip
+    op = Op(name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe or bool(elementwise),
+            second_order, scalar, tuple(sbp), tuple(examples), doc, checks)
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     op.__module__ = sys._getframe(1).f_globals["__name__"]

@@ -77,10 +77,8 @@ def as_dtype(x) -> DType:
         # numpy takes all that has a dtype
         return _BY_NUMPY[np.dtype(x) if isinstance(x, str | type | np.dtype) else None]
     except (KeyError, TypeError, ValueError):
-        raise DTypeError(
-            f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",
-            hint=f"one of {', '.join(DType.table)}: for example array.astype('float32')",
-        ) from None
+        raise DTypeError(f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",
+                         hint=f"one of {', '.join(DType.table)}: for example array.astype('float32')") from None
 
 
 _default = float32
@@ -145,7 +143,8 @@ class Spec:
     floating: the dtype is floating.  plain: floating and not 0-d, so numpy's own result is right without `out=`.
     """
 
-    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "floating", "plain", "alone", "__weakref__")
+    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "floating", "plain", "alone",
+                 "__weakref__")
     table: dict[tuple, Spec] = {}
     limit = 50_000  # how many are kept before those that nobody uses are swept out
 

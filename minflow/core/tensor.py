@@ -183,7 +183,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
 
     def storage_offset(self) -> int:
         base = self.alias.base if self.alias else self
-        return (phantom(self).__array_interface__["data"][0] - phantom(base).__array_interface__["data"][0]) // self.itemsize
+        mine, first = (phantom(x).__array_interface__["data"][0] for x in (self, base))
+        return (mine - first) // self.itemsize
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -216,7 +217,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
 
     def __contains__(self, element) -> bool:
         if not comparable(element):
-            fail(DTypeError, f"in: {type(element).__name__} in a tensor", "a number or a tensor on the left", element=element, tensor=self)
+            fail(DTypeError, f"in: {type(element).__name__} in a tensor", "a number or a tensor on the left",
+                 element=element, tensor=self)
         return bool((self == element).any())
 
     def __hash__(self) -> int:
@@ -235,9 +237,11 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say that gradients of this leaf are wanted, or no more."""
         if requires_grad and not self.spec.floating:
-            fail(GradError, f"only floating tensors can require grad, not {self.dtype.name}", "x.float() first", tensor=self)
+            fail(GradError, f"only floating tensors can require grad, not {self.dtype.name}", "x.float() first",
+                 tensor=self)
         if not requires_grad and not self.is_leaf:
-            fail(GradError, "requires_grad can be turned off for leaves only, and this tensor was computed", ".detach()", tensor=self)
+            fail(GradError, "requires_grad can be turned off for leaves only, and this tensor was computed",
+                 ".detach()", tensor=self)
         if self.array is None and (mode := MODE.get()).trace is not None:  # while a graph is built: its Value stays
             self.needs = bool(requires_grad)
             mode.leaves[self.value] = self
@@ -271,7 +275,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
         value = MODE.get().own(self).value
         return None if value is None or isinstance(value.node, Source) else printing.GradFn(value.node)
 
-    def backward(self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None) -> None:
+    def backward(self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs=None) -> None:
         """Add d self / d leaf to `.grad` of every leaf that this was computed from. See `autograd.backward`."""
         autograd.backward(self, gradient, retain_graph, create_graph, inputs)
 
@@ -309,7 +314,7 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
             fail(DTypeError, "x.data = ... takes a tensor", "flow.tensor(...)", value=other)
         if MODE.get().trace is not None:
             fail(TraceError, "x.data = ... while a graph is built: x would have no numbers after it",
-                 "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)  # fmt: skip
+                 "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)
         touch()
         twin = other.data
         self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias
@@ -324,7 +329,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
         if self.array is None:
             refuse_symbolic((self,))
             what = f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none"
-            raise TraceError(what, values={"tensor": describe(self)}, where=here(), hint=INSTEAD.get(verb, INSTEAD["item"]))
+            raise TraceError(what, values={"tensor": describe(self)}, where=here(),
+                             hint=INSTEAD.get(verb, INSTEAD["item"]))
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -341,7 +347,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
     def item(self) -> bool | int | float:
         """The one number of a tensor of one element, as a Python number."""
         if self.spec.size != 1 and self.array is not None:
-            fail(ShapeError, f"item() of a tensor with {self.spec.size} numbers", ".tolist(), or .mean().item()", tensor=self)
+            fail(ShapeError, f"item() of a tensor with {self.spec.size} numbers", ".tolist(), or .mean().item()",
+                 tensor=self)
         return self.numbers("item").item()
 
     def tolist(self):
@@ -351,7 +358,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
     def one(self, verb: str):
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
-            fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint, tensor=self)
+            fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint,
+                 tensor=self)
         return self.numbers(verb).item()
 
     def __bool__(self) -> bool:
@@ -397,7 +405,7 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
         if method == "__call__" and op is not None and out is None and not options:
             lift = MODE.get().tensor_of
             return op(*[x.item() if isinstance(x, np.generic) else lift(x) if isinstance(x, np.ndarray) else x
-                        for x in inputs])  # fmt: skip
+                        for x in inputs])
         if out is not None:
             options["out"] = tuple([x.numpy() if isinstance(x, Tensor) else x for x in out])
         return getattr(ufunc, method)(*[x.numpy() if isinstance(x, Tensor) else x for x in inputs], **options)
@@ -433,8 +441,10 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
 
     def __reduce_ex__(self, protocol):
         """Pickling between processes: the numbers and whether a gradient is wanted, never the tape."""
-        extra = {k: v for k, v in self.__dict__.items() if k not in ("array", "spec", "value", "needs", "alias", "cell", "gradient")}
-        return unpickle, (type(self), np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape), self.needs, extra)
+        own = ("array", "spec", "value", "needs", "alias", "cell", "gradient")
+        extra = {k: v for k, v in self.__dict__.items() if k not in own}
+        return unpickle, (type(self), np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape), self.needs,
+                          extra)
 
     # ---- dtype and device ----------------------------------------------------------------------------------------
 
@@ -454,7 +464,8 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
             elif isinstance(x, bool):
                 copy = x
             else:
-                fail(DTypeError, f"to() takes a dtype, a device or a tensor, not {type(x).__name__}", "x.to(flow.float64)", argument=x)
+                fail(DTypeError, f"to() takes a dtype, a device or a tensor, not {type(x).__name__}",
+                     "x.to(flow.float64)", argument=x)
         if device is not None and Device(device) is not self.device:
             from .backend import backend_of
 
@@ -465,7 +476,9 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
 
     def type(self, dtype=None):
         """Another dtype; without an argument the name of this one's type, `"minflow.FloatTensor"`."""
-        return printing.TYPE_NAMES[self.dtype.name] if dtype is None else self.to(as_dtype(printing.BY_TYPE_NAME.get(dtype, dtype)))
+        if dtype is None:
+            return printing.TYPE_NAMES[self.dtype.name]
+        return self.to(as_dtype(printing.BY_TYPE_NAME.get(dtype, dtype)))
 
     def type_as(self, other: Tensor) -> Tensor:
         F.shape_of("type_as", other)  # a tensor

@@ -65,7 +65,10 @@ class Trace(Mode):
         inputs = tuple([self.input_of(op, x) for x in inputs])
         dtype, specs = infer(op, inputs, attrs)
         if dtype is not None:
-            return self.run(op, [cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs], attrs)
+            return self.run(
+                op, [cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs],
+                attrs
+            )
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
         values = [x.value if isinstance(x, Tensor) else x for x in inputs]
         origin = self.origin
@@ -128,7 +131,8 @@ class Trace(Mode):
         key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.made else STATE
-            source = Source(kind, spec_of(array), array=array, read=read, name=tensor.label if tensor is not None else "")
+            source = Source(kind, spec_of(array), array=array, read=read,
+                            name=tensor.label if tensor is not None else "")
             if array.size:
                 self.place(array, source)
             value = Value(source, 0, source.out_specs[0])
@@ -149,7 +153,7 @@ class Trace(Mode):
             if start < last and first < end:
                 fail(TraceError, "two tensors overlap in memory without one being a view of the other",
                      "make one with indexing or reshape from the other, or clone() it",
-                     one=source.out_specs[0], other=other.out_specs[0])  # fmt: skip
+                     one=source.out_specs[0], other=other.out_specs[0])
         self.spans.insert(at, (first, last, source))
 
     def scalar(self, read: Callable) -> Tensor:
@@ -185,7 +189,9 @@ class Trace(Mode):
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
         tensor, output = entry
-        return tensor if output is None else self.symbol(None, node.out_specs[output], Value(node, output, node.out_specs[output]))
+        if output is None:
+            return tensor
+        return self.symbol(None, node.out_specs[output], Value(node, output, node.out_specs[output]))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
         """The node of a Function: forward's results pass through, its gradient is the user's."""
@@ -199,7 +205,8 @@ class Trace(Mode):
         if self.watch is not None:
             self.watch.added(node)
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
-        return [self.symbol(None, v.spec, v, bool(needs) and v.spec.floating and flag) for v, flag in zip(outputs_of(node), flags)]
+        return [self.symbol(None, v.spec, v, bool(needs) and v.spec.floating and flag)
+                for v, flag in zip(outputs_of(node), flags)]
 
     def apart(self, root: Tensor, by_no_grad: bool) -> Tensor:
         """The storage of `root` with a history of its own."""
@@ -232,8 +239,9 @@ class Trace(Mode):
             self.rebind(tensor, fresh, False)
         else:
             if tensor.needs and not fresh.needs and tensor.alias.base.leaf_views:
-                fail(TraceError, "a view of a leaf that is itself a view is used after its storage was written: its gradient would be lost",
-                     "x[0].clone().requires_grad_() has a storage of its own", view=tensor)  # fmt: skip
+                fail(TraceError, "a view of a leaf that is itself a view is used after its storage was written: "
+                     "its gradient would be lost",
+                     "x[0].clone().requires_grad_() has a storage of its own", view=tensor)
             before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
             if tensor.retains is not None:
                 carry(tensor, before)
@@ -249,8 +257,9 @@ class Trace(Mode):
     def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:
         """Give `root` the Value `changed`. Only rebinding a State is an update of the graph."""
         if root.value.node.op is INPUT:
-            warn("an input of a graph is written in place: the graph writes its own copy, eager would change the caller's tensor",
-                 "x = x.clone() first, which is the same in both", input=root)  # fmt: skip
+            warn("an input of a graph is written in place: the graph writes its own copy, "
+                 "eager would change the caller's tensor",
+                 "x = x.clone() first, which is the same in both", input=root)
         if recorded and changed.needs or self.leaves.get(root.value) is not root:
             if root.needs and not recorded:
                 changed = self.but(grad=True).run(unrecorded, (changed, root), {})

@@ -16,7 +16,7 @@ from .base.errors import MinflowError, MinflowWarning
 from .ir import Where, where_text
 from .mode import MODE
 
-# the code of Module.__call__, whose locals are self, scope, args, kwargs; put here by nn: a walk that meets it ends there
+# the code of Module.__call__, whose locals are self, scope, args, kwargs; put here by nn: a walk that meets it ends
 MODULE_CALL: list = []
 
 

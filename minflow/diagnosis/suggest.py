@@ -1,4 +1,5 @@
-"""Names that look like one that is not there. Read next: `../core/messages/near.py`, which knows slips of the keyboard."""
+"""Names that look like one that is not there. Read next: `../core/messages/near.py`, which knows slips of the
+keyboard."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ NN = by_module({
     "PixelShuffle": "legacy.losses.pixel_shuffle_of",
     "PixelShufflev2": "legacy.losses.pixel_shuffle_v2",
     "TripletMarginLoss": "legacy.losses.triplet_margin_loss",
-}  # fmt: skip
+}
 
 
 class Names(Mapping):

@@ -54,7 +54,7 @@ def tensors_of(module: Module, registry: str) -> list[Tensor]:
 
 @recorder(Module)
 def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None,
-                  level: int = 0, **_: Any) -> ModuleRecord:  # fmt: skip
+                  level: int = 0, **_: Any) -> ModuleRecord:
     """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules that are
     listed already."""
     met = set() if met is None else met

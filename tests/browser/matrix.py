@@ -35,8 +35,10 @@ TESTS = {  # column -> files
 TOLD = "ipykernel", "ipywidgets", "anywidget"
 HEAD = """# Front ends
 
-Where the live widgets and the pictures were tested, by `tests/browser/matrix.py`: each test opens a notebook in that front
-end in a headless Chromium, runs it, and asserts on what is drawn. A cell tells how many tests passed, of how many that ran.
+Where the live widgets and the pictures were tested, by `tests/browser/matrix.py`: each test opens a notebook in that
+front
+end in a headless Chromium, runs it, and asserts on what is drawn. A cell tells how many tests passed, of how many that
+ran.
 
 """
 

@@ -279,7 +279,8 @@ def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
 
 def test_graph_without_backward_has_no_key_of_it(lab, tmp_path):
     only = (
-        "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = nn.Linear(4, 4)\n"
+        "class Only(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = "
+        "nn.Linear(4, 4)\n"
         "    def build(self, x):\n        return self.model(x).relu()\nexplore(Only(), flow.randn(2, 4))"
     )
     key = "document.querySelector('.mfx').innerText.includes('values kept for backward')"

@@ -113,7 +113,8 @@ def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):
 @pytest.mark.parametrize("what", LIVE)
 def test_live_widgets(lab, tmp_path, what):
     show_all_outputs(tmp_path)
-    lines = ["import sys", f"sys.path.insert(0, {str(TOP / 'tests')!r})", "from hostile_views import LIVE, NAMES, harmless", "kept = []",
+    lines = ["import sys", f"sys.path.insert(0, {str(TOP / 'tests')!r})", "from hostile_views import LIVE, NAMES, "
+                                                                          "harmless", "kept = []",
              "from minflow_widgets.explorer import explorer", "explorer.MOST = 2 * len(NAMES)  # live at once",
              "for name in NAMES.values():", f"    kept += [LIVE[{what!r}](harmless(name)), LIVE[{what!r}](name)]"]  # fmt: skip
     cell = nbformat.v4.new_code_cell("\n".join(lines), id="cell-0")

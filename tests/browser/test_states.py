@@ -31,7 +31,8 @@ LIVE = {  # what a user writes
     "debug": "graph.debug(2)\ngraph(x)\ngraph.debug(-1)",
     "curve": "with LossCurve() as curve:\n    for i in range(300): curve.add(i, loss=1 / (i + 1), lr=0.1)",
     "watch": "with watch(graph):\n    for _ in range(200): graph(x)",
-    "timeline": "step = job('train', run=False)\nwith watch_timeline():\n    for _ in range(30): step(np.ones((3, 4), 'f'))",
+    "timeline": "step = job('train', run=False)\nwith watch_timeline():\n    for _ in range(30): step(np.ones((3, 4), "
+                "'f'))",
     "explorer": "explore(graph, x)",
     "module": "block('Net')",
     "graph": "flow.show(graph)",

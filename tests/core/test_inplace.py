@@ -371,8 +371,8 @@ def test_what_detach_gives_has_a_history_of_its_own(leaf):
     assert all(g.tolist() == [1, 1] for g in Compiled(program)()) and a.tolist() == [4, 4]
 
 
-SELF_SAVING = """clamp_min_ clamp_max_ abs_ square_ sin_ cos_ tanh_ sigmoid_ exp_ log_ log1p_ log2_ sqrt_ rsqrt_ reciprocal_ tan_
-                 erf_ expm1_ relu_ neg_""".split()
+SELF_SAVING = """clamp_min_ clamp_max_ abs_ square_ sin_ cos_ tanh_ sigmoid_ exp_ log_ log1p_ log2_ sqrt_ rsqrt_
+                 reciprocal_ tan_ erf_ expm1_ relu_ neg_""".split()
 
 
 @pytest.mark.parametrize("name", [*SELF_SAVING, "pow_", "clamp_", "mul_", "div_", "fmod_", "remainder_", "lerp_"])

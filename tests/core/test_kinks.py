@@ -65,7 +65,8 @@ ROWS = {
         lambda x: flow.math.atan2(x, like(x, 0.0, -1.0, -1.0)), [0.0, 0.0, -0.0], [0.0, math.pi, -math.pi],
         [0.0, -1.0, -1.0]
     ),
-    "atan2 of x": (lambda x: flow.math.atan2(like(x, 0.0, 1.0, INF), x), [0.0, -1.0, INF], [0.0, 0.75 * math.pi, 0.25 * math.pi],
+    "atan2 of x": (lambda x: flow.math.atan2(like(x, 0.0, 1.0, INF), x), [0.0, -1.0, INF], [0.0, 0.75 * math.pi,
+                   0.25 * math.pi],
                    [0.0, -0.5, NAN]),
     "to the power 0": (lambda x: x**0.0, [0.0, NAN, INF], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]),
     "trunc of a / 0": (

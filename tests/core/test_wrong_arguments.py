@@ -56,8 +56,10 @@ FITTING = {  # by the name of a parameter; a tensor else
     "tensors": lambda: [x(), x()],
 }
 ELSEWHERE = set(
-    """save load show start timeline summary watch watch_diff set_printoptions manual_seed seed set_rng_state set_default_dtype
-    set_grad_enabled sync_default_session clear_default_session get_variable global_function get_all_variables load_variables
+    """save load show start timeline summary watch watch_diff set_printoptions manual_seed seed set_rng_state
+    set_default_dtype
+    set_grad_enabled sync_default_session clear_default_session get_variable global_function get_all_variables
+    load_variables
     enable_eager_execution function_config jobs assign backward numpy register_hook data_ptr numbers home one
     uniform filled fail erfinv""".split()
 )  # files, settings, jobs and screens have tests of their own
@@ -65,8 +67,8 @@ METHODS = {
     f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)
 }
 LAYERS = {
-    n: f for n,
-    f in vars(nn).items() if inspect.isclass(f) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)
+    n: f for n, f in vars(nn).items()
+    if inspect.isclass(f) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)
 }
 FUNCTIONS = {
     f"{face}{n}": f

@@ -344,7 +344,8 @@ class Program:
         return [t.numbers for t in self.alive], [total[part].reshape(shape) for _, part, shape in self.leaves]
 
 
-VIEWS = ["getitem", "getitem", "getitem", "T", "mT", "t", "squeeze", "unsqueeze", "permute", "expand", "transpose", "movedim", "narrow",
+VIEWS = ["getitem", "getitem", "getitem", "T", "mT", "t", "squeeze", "unsqueeze", "permute", "expand", "transpose",
+"movedim", "narrow",
          "select", "diagonal", "unbind", "split", "chunk", "reshape", "reshape", "flatten", "flatten", "view",
          "view_as", "unflatten",
          "contiguous", "detach", "detach", "detach", "data", "leaf"]  # fmt: skip

@@ -128,10 +128,12 @@ def test_hostile_names_are_text(evil):
 
 
 def test_debug_tree_holds_every_line_and_counts_what_is_inside():
-    lines = [(0, "(GRAPH:G_0:G) start building graph modules."), (1, "(MODULE:model:Net())"), (2, "(MODULE:model.fc:Linear(4, 2))"),
+    lines = [(0, "(GRAPH:G_0:G) start building graph modules."), (1, "(MODULE:model:Net())"), (2,
+              "(MODULE:model.fc:Linear(4, 2))"),
              (3, "(OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))"),
              (4, "at net.py:3"),
-             (2, "(OUTPUT:_model-output_0:tensor(...))"), (0, "(GRAPH:G_0:G) end building graph modules."), (0, "done\n")]  # fmt: skip
+             (2, "(OUTPUT:_model-output_0:tensor(...))"), (0, "(GRAPH:G_0:G) end building graph modules."), (0,
+              "done\n")]  # fmt: skip
     html = debug_html("G_0", lines)
     Tags(html)
     assert "2 modules, 1 operation" in html and "end building" not in html and html.count("<details") == 4

@@ -141,14 +141,17 @@ def test_an_interrupt_shows_the_learners_line_only(tmp_path):
     assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
     assert "goes on 2" in text
     full = shown(tmp_path, STOP, "train()", MINFLOW_TRACEBACK="full")
-    assert "Graph.__call__" in functions(full) and "uninterrupted.__exit__" in functions(full)
+    assert "RunningGraph.__call__" in functions(full) and "uninterrupted.__exit__" in functions(full)
     assert "left out" not in full
 
 
 def test_other_interrupts_and_the_users_own_way_are_as_ever(tmp_path):
     text = shown(tmp_path, MODEL, "def wait():\n    raise KeyboardInterrupt\nwait()")
     assert functions(text) == ["wait"] and "KeyboardInterrupt" in text and "left out" not in text
-    own = "get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: print('my own'))"
+    own = (
+        "get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: "
+        "print('my own'))"
+    )
     text = shown(tmp_path, own, STOP, "train()")
     assert "my own" in text and "left out" not in text
 

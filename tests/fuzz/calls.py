@@ -23,7 +23,8 @@ ARGUMENTS = {
     **dict.fromkeys(
         (
             "keepdim keepdims unbiased descending stable largest sorted equal_nan as_tuple training inplace ceil_mode "
-            "count_include_pad bias affine track_running_stats elementwise_affine copy force non_blocking nesterov maximize "
+            "count_include_pad bias affine track_running_stats elementwise_affine copy force non_blocking nesterov "
+            "maximize "
             "amsgrad"
         ).split(),
         lambda d: d.truth(),
@@ -1059,7 +1060,8 @@ CALLS = {
     **{
         f"init.{name}": lambda d: ([str(d.floats(grad=False))], {})
         for name in (
-            "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ eye_ ones_ zeros_ dirac_ uniform_ "
+            "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ eye_ ones_ zeros_ dirac_ "
+            "uniform_ "
             "normal_ trunc_normal_"
         ).split()
     },
@@ -1095,7 +1097,8 @@ RANDOM = {
     "nn.Dropout",
     *[
         f"init.{n}_"
-        for n in "xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal uniform normal trunc_normal sparse".split()
+        for n in "xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal uniform normal trunc_normal "
+                 "sparse".split()
     ],
 }
 
@@ -1106,7 +1109,8 @@ JOBS = "OneFlow's job functions: PyTorch has no such name"
 UNCALLED = {
     **dict.fromkeys(
         (
-            "Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator notices set_default_dtype "
+            "Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator notices "
+            "set_default_dtype "
             "get_default_dtype set_printoptions is_grad_enabled"
         ).split(),
         STATE,
@@ -1141,7 +1145,8 @@ UNCALLED = {
         f"Tensor.{n}": STORED
         for n in (
             "backward register_hook retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory "
-            "get_device __array__ __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ __repr__ "
+            "get_device __array__ __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ "
+            "__repr__ "
             "__hash__ __init__ __format__ home numbers one stride is_contiguous"
         ).split()
     },
@@ -1292,7 +1297,8 @@ def by_signature(name: str, d: Draw) -> tuple[list, dict]:
                 gap = True
                 continue
             raise KeyError(
-                f"{name}: no kind of argument is known for {p.name!r}: add it to ARGUMENTS or CALLS in tests/fuzz/calls.py"
+                f"{name}: no kind of argument is known for {p.name!r}: add it to ARGUMENTS or CALLS in "
+                f"tests/fuzz/calls.py"
             )
         value = str(d.axes() if p.name == "dim" and plain in WANT_AXES else ARGUMENTS[p.name](d))
         if gap or p.kind is p.KEYWORD_ONLY:

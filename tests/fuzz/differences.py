@@ -1,8 +1,8 @@
 """The table of deliberate differences in docs/differences.md, as rows that a finding is held against.
 
-`| call | kind | when | minflow | PyTorch | reason |`: call is one or more patterns of public names (`add`, `Tensor.*_`, `F.*`),
-separated by commas; kind is one of `KINDS` or several; when is `always`, or `theirs: TEXT` or `ours: TEXT`, regular
-expressions looked for in what PyTorch or minflow said, or `call: TEXT`, one looked for in the program.
+`| call | kind | when | minflow | PyTorch | reason |`: call is one or more patterns of public names (`add`, `Tensor.*_`,
+`F.*`), separated by commas; kind is one of `KINDS` or several; when is `always`, or `theirs: TEXT` or `ours: TEXT`,
+regular expressions looked for in what PyTorch or minflow said, or `call: TEXT`, one looked for in the program.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ SILENT = ("value", "dtype", "shape", "gradient", "written")  # written: an argum
 KINDS = (*SILENT, "accepted", "raw", "hang", "refused")
 # Python itself refuses a call that a signature does not fit
 SIGNATURE = re.compile(
-    r"required positional|unexpected keyword|positional arguments? but|multiple values for|required keyword-only|takes no arguments"
+    r"required positional|unexpected keyword|positional arguments? but|multiple values for|required "
+    r"keyword-only|takes no arguments"
 )
 
 
@@ -292,5 +293,8 @@ def reproduction(finding: Finding) -> str:
         body = "; ".join(finding.lines)
     tail = "; print(r)"
     if finding.kind == "gradient":
-        tail = "; L.autograd.backward([r], [((L.arange(r.numel()) % 5 - 1.5) / 2).reshape(r.shape).to(r.dtype)]); print(x0.grad)"
+        tail = (
+            "; L.autograd.backward([r], [((L.arange(r.numel()) % 5 - 1.5) / 2).reshape(r.shape).to(r.dtype)]); "
+            "print(x0.grad)"
+        )
     return f"import minflow as L; import numpy as np; from math import inf, nan\n{body}{tail}"

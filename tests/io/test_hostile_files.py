@@ -50,7 +50,8 @@ def safetensors(folder):
 
 
 def foreign_safetensors(folder):
-    header = b'{"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]}}'
+    header = b'{"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},'
+    header += b'"b":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]}}'
     (folder / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(11))
     return folder / "x.safetensors", flow.load, CheckpointError
 

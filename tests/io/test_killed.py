@@ -42,7 +42,7 @@ def load(path):
         else:
             found = flow.load(path)
     except CheckpointError as error:
-        assert "there is no" in str(error) or "did not finish" in str(error) or "no checkpoint" in str(error), str(error)
+        assert any(text in str(error) for text in ("there is no", "did not finish", "no checkpoint")), str(error)
         return None
     if not found:
         return None

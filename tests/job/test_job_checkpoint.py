@@ -306,7 +306,10 @@ def test_wrong_checkpoint(tmp_path, called):
     CheckPoint().save(tmp_path / "m")
     restart()
     evaluate = eval_job(names=("conv2-weight", "dense-bias"))
-    text = "(?s)another model.*it has +conv1-bias, conv1-weight.*wanted +conv2-weight, dense-bias.*conv1-weight may be conv2-weight"
+    text = (
+        "(?s)another model.*it has +conv1-bias, conv1-weight.*wanted +conv2-weight, dense-bias.*conv1-weight may "
+        "be conv2-weight"
+    )
     if called:
         expected = evaluate(X)
         with pytest.raises(CheckpointError, match=text):

@@ -1,4 +1,4 @@
-"""The rooms of job/: what runs a job knows neither that generation's names nor what trains, and no import goes round."""
+"""The rooms of job/: what runs a job knows neither that generation's names nor what trains; no circle."""
 
 import ast
 import graphlib

@@ -46,7 +46,8 @@ def linear_job(optimizer):
 
 
 SCHEDULE = O.CosineScheduler(0.1, 15)
-ALL = [O.SGD(SCHEDULE, momentum=0), O.SGD(SCHEDULE), O.SGDW(SCHEDULE, weight_decay=0.1), O.Adam(SCHEDULE), O.LARS(SCHEDULE),
+ALL = [O.SGD(SCHEDULE, momentum=0), O.SGD(SCHEDULE), O.SGDW(SCHEDULE, weight_decay=0.1), O.Adam(SCHEDULE),
+       O.LARS(SCHEDULE),
        O.AdamW(SCHEDULE, do_bias_correction=True, weight_decay=0.1), O.LazyAdam(SCHEDULE),
        O.RMSProp(SCHEDULE, centered=True),
        O.LAMB(SCHEDULE, weight_decay=0.1, weight_decay_excludes="b"),

@@ -114,7 +114,8 @@ def redefines_a_job():
         sync = training(tp.Numpy)
         sync(ones())
 
-phases = [calls_that_wait, calls_with_callbacks, waits_for_the_queue, handles, reads_behind_a_long_callback, redefines_a_job]
+phases = [calls_that_wait, calls_with_callbacks, waits_for_the_queue, handles, reads_behind_a_long_callback,
+          redefines_a_job]
 sync(ones()), later(ones()).get()
 before, came = whole_steps(), 0
 for i in range(TIMES):
@@ -123,9 +124,11 @@ for i in range(TIMES):
     steps = whole_steps()
     assert steps >= before
     losses = [float(loss[0]) for loss in called]
-    assert losses == list(range(-2 * before, -2 * (before + len(losses)), -2)), (before, losses)  # in order, once, none left out
+    # in order, once, none left out
+    assert losses == list(range(-2 * before, -2 * (before + len(losses)), -2)), (before, losses)
     assert all([(loss == loss[0]).all() for loss in called])
-    assert not STREAM.submitting._is_owned() and not STREAM.starting._is_owned() and not STREAM.errors and flow.jobs() == []
+    assert not STREAM.submitting._is_owned() and not STREAM.starting._is_owned()
+    assert not STREAM.errors and flow.jobs() == []
     assert (sync(ones()) == -2 * steps).all()  # the next job works
     assert (later(ones()).get() == -2 * steps - 2).all()
     before = whole_steps()

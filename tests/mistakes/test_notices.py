@@ -160,7 +160,8 @@ for _ in range(4):
 import minflow.typing as tp
 @flow.global_function(type="train")
 def train(x: tp.Numpy.Placeholder((4, 6))) -> tp.Numpy:
-    loss = flow.math.reduce_mean(flow.math.square(flow.layers.dense(x, 3, name="of_notices", kernel_initializer=flow.ones_initializer())))
+    dense = flow.layers.dense(x, 3, name="of_notices", kernel_initializer=flow.ones_initializer())
+    loss = flow.math.reduce_mean(flow.math.square(dense))
     flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [1e30])).minimize(loss)
     return loss
 for _ in range(4):

@@ -141,7 +141,10 @@ def test_two_threads_share_the_limit():
 
 def test_an_endless_call_is_told():
     limit = sys.getrecursionlimit()
-    told = r"Endless is called inside [\d,]+ other modules, and the stack .* takes [\d,]+\n  scope  Endless\.Endless.*more\.\.\."
+    told = (
+        r"Endless is called inside [\d,]+ other modules, and the stack .* takes [\d,]+\n  scope  "
+        r"Endless\.Endless.*more\.\.\."
+    )
     with pytest.raises(RecursionError, match=told) as caught:
         Endless()(X)
     assert "test_nesting.py" in str(caught.value) and len(str(caught.value)) < 600

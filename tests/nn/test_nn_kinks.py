@@ -92,21 +92,25 @@ ROWS = {
     "linear of large": (
         lambda x: F.linear(x, like(x, 2.0).reshape(1, 1), like(x, -60000.0)), [[50000.0]], [[40000.0]], [[2.0]]
     ),
-    "conv2d of large": (lambda x: F.conv2d(x, like(x, 1.0, 1.0, -1.0).reshape(1, 1, 1, 3)), [[[[60000.0, 60000.0, 60000.0]]]],
+    "conv2d of large": (lambda x: F.conv2d(x, like(x, 1.0, 1.0, -1.0).reshape(1, 1, 1, 3)), [[[[60000.0, 60000.0,
+                        60000.0]]]],
                         [[[[60000.0]]]], [[[[1.0, 1.0, -1.0]]]]),
     "relu6": (F.relu6, [0.0, -0.0, 6.0, NAN, INF], [0.0, 0.0, 6.0, NAN, 6.0], [0.0, 0.0, 0.0, 1.0, 0.0]),
     "l1_loss": (against([1.0, 0.0, INF], F.l1_loss), [1.0, NAN, INF], [0.0, NAN, NAN], [0.0, 0.0, 0.0]),
     "batch_norm of large": (
         lambda x: F.batch_norm(x, None, None, training=True), [[900.0], [-900.0]], [[1.0], [-1.0]], [[0.0], [0.0]]
     ),
-    "max_pool2d of -inf": (lambda x: F.max_pool2d(x, 2, padding=1), [[[[-INF, 1.0], [2.0, 3.0]]]], [[[[-INF, 1.0], [2.0, 3.0]]]],
+    "max_pool2d of -inf": (lambda x: F.max_pool2d(x, 2, padding=1), [[[[-INF, 1.0], [2.0, 3.0]]]], [[[[-INF, 1.0],
+                           [2.0, 3.0]]]],
                            [[[[1.0, 1.0], [1.0, 1.0]]]]),
-    "target of logits": (lambda x: F.binary_cross_entropy_with_logits(like(x, 6e-5, -INF), x, reduction="sum"), [0.25, 0.5], INF,
+    "target of logits": (lambda x: F.binary_cross_entropy_with_logits(like(x, 6e-5, -INF), x, reduction="sum"), [0.25,
+                         0.5], INF,
                          [-6e-5, INF]),
     "max_pool2d of NaN": (
         lambda x: F.max_pool2d(x, 2), [[[[NAN, 1.0], [NAN, 2.0]]]], [[[[NAN]]]], [[[[0.0, 0.0], [1.0, 0.0]]]]
     ),
-    "adaptive_avg_pool2d of NaN": (lambda x: F.adaptive_avg_pool2d(x, (1, 2)), [[[[NAN, 1.0], [0.0, INF]]]], [[[[NAN, INF]]]],
+    "adaptive_avg_pool2d of NaN": (lambda x: F.adaptive_avg_pool2d(x, (1, 2)), [[[[NAN, 1.0], [0.0, INF]]]], [[[[NAN,
+                                   INF]]]],
                                    [[[[0.5, 0.5], [0.5, 0.5]]]]),
 }  # fmt: skip
 

@@ -89,18 +89,18 @@ def test_a_layer_is_made_of_ops():
 # ---- several mistakes at once ----------------------------------------------------------------------------------------
 
 
+IMAGES, LABELS = tp.Numpy.Placeholder((BATCH, 6)), tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)
+NORMAL = flow.truncated_normal(0.1)
+
+
 def faulty(swapped=False, unnamed=False, no_optimizer=False):
     """A train job with the mistakes that are asked for."""
     first, second = ({}, {}) if unnamed else ({"name": "first"}, {"name": "second"})
 
     @flow.global_function(type="train")
-    def two_words(
-        x: tp.Numpy.Placeholder((BATCH, 6)), y: tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)
-    ) -> tp.Callback[tp.Numpy]:
-        hidden = flow.layers.dense(
-            x, 5, activation=flow.nn.relu, kernel_initializer=flow.truncated_normal(0.1), **first
-        )
-        scores = flow.layers.dense(hidden, 3, kernel_initializer=flow.truncated_normal(0.1), **second)
+    def two_words(x: IMAGES, y: LABELS) -> tp.Callback[tp.Numpy]:
+        hidden = flow.layers.dense(x, 5, activation=flow.nn.relu, kernel_initializer=NORMAL, **first)
+        scores = flow.layers.dense(hidden, 3, kernel_initializer=NORMAL, **second)
         given = (scores, y) if swapped else (y, scores)
         losses = flow.nn.sparse_softmax_cross_entropy_with_logits(*given)
         if not no_optimizer:

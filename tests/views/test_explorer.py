@@ -334,7 +334,8 @@ def test_search_shows_what_is_folded_away():
 def test_asks_that_make_no_sense_change_nothing():
     session = ExplorerSession(graph_subject(small()[0]))
     before = session.picture()
-    asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select", "id": "x"}, {"do": 3},
+    asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select",
+    "id": "x"}, {"do": 3},
             {"do": "__init__"}, {"do": "stage", "to": 99}, {"do": "step", "to": 1}, {"do": "go", "id": None},
             {"do": "stage", "to": float("inf")}, {"do": "select", "id": 0, "column": float("inf")}]  # fmt: skip
     for ask in [*asks, {"do": "toggle", "id": 0, "stage": 0}]:

@@ -293,7 +293,8 @@ def test_the_text_stays(graph):
 
 def test_nothing_is_injected_and_nothing_raises():
     block, stage = Block(EVIL, EVIL, 0, 400, 0, 3, EVIL), StageRow(EVIL, 1, 1, 1, 1, 1.0, EVIL)
-    records = [GraphTree(EVIL, (TreeRow(EVIL, 0, EVIL, EVIL, (EVIL,), (EVIL,), 1, 2, (EVIL,), 2),)), Stages(EVIL, (stage,)),
+    records = [GraphTree(EVIL, (TreeRow(EVIL, 0, EVIL, EVIL, (EVIL,), (EVIL,), 1, 2, (EVIL,), 2),)), Stages(EVIL,
+                         (stage,)),
                Lanes(EVIL, (Lane(EVIL, 1, 1, 1.0),), (Operation(EVIL, EVIL, EVIL, EVIL, 1, 1.0, EVIL),)),
                MemoryMap(EVIL, 400, 400, 400, 3, 1, 1, 1, (block,)), Timeline(EVIL, ((EVIL, 1.0),))]  # fmt: skip
     for record in records:

@@ -1,4 +1,4 @@
-"""What curve_panel.js makes of what curve/panels.py sends, run by node: numbers, steps and times are those of Python."""
+"""What curve_panel.js makes of what curve/panels.py sends, run by node: numbers, steps, times are those of Python."""
 
 import json
 import shutil
@@ -29,7 +29,10 @@ def in_node(code: str, given):
 def decoded(series, on_time=False):
     """The series as the page has them."""
     read = "decode(new DataView(Uint8Array.from(given).buffer))"
-    lines = f"{f'onTime({read})' if on_time else read}.series.map((s) => ({{...s, x: [...s.x], mx: [...s.mx], y: [...s.y]}}))"
+    lines = (
+        f"{f'onTime({read})' if on_time else read}.series.map((s) => ({{...s, x: [...s.x], mx: [...s.mx], y: "
+        f"[...s.y]}}))"
+    )
     return in_node(lines, list(encode(series, "")))
 
 

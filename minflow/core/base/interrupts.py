@@ -21,7 +21,11 @@ class uninterrupted:
         self.came = True
 
     def __enter__(self) -> None:
-        if self.wanted and threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None:
+        if (
+            self.wanted
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is not None
+        ):
             self.before = signal.signal(signal.SIGINT, self.hold)
 
     def __exit__(self, *error: object) -> None:

@@ -49,7 +49,8 @@ def integer(x, name: str) -> int:
             return x.__index__()
     except (AttributeError, TypeError):
         pass
-    fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}", f"{name}=1, or int({name}) of a whole number", **{name: x})
+    fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}",
+         f"{name}=1, or int({name}) of a whole number", **{name: x})
 
 
 def several(x) -> bool:
@@ -94,7 +95,8 @@ def each_axis(dim, x) -> list[int]:
 def need_axes(op: str, x, least: int = 1) -> None:
     """Refuse a tensor of fewer axes than an op can go along."""
     if x.spec.ndim < least:
-        fail(ShapeError, f"{op}: a tensor of {x.spec.ndim} axes, where at least {least} is wanted", "x.reshape(-1) or x.unsqueeze(0)", x=x)
+        fail(ShapeError, f"{op}: a tensor of {x.spec.ndim} axes, where at least {least} is wanted",
+             "x.reshape(-1) or x.unsqueeze(0)", x=x)
 
 
 def fitting(op: str, number, dtype: DType, **values):

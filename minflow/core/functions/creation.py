@@ -50,7 +50,8 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the memory of a numpy array: a write to one is seen in the other."""
     if not isinstance(array, np.ndarray):
-        fail(DTypeError, f"from_numpy() takes a numpy array, not {type(array).__name__}", "flow.tensor(...)", data=array)
+        fail(DTypeError, f"from_numpy() takes a numpy array, not {type(array).__name__}", "flow.tensor(...)",
+             data=array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.flags.c_contiguous:
@@ -132,13 +133,16 @@ def arange(start=None, end=None, step=1, dtype=None, device=None, requires_grad:
     start, end = (0, start) if end is None else (0 if start is None else start, end)
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
     if not all(math.isfinite(x) for x in (start, end, step)):
-        fail(OutOfRangeError, f"arange from {start} to {end} by {step} has no end", "finite numbers", start=start, end=end, step=step)
+        fail(OutOfRangeError, f"arange from {start} to {end} by {step} has no end", "finite numbers", start=start,
+             end=end, step=step)
     if step == 0 or (end - start) / step < 0:
-        fail(OutOfRangeError, f"arange from {start} to {end} by {step} never arrives", "a step of the other sign", step=step)
+        fail(OutOfRangeError, f"arange from {start} to {end} by {step} never arrives", "a step of the other sign",
+             step=step)
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype()
     if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (start, end)):
-        fail(OutOfRangeError, f"arange from {start} to {end} goes beyond int64", "numbers below 2**63", start=start, end=end)
+        fail(OutOfRangeError, f"arange from {start} to {end} goes beyond int64", "numbers below 2**63", start=start,
+             end=end)
     if as_dtype(dtype) is int64 and int(step):  # the ends lose their fractions first, as in PyTorch
         start, end, step = int(start), int(end), int(step)
     return tensor(np.arange(start, end, step), dtype, device, requires_grad)
@@ -171,10 +175,12 @@ def rand(*shape, size=None, dtype=None, device=None, generator=None, requires_gr
 
 def randn(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
-    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, as_dtype(dtype or float), generator), device, requires_grad)
+    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, as_dtype(dtype or float), generator), device,
+                  requires_grad)
 
 
-def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None,
+            requires_grad: bool = False) -> Tensor:
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
@@ -211,13 +217,16 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tenso
 
 
 def rand_like(input: Tensor, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
-    return rand(input.shape, dtype=dtype or input.dtype, device=device, generator=generator, requires_grad=requires_grad)
+    return rand(input.shape, dtype=dtype or input.dtype, device=device, generator=generator,
+                requires_grad=requires_grad)
 
 
 def randn_like(input: Tensor, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
-    return randn(input.shape, dtype=dtype or input.dtype, device=device, generator=generator, requires_grad=requires_grad)
+    return randn(input.shape, dtype=dtype or input.dtype, device=device, generator=generator,
+                 requires_grad=requires_grad)
 
 
-def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None,
+                 requires_grad: bool = False) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, dtype or input.dtype, device, generator, requires_grad)

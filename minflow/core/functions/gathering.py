@@ -42,7 +42,8 @@ def scatter(input, dim: int, index, src=None, *, value=None):
 
 def scatter_add(input, dim: int, index, src):
     """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
-    return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter_add")
+    return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input),
+                         by="scatter_add")
 
 
 def index_select(input, dim: int, index):
@@ -54,7 +55,8 @@ def index_select(input, dim: int, index):
             "x[index], or flow.gather",
             index=index,
         )
-    return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input), by="index_select")
+    return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input),
+                  by="index_select")
 
 
 def index_add(input, dim: int, index, source, *, alpha=1):
@@ -83,7 +85,8 @@ def index_fill(input, dim: int, index, value):
     """input with the slices along `dim` that a vector of integers names filled with a number."""
     value = fitting("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
-        fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()", index=index)
+        fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()",
+             index=index)
     return i.index_put(input, index, value, axis=axis_of(dim, input.spec.ndim, input), by="index_fill")
 
 
@@ -105,7 +108,8 @@ def take_along_dim(input, indices, dim: int | None = None):
         sizes = {shapes[0][d], shapes[1][d]} - {1}
         if d != axis and len(sizes) == 1:
             shapes[0][d] = shapes[1][d] = sizes.pop()
-    return i.gather(s.expand(input, shape=tuple(shapes[0])), s.expand(indices, shape=tuple(shapes[1])), dim=axis, by="take_along_dim")
+    return i.gather(s.expand(input, shape=tuple(shapes[0])), s.expand(indices, shape=tuple(shapes[1])), dim=axis,
+                    by="take_along_dim")
 
 
 def take(input, index):
@@ -144,7 +148,8 @@ def one_hot(input, num_classes: int = -1):
     """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data."""
     if num_classes == -1:
         if MODE.get().trace is not None:
-            fail(TraceError, "one_hot: while a graph is built there are no numbers to count the classes in", "num_classes=10", input=input)
+            fail(TraceError, "one_hot: while a graph is built there are no numbers to count the classes in",
+                 "num_classes=10", input=input)
         if not input.spec.size:
             fail(
                 OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input
@@ -152,7 +157,8 @@ def one_hot(input, num_classes: int = -1):
         num_classes = max(int(input.max()) + 1, 1)
     num_classes = integer(num_classes, "num_classes")
     if num_classes < 1:
-        fail(OutOfRangeError, f"one_hot: num_classes is {num_classes}", "at least 1, or -1 to count them in the data", input=input)
+        fail(OutOfRangeError, f"one_hot: num_classes is {num_classes}", "at least 1, or -1 to count them in the data",
+             input=input)
     return i.one_hot(input, num_classes=num_classes)
 
 

@@ -119,7 +119,9 @@ def advanced_target(x, index):
     an array, so that x[0, :, [1, 2]] has its axes in another order.
     """
     entries = entries_of(x, index)
-    arrays = any([is_tensor(entry) and entry.spec.ndim for entry in entries]) or any([new_axis(entry) for entry in entries])
+    arrays = any([is_tensor(entry) and entry.spec.ndim for entry in entries]) or any(
+        [new_axis(entry) for entry in entries]
+    )
     basic, indices, places, single, separated, closed, axis = [], [], [], [], False, False, 0
     for entry in entries:
         if new_axis(entry) or (is_tensor(entry) and (entry.spec.ndim or not arrays)):

@@ -80,7 +80,9 @@ def checked(op: str, ndims: Sequence[int], *tensors) -> None:
             fail(
                 ShapeError,
                 f"{op}: argument {k + 1} must be {what}, it has {x.spec.ndim}",
-                "flow.matmul takes vectors, matrices and stacks" if all(x.spec.ndim for x in tensors) else "a * b for numbers",
+                "flow.matmul takes vectors, matrices and stacks"
+                if all(x.spec.ndim for x in tensors)
+                else "a * b for numbers",
                 **{f"argument {j + 1}": y for j, y in enumerate(tensors)},
             )
 
@@ -169,7 +171,8 @@ def tensordot(a, b, dims=2):
             fail(OutOfRangeError, what, f"dims from 0 to {min(a.spec.ndim, b.spec.ndim)}", a=a, b=b)
         axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
     if len(axes_a) != len(axes_b):
-        fail(ShapeError, f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b", "one axis of b for each of a", a=a, b=b)
+        fail(ShapeError, f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b", "one axis of b for each of a",
+             a=a, b=b)
     for i, j in zip(axes_a, axes_b):
         if a.spec.shape[i] != b.spec.shape[j]:
             fail(

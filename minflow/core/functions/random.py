@@ -26,7 +26,8 @@ def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, gener
     """Uniform numbers in [low, high)."""
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        fail(OutOfRangeError, f"uniform: numbers in [{low}, {high}) cannot be drawn", "two finite numbers, the lower one first")
+        fail(OutOfRangeError, f"uniform: numbers in [{low}, {high}) cannot be drawn",
+             "two finite numbers, the lower one first")
     counter, attrs = draw(generator)
     return r.uniform(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 
@@ -45,7 +46,8 @@ def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, genera
         try:
             operator.index(number)
         except (TypeError, MinflowError):
-            fail(DTypeError, f"randint: {name} is {number!r}, where an integer is wanted", f"int({name})", low=low, high=high)
+            fail(DTypeError, f"randint: {name} is {number!r}, where an integer is wanted", f"int({name})", low=low,
+                 high=high)
     low, high = int(low), int(high)
     for number in (low, high - 1) if low < high else ():
         fitting("randint", number, dtype, low=low, high=high)

@@ -77,7 +77,7 @@ class Function:
         for i, out in enumerate(outs):
             if not hasattr(out, "spec"):
                 fail(GradError, f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor",
-                     "forward returns a tensor or a tuple of tensors", result=out)  # fmt: skip
+                     "forward returns a tensor or a tuple of tensors", result=out)
         bound = mode.bind(joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx)
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
 
@@ -97,7 +97,8 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
         ctx.node = node
         try:
             if ctx.materialize:
-                gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g for g, s in zip(gs, node.out_specs)]
+                gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g
+                      for g, s in zip(gs, node.out_specs)]
             found = as_tuple(cls.backward(ctx, *gs))
         finally:
             ctx.node = None
@@ -113,13 +114,15 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
                 g, spec = found[place], node.inputs[i].spec
                 if g.shape != spec.shape:
                     raise ShapeError(
-                        f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of forward has {spec.shape}",
+                        f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of "
+                        f"forward has {spec.shape}",
                         where=f"made at {where_text(node.where)}",
                         hint="a gradient has the shape of what it is the gradient of",
                     )
                 yield i, g
 
     outputs = [f"out{k}" for k in range(count)]
-    op = Op(cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (), cls.__doc__ or "")
+    op = Op(cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (),
+            cls.__doc__ or "")
     op.kernel, op.takes_out, op.joint, op.differentiable = kernel, True, joint, -1 << count
     return op

@@ -21,18 +21,23 @@ from ..where import here
 
 # What other libraries, and other functions of this one, call it.
 OTHERS = {name: tuple(ours.split()) for name, ours in {
-    "axis": "dim dims", "axes": "dims dim", "dimension": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "y": "target other",
-    "b": "other", "labels": "target", "logits": "input", "learning_rate": "lr", "decay": "weight_decay", "l2": "weight_decay",
+    "axis": "dim dims", "axes": "dims dim", "dimension": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
+    "y": "target other",
+    "b": "other", "labels": "target", "logits": "input", "learning_rate": "lr", "decay": "weight_decay",
+    "l2": "weight_decay",
     "beta1": "betas", "beta2": "betas", "epsilon": "eps", "rate": "p lr", "prob": "p", "units": "out_features",
-    "input_size": "in_features in_channels", "output_size": "out_features out_channels", "in_dim": "in_features", "out_dim": "out_features",
-    "filters": "out_channels", "kernel": "kernel_size", "filter_size": "kernel_size", "strides": "stride", "pad": "padding",
-    "use_bias": "bias", "vocab_size": "num_embeddings", "num_channels": "num_features", "shape": "size", "batchsize": "batch_size",
+    "input_size": "in_features in_channels", "output_size": "out_features out_channels", "in_dim": "in_features",
+    "out_dim": "out_features",
+    "filters": "out_channels", "kernel": "kernel_size", "filter_size": "kernel_size", "strides": "stride",
+    "pad": "padding",
+    "use_bias": "bias", "vocab_size": "num_embeddings", "num_channels": "num_features", "shape": "size",
+    "batchsize": "batch_size",
     "workers": "num_workers", "params": "parameters", "parameters": "params",
 }.items()}  # fmt: skip
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
-# job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that it
-# had before, what takes its place
+# job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that
+# it had before, what takes its place
 LATER: dict[str, Mapping[str, Any]] = {}
 REPLACEMENTS: list[Callable[[str, str], str | None]] = []
 
@@ -54,7 +59,9 @@ def near(name: str, known: Iterable[str]) -> list[str]:
             found.append((0, other))
         elif asked.rstrip("0123456789") == it.rstrip("0123456789") and asked[-1:].isdigit():
             continue
-        elif abs(len(asked) - len(it)) <= 2 and (slips := distance(asked, it)) <= (1 if min(len(asked), len(it)) < 6 else 2):
+        elif abs(len(asked) - len(it)) <= 2 and (slips := distance(asked, it)) <= (
+            1 if min(len(asked), len(it)) < 6 else 2
+        ):
             found.append((slips, other))
         elif len(asked) >= 4 and it.startswith(asked):
             found.append((2, other))
@@ -98,14 +105,19 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
             return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     elsewhere = [space for space, names in SPACES.items() if space != room and name in names]
     hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
-        did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or f"dir({room}) lists what is there"  # fmt: skip
+        did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or (
+            f"dir({room}) lists what is "
+            f"there"
+        )
     return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
 
 
 def speaking(found: list[str], names: Mapping[str, Any]) -> list[str]:
     """Without a file that has the name of a class that was found too, as sgd and SGD."""
     files = {n for n in found if isinstance(names.get(n), ModuleType)}
-    return [n for n in found if n not in files or not any(plain(n) == plain(other) for other in found if other not in files)]
+    return [
+        n for n in found if n not in files or not any(plain(n) == plain(other) for other in found if other not in files)
+    ]
 
 
 def of_object(error: BaseException) -> str:
@@ -115,7 +127,11 @@ def of_object(error: BaseException) -> str:
     A `__getattr__` of Tensor would say it at once, and make every `x.array` three times as slow.
     """
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)
-    if type(error) is not AttributeError or not isinstance(name, str) or not type(owner).__module__.startswith("minflow."):
+    if (
+        type(error) is not AttributeError
+        or not isinstance(name, str)
+        or not type(owner).__module__.startswith("minflow.")
+    ):
         return ""
     return did_you_mean(near(name, dir(owner)))
 
@@ -139,14 +155,18 @@ def teller(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
 # ---- arguments of a function -----------------------------------------------------------------------------------------
 
 
-def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str, error: Exception) -> CallError | None:
+def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str,
+           error: Exception) -> CallError | None:
     """The error for a call that the signature does not allow; None where it does, or where the call had begun.
 
     function: as it is called, a method bound.  spoken: how a learner writes it.
     """
     if isinstance(error, MinflowError) or not isinstance(error, TypeError):
         return None
-    code, trace = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None), error.__traceback__
+    code, trace = (
+        getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None),
+        error.__traceback__,
+    )
     while trace is not None:
         if trace.tb_frame.f_code is code:
             return None
@@ -168,12 +188,19 @@ def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: s
     given = {k: short(kwargs[k]) for k in unknown[:3]}
     if unknown:
         what = f"{spoken} has no argument {unknown[0]!r}"
-        meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or near(unknown[0], [n for n in named if n not in kwargs])
+        meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or near(
+            unknown[0], [n for n in named if n not in kwargs]
+        )
         hint = did_you_mean(meant[:2]) or hint
     elif len(args) > len(by_place):
-        what = f"{spoken} takes {len(by_place) or 'no'} argument{'s' * (len(by_place) != 1)} by place, {len(args)} were given"
+        what = (
+            f"{spoken} takes {len(by_place) or 'no'} argument{'s' * (len(by_place) != 1)} by place, {len(args)} "
+            f"were given"
+        )
     elif twice := [n for n in by_place[: len(args)] if n in kwargs]:
-        what, given = f"{spoken} is given {twice[0]!r} twice, by its place and by its name", {twice[0]: short(kwargs[twice[0]])}
+        what, given = f"{spoken} is given {twice[0]!r} twice, by its place and by its name", {
+            twice[0]: short(kwargs[twice[0]])
+        }
     else:
         known = {*kwargs, *by_place[: len(args)]}
         missing = [n for n in named if parameters[n].default is inspect.Parameter.empty and n not in known]
@@ -202,7 +229,8 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
     return named(calling, spoken, module) if module else calling
 
 
-def explained(error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str, method: bool = False) -> BaseException:
+def explained(error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str,
+              method: bool = False) -> BaseException:
     """What a public call raises in the place of an error: that it does not fit the signature, or which argument was
     wrong. The error itself where it says that already."""
     bound = function.__get__(args[0]) if method and args else function
@@ -226,8 +254,8 @@ def named(calling: Any, spoken: str, module: str) -> Any:
 
 
 def choosing(function: Callable, spoken: str, module: str) -> Callable:
-    """As `with_hints`, for a public name of two meanings, such as flow.sort: the Blobs of a job, or a keyword that only the
-    other function has, choose the other. Eager code pays for one test."""
+    """As `with_hints`, for a public name of two meanings, such as flow.sort: the Blobs of a job, or a keyword that only
+    the other function has, choose the other. Eager code pays for one test."""
     building = BUILDING.get
 
     @functools.wraps(function)
@@ -257,7 +285,8 @@ QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul m
 
 
 def hint_methods(cls: type) -> type:
-    """Put `with_hints` around the methods that have arguments; operators and a few others are left as quick as they are."""
+    """Put `with_hints` around the methods that have arguments; operators and a few others are left as quick as they
+    are."""
     for name, function in list(vars(cls).items()):
         if ours(function) and name[:1] != "_" and name not in QUICK:
             if len(inspect.signature(function).parameters) > 1:
@@ -279,6 +308,7 @@ def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
         elif isinstance(it, type):
             for kind in it.__mro__:
                 if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
-                    kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]
+                    kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}",
+                                               method=True)  # type: ignore[misc]
     SPACES[room] = names
     return teller(room, names)

@@ -3,8 +3,8 @@ forgotten parameters.
 
 What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
 gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or
-MINFLOW_NOTICES=0 turns every MinflowWarning off. Read next: `where.warn`, which shows them; `../nn/messages.py` for those
-of modules.
+MINFLOW_NOTICES=0 turns every MinflowWarning off. Read next: `where.warn`, which shows them; `../nn/messages.py` for
+those of modules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GRADIENT = "gradient"
 FROM_ZERO = {**dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
              **dict.fromkeys(("div", "reciprocal"), "a divisor that is not 0"),
              "sqrt": "x.clamp(min=0) before the root", "rsqrt": "x.clamp(min=1e-6) before the root",
-             "exp": "x.clamp(max=80) before exp; flow.logsumexp or F.softmax, which do not overflow"}  # fmt: skip
+             "exp": "x.clamp(max=80) before exp; flow.logsumexp or F.softmax, which do not overflow"}
 
 
 class Told(str):
@@ -77,7 +77,8 @@ def look_at_losses(losses: list) -> None:
         if len(alive) == HELD:
             warn(
                 f"backward: the last {HELD} losses are all kept, each with the operations that it was computed by",
-                "total += loss.item(), or losses.append(loss.detach()): a tensor that is kept keeps its tape, which grows at every step",
+                "total += loss.item(), or losses.append(loss.detach()): a tensor that is kept keeps its tape, which "
+                "grows at every step",
                 loss=losses[0],
             )
 
@@ -94,7 +95,10 @@ def tell_loss(loss: Any) -> None:
 def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     """The values that say where it began, and what to try: the first operation that gives what is not finite, of what
     is."""
-    again = "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a gradient that is NaN"
+    again = (
+        "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a "
+        "gradient that is NaN"
+    )
     try:
         found = first_of(loss.value)
     except Exception:  # a notice must not be an error
@@ -106,7 +110,10 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
         tensor = node.tensor()
         name = getattr(tensor, "label", "") or "a leaf"
         return {"began in": Told(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, \
-            "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for them in data"  # fmt: skip
+            (
+                "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for "
+                "them in data"
+            )
     place = Told(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
     if kind == "data":
         return {"began in": place, "its input": Told(bad(arrays[0]))}, "look at the data: flow.isfinite(x).all()"
@@ -138,9 +145,10 @@ def first_of(root: Value) -> tuple[Node, str, list] | None:
             continue
         if node.saved.__class__ is Freed or node.op.joint is not None:
             continue
-        kept = {slot: s[0] for slot, s in zip(node.op.saves[node.needs], node.saved or ()) if s and s[1].version == s[2]}
+        saved = zip(node.op.saves[node.needs], node.saved or ())
+        kept = {slot: s[0] for slot, s in saved if s and s[1].version == s[2]}
         args = [x if x.__class__ in NUMBERS else kept.get(i, known.get(x) if x.__class__ is Value else None)
-                for i, x in enumerate(node.inputs)]  # fmt: skip
+                for i, x in enumerate(node.inputs)]
         for x, array in zip(node.inputs, args):
             if x.__class__ is not Value and array is not None and not finite(array):
                 return node, "data", [array]
@@ -180,7 +188,7 @@ def look_at_results(
             warn_at(f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
                  "a smaller learning rate; the same batch through the eager model, where the operation is named",
                  {"step": step, "learning rate": Told(", ".join(f"{rate:g}" for rate in rates()))},
-                 where or caller(3), f"at {where_text(where)}" if where else here())  # fmt: skip
+                 where or caller(3), f"at {where_text(where)}" if where else here())
             return
 
 
@@ -201,7 +209,7 @@ def look_at_gradients(optimizer: Any, pairs: list) -> None:
                 "sqrt and x**0.5 have no slope at 0",
                 **{"parameter": p, "its gradient": Told(bad(g.array)),
                    "learning rate": Told(", ".join(f"{rate:g}" for rate in optimizer.learning_rates()))},
-            )  # fmt: skip
+            )
             return
 
 

@@ -11,8 +11,10 @@ from ..base.errors import DTypeError
 from ..ir import Node, Value, where_text
 
 TYPE_NAMES = {
-    "float16": "minflow.HalfTensor", "float32": "minflow.FloatTensor", "float64": "minflow.DoubleTensor", "bool": "minflow.BoolTensor",
-    "int8": "minflow.CharTensor", "uint8": "minflow.ByteTensor", "int32": "minflow.IntTensor", "int64": "minflow.LongTensor",
+    "float16": "minflow.HalfTensor", "float32": "minflow.FloatTensor", "float64": "minflow.DoubleTensor",
+    "bool": "minflow.BoolTensor",
+    "int8": "minflow.CharTensor", "uint8": "minflow.ByteTensor", "int32": "minflow.IntTensor",
+    "int64": "minflow.LongTensor",
 }  # fmt: skip
 BY_TYPE_NAME = {text: name for name, text in TYPE_NAMES.items()}
 
@@ -25,14 +27,16 @@ PROFILES = {
 }
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None) -> None:
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None,
+                     sci_mode=None) -> None:
     """Digits after the point, how many numbers are too many, how many to show at the edges, characters a line,
     "default" | "short" | "full", and whether to use exponents (None: where it reads better)."""
     if profile is not None:
         if profile not in PROFILES:
             raise DTypeError(f"no profile {profile!r}", hint=", ".join(PROFILES))
         OPTIONS.update(PROFILES[profile])
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
+    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems),
+                        ("linewidth", linewidth)):
         if value is not None and not (value >= 0 if isinstance(value, int) else value == float("inf")):
             raise DTypeError(f"set_printoptions: {name} is an integer of 0 or more, not {value!r}")
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}

@@ -2,9 +2,9 @@
 goes.
 
 A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a
-raw error, `near.with_hints` catches it, and only then are the arguments held against the signature: the annotations, and for
-those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is told, with all values.
-Read next: `near.py`.
+raw error, `near.with_hints` catches it, and only then are the arguments held against the signature: the annotations,
+and for those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is told, with all
+values. Read next: `near.py`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ UNSAID = {  # what a parameter without annotation takes; one without a default t
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),
     **dict.fromkeys(("shape", "size", "sizes", "times"), "int | Sequence[int]"),
     **dict.fromkeys(("alpha", "beta", "min_value", "max_value"), "float"),
-    **dict.fromkeys(("other", "value", "weight", "fill_value", "exponent", "min", "max", "mean", "std", "a", "b", "end"), "Tensor | float"),
+    **dict.fromkeys(
+        ("other", "value", "weight", "fill_value", "exponent", "min", "max", "mean", "std", "a", "b", "end"),
+        "Tensor | float"
+    ),
     **dict.fromkeys(("start", "step", "low", "high"), "float"),
-    **dict.fromkeys(("keepdim", "keepdims", "largest", "sorted", "descending", "stable", "unbiased", "requires_grad"), "bool"),
+    **dict.fromkeys(("keepdim", "keepdims", "largest", "sorted", "descending", "stable", "unbiased", "requires_grad"),
+                    "bool"),
     "dtype": "DType | None",
     "p": "float | str | None",
     "split_size_or_sections": "int | Sequence[int]",
@@ -48,7 +52,8 @@ def whole_tensor(x: Any) -> bool:
 IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # a part of an annotation -> (does x fit it?, in words)
     "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
     "int": (is_whole, "a whole number"),
-    "float": (lambda x: isinstance(x, int | float | np.number) or hasattr(x, "spec") and x.spec.shape == (), "a number"),
+    "float": (lambda x: isinstance(x, int | float | np.number) or hasattr(x, "spec") and x.spec.shape == (),
+              "a number"),
     "bool": (lambda x: isinstance(x, bool | np.bool_ | int), "True or False"),
     "str": (lambda x: isinstance(x, str), "a text"),
     "None": (lambda x: x is None, "None"),
@@ -64,7 +69,8 @@ def all_of(x: Any, fits: Callable[[Any], bool]) -> bool:
     return isinstance(x, Sequence) and not isinstance(x, str) and all(map(fits, x))
 
 
-def spoken(error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any], name: str = "") -> BaseException:
+def spoken(error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any],
+           name: str = "") -> BaseException:
     """What a call raises in the place of a raw error; one that has its four parts, or is the learner's own, is given
     back.
 
@@ -78,7 +84,8 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
     return found
 
 
-def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException) -> MinflowError:
+def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str, Any],
+             error: BaseException) -> MinflowError:
     """The four-part error for a raw one of this call."""
     signature = inspect.signature(function)
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
@@ -129,14 +136,20 @@ def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") ->
     kind, which = type(value).__name__, f"the {argument}"
     if hasattr(value, "named_parameters"):
         return ModuleError(f"{name}: {which} is a {kind} module, not a tensor", where=here(),
-                           hint=f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)")  # fmt: skip
+                           hint=f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)")
     if value is None:
         return DTypeError(f"{name}: {which} is None, not {wanted}", where=here(),
-                          hint="return at the end of the forward that it comes from")  # fmt: skip
+                          hint="return at the end of the forward that it comes from")
     array = isinstance(value, np.ndarray)
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
     shown = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
     image = hasattr(value, "getbands")  # of PIL
-    made = "transforms.ToTensor()" if image else "flow.from_numpy(...)" if hasattr(value, "__array__") else "flow.tensor(...)"
+    made = (
+        "transforms.ToTensor()"
+        if image
+        else "flow.from_numpy(...)"
+        if hasattr(value, "__array__")
+        else "flow.tensor(...)"
+    )
     hint = f"{made} of it, or as a transform of the dataset" if image else f"{made} around it"
     return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: shown}, where=here(), hint=hint)

@@ -42,7 +42,9 @@ class InPlace:
         return in_place(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
     def div_(self, other, *, rounding_mode=None):
-        return in_place(e.div, self, other) if rounding_mode is None else overwrite(F.div, self, other, rounding_mode=rounding_mode)
+        return in_place(e.div, self, other) if rounding_mode is None else overwrite(
+            F.div, self, other, rounding_mode=rounding_mode
+        )
 
     def neg_(self):
         return in_place(e.neg, self)
@@ -252,8 +254,9 @@ class InPlace:
 def reshaped(target, view, *args):
     """Make `target` itself a view of what it was: `x.t_()`."""
     if target.array is not None and MODE.get().trace is not None:
-        fail(TraceError, f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers after it",
-             f"x = x.{view.__name__}(...) makes a view", tensor=target)  # fmt: skip
+        fail(TraceError, f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers "
+                         f"after it",
+             f"x = x.{view.__name__}(...) makes a view", tensor=target)
     touch()
     guard(MODE.get(), target, target)
     base = type(target).__new__(type(target))
@@ -268,4 +271,10 @@ def reshaped(target, view, *args):
 
 def counts(dtype: DType) -> int:
     """One more than the largest integer up to which a dtype holds every integer, or than its maximum."""
-    return 2 ** (np.finfo(dtype.np).nmant + 1) + 1 if dtype.floating else 2 if dtype.rank == 0 else int(np.iinfo(dtype.np).max)
+    return (
+        2 ** (np.finfo(dtype.np).nmant + 1) + 1
+        if dtype.floating
+        else 2
+        if dtype.rank == 0
+        else int(np.iinfo(dtype.np).max)
+    )

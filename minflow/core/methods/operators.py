@@ -151,7 +151,8 @@ def comparable(x: Any) -> bool:
 
 # numpy's operators on a tensor: `np.add(array, tensor)` is what `array + tensor` calls
 BY_UFUNC = {
-    np.add: e.add, np.subtract: e.sub, np.multiply: e.mul, np.true_divide: e.div, np.floor_divide: e.floor_divide, np.power: e.pow,
+    np.add: e.add, np.subtract: e.sub, np.multiply: e.mul, np.true_divide: e.div, np.floor_divide: e.floor_divide,
+    np.power: e.pow,
     np.float_power: e.pow, np.remainder: e.remainder, np.matmul: F.matmul, np.maximum: e.maximum, np.minimum: e.minimum,
     np.equal: c.eq, np.not_equal: c.ne, np.less: c.lt, np.less_equal: c.le, np.greater: c.gt, np.greater_equal: c.ge,
     np.bitwise_and: F.bitwise_and, np.bitwise_or: F.bitwise_or, np.bitwise_xor: F.bitwise_xor,

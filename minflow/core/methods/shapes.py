@@ -22,7 +22,7 @@ class Shapes:
         if shape and isinstance(shape[0], DType):
             if len(shape) > 1 or shape[0] is not self.dtype:
                 fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
-                     f"x.to({shape[0]}) for the numbers in that dtype", x=self)  # fmt: skip
+                     f"x.to({shape[0]}) for the numbers in that dtype", x=self)
             shape = self.spec.shape
         return F.view(self, one_or_many(shape))
 

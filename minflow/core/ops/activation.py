@@ -56,7 +56,7 @@ leaky_relu = define(
     examples=[case(floats(3, 4), 0.01), case(floats(()), -0.5), case(floats(0, 3), 1.5), case(strided(4, 5), 0.0),
               case(floats(5, dtype="float32"), 0.2)],
     doc="x where x > 0, else x * slope; the slope at 0 is `slope`.",
-)  # fmt: skip
+)
 
 leaky_relu_grad = define(
     "leaky_relu_grad(grad, x, slope)",
@@ -65,7 +65,8 @@ leaky_relu_grad = define(
     elementwise="same",
     scalar="x > 0 ? grad : grad * slope",
     sbp=(("S", "S", "B", "S"), ("B", "B", "B", "B")),
-    examples=[case(floats(3, 4), floats(3, 4), 0.01), case(floats(()), floats(()), 0.5), case(strided(4, 5), strided(4, 5), -0.5)],
+    examples=[case(floats(3, 4), floats(3, 4), 0.01), case(floats(()), floats(()), 0.5),
+              case(strided(4, 5), strided(4, 5), -0.5)],
     doc="grad where x > 0, else grad * slope.",
 )
 

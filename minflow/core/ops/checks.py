@@ -29,14 +29,19 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
             fail(
                 OutOfRangeError,
                 f"embedding: index {wrong}{at} is outside 0 to {size - 1}, the rows of the weight",
-                f"nn.Embedding({max(int(index.max()) + 1, size)}, {x.shape[1]}), if there are so many; indices count from 0",
+                f"nn.Embedding({max(int(index.max()) + 1, size)}, {x.shape[1]}), if there are so many; indices count "
+                f"from 0",
                 input=spec_of(index),
                 weight=spec_of(x),
             )
         hint = f"indices from 0 to {size - 1}" if size else "the axis is empty"
         if size:
-            hint += f", or from {-size} to -1 to count from the end" if low else "; x[index] counts negative ones from the end"
-        fail(OutOfRangeError, f"{by}: index {wrong}{at} is outside axis {axis}, which has size {size}", hint, index=spec_of(index))
+            hint += f", or from {-size} to -1 to count from the end" if low else (
+                "; x[index] counts negative ones "
+                "from the end"
+            )
+        fail(OutOfRangeError, f"{by}: index {wrong}{at} is outside axis {axis}, which has size {size}", hint,
+             index=spec_of(index))
 
 
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
@@ -49,12 +54,13 @@ def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None
         return
     low, high, (wrong, at) = int(counted.min()), int(counted.max()), first(xp, labels, outside, "the labels")
     hint = f"ignore_index={low}, if that number means no label" if low < 0 else \
-        f"a last layer with {high + 1} outputs, if there are that many classes"  # fmt: skip
+        f"a last layer with {high + 1} outputs, if there are that many classes"
     if low and high - low < classes:
         hint = f"target {'-' if low > 0 else '+'} {abs(low)}: classes count from 0; or {hint}"
-    raise OutOfRangeError(f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to {classes - 1}; "
+    raise OutOfRangeError(f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to "
+                          f"{classes - 1}; "
                           f"the first outside is {wrong}{at}", where=here(),
-                          values={"target": spec_of(labels), "expected": f"target from 0 to {classes - 1}"}, hint=hint)  # fmt: skip
+                          values={"target": spec_of(labels), "expected": f"target from 0 to {classes - 1}"}, hint=hint)
 
 
 def check_divisor(xp, op: str, a, b) -> None:

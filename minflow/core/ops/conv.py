@@ -18,7 +18,8 @@ from .rules import need_floating, single
 Pair = tuple[int, int]
 
 
-def positions(size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1), ceil_mode: bool = False) -> Pair:
+def positions(size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1),
+              ceil_mode: bool = False) -> Pair:
     """How many positions a filter or a window has along height and width.
 
     In ceil mode the last one may reach over the edge, but must begin inside.
@@ -36,13 +37,15 @@ def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilatio
     least = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     for name, sizes, n in least:
         if min(sizes) < n:
-            raise ShapeError(f"{op}: {name} is {tuple(sizes)}, where at least {n} is wanted", hint=f"{name}=({max(n, 1)}, {max(n, 1)})")
+            raise ShapeError(f"{op}: {name} is {tuple(sizes)}, where at least {n} is wanted",
+                             hint=f"{name}=({max(n, 1)}, {max(n, 1)})")
 
 
 def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
     need_floating("conv2d", x)
     if x.ndim != 4 or weight.ndim != 4:
-        raise ShapeError("conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)", hint="x.unsqueeze(0) for one image")
+        raise ShapeError("conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)",
+                         hint="x.unsqueeze(0) for one image")
     if x.shape[1] != weight.shape[1] * groups:
         hint = "x.permute(0, 3, 1, 2): channels come before height and width"
         if x.shape[3] != weight.shape[1] * groups:
@@ -56,13 +59,15 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
     if groups < 1 or not weight.shape[0]:
         raise ShapeError(f"conv2d: {weight.shape[0]} filters in {groups} groups", hint="at least one of each")
     if weight.shape[0] % groups:
-        raise ShapeError(f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups", hint="a multiple of groups")
+        raise ShapeError(f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups",
+                         hint="a multiple of groups")
     out = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     if min(out) < 1:
         grown = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
         reach = tuple(d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation))
         raise ShapeError(
-            f"conv2d: the filter reaches over {reach[0]}x{reach[1]} pixels, {{x}} has {grown[0]}x{grown[1]} with its padding",
+            f"conv2d: the filter reaches over {reach[0]}x{reach[1]} pixels, {{x}} has {grown[0]}x{grown[1]} with its "
+            f"padding",
             hint="larger images, more padding, or fewer poolings before this layer",
         )
     return x.but(shape=(x.shape[0], weight.shape[0], *out))
@@ -103,7 +108,7 @@ conv2d = define(
     examples=[*[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES],
               case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY)],
     doc="Cross-correlation of images (N, C, H, W) with filters (F, C / groups, KH, KW).",
-)  # fmt: skip
+)
 
 conv2d_input_grad = define(
     "conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
@@ -116,7 +121,7 @@ conv2d_input_grad = define(
     ),
     examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its images.",
-)  # fmt: skip
+)
 
 conv2d_weight_grad = define(
     "conv2d_weight_grad(grad, x; shape, stride, padding, dilation, groups)",
@@ -129,7 +134,7 @@ conv2d_weight_grad = define(
     ),
     examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its filters.",
-)  # fmt: skip
+)
 
 
 # ---- the kernels -------------------------------------------------------------------------------------------------
@@ -138,7 +143,8 @@ conv2d_weight_grad = define(
 def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
     """The pixels that filter position (u, v) meets: a view of (..., OH, OW)."""
     top, left = u * dilation[0], v * dilation[1]
-    return x[..., top : top + (size[0] - 1) * stride[0] + 1 : stride[0], left : left + (size[1] - 1) * stride[1] + 1 : stride[1]]
+    return x[..., top : top + (size[0] - 1) * stride[0] + 1 : stride[0],
+             left : left + (size[1] - 1) * stride[1] + 1 : stride[1]]
 
 
 def grouped(x, groups: int):

@@ -317,7 +317,8 @@ checked_labels = define(
     is_view=True,
     checks=True,
     examples=[case(ints(4, high=3), loss="cross_entropy", classes=3, ignore_index=-100)],
-    doc="The labels of a loss, once each of them is known to be a class; what a graph has where eager looks at numbers.",
+    doc="The labels of a loss, once each of them is known to be a class; what a graph has where eager looks at "
+        "numbers.",
 )
 
 

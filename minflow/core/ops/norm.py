@@ -30,7 +30,8 @@ def batch_spec(x: Spec, weight: Spec, bias: Spec, eps: float):
     channels = x.shape[1] if x.ndim > 1 else 0
     if x.ndim < 2 or weight.shape != (channels,):
         raise ShapeError(
-            f"batch_norm: {{x}} has {channels} channels (axis 1), {{weight}} is for {weight.shape[0] if weight.ndim else 1}",
+            f"batch_norm: {{x}} has {channels} channels (axis 1), {{weight}} is for "
+            f"{weight.shape[0] if weight.ndim else 1}",
             hint="num_features is the number of channels of what the layer gets, shape (N, C, ...)",
         )
     if x.size and x.size // channels == 1:
@@ -49,10 +50,13 @@ batch_norm = define(
     "batch_norm(x, weight, bias; eps) -> y, mean, var",
     batch_spec,
     {"x, weight, bias": batch_norm_rule},
-    examples=[case(floats(4, 3, 2, 2), positive(3), floats(3), eps=1e-5), case(floats(5, 3), positive(3), floats(3), eps=0.1),
-              case(strided(2, 3, 4), positive(3), floats(3), eps=1e-5)],
+    examples=[
+        case(floats(4, 3, 2, 2), positive(3), floats(3), eps=1e-5),
+        case(floats(5, 3), positive(3), floats(3), eps=0.1),
+        case(strided(2, 3, 4), positive(3), floats(3), eps=1e-5),
+    ],
     doc="(x - mean) / sqrt(var + eps) * weight + bias per channel (axis 1); also the batch's mean and biased variance.",
-)  # fmt: skip
+)
 
 
 @kernel(batch_norm)

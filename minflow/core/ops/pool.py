@@ -27,11 +27,13 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
     need_window(op, kernel_size, stride, padding, dilation)
     for k, p in zip(kernel_size, padding):
         if p > k // 2:
-            raise ShapeError(f"{op}: padding {p} is more than half of the window of {k}", hint="at most half: a window must see the image")
+            raise ShapeError(f"{op}: padding {p} is more than half of the window of {k}",
+                             hint="at most half: a window must see the image")
     out = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     if min(out) < 1:
         raise ShapeError(
-            f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} does not fit in {{x}} with {x.shape[2]}x{x.shape[3]} pixels",
+            f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} does not fit in {{x}} with "
+            f"{x.shape[2]}x{x.shape[3]} pixels",
             hint="a smaller window, or fewer poolings before this layer",
         )
     return x.but(shape=(*x.shape[:2], *out))
@@ -66,7 +68,8 @@ max_pool2d = define(
     dict(x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
         g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation)))),
     examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
-    doc="The largest number of each window (the first of equal ones; NaN wins, the last one), and where in H * W it stood.",
+    doc="The largest number of each window (the first of equal ones; NaN wins, the last one), and where in H * W it "
+        "stood.",
 )
 
 
@@ -94,7 +97,8 @@ max_pool2d_grad = define(
     lambda grad, indices, shape, apart: grad.but(shape=shape),
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
-    doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a pixel.",
+    doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a "
+        "pixel.",
 )
 
 
@@ -155,17 +159,18 @@ avg_pool2d = define(
         count_include_pad=count_include_pad, divisor_override=divisor_override),
     examples=[case(floats(*shape), **(MEAN | o)) for shape, o in AVG_CASES],
     doc="The mean of each window.",
-)  # fmt: skip
+)
 
 avg_pool2d_grad = define(
     "avg_pool2d_grad(grad; shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
     lambda grad, shape, **_: grad.but(shape=shape),
     lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d(
-        g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad,
         divisor_override=divisor_override),
     examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN)],
     doc="Each number of the cotangent shared among its window.",
-)  # fmt: skip
+)
 
 
 def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, override, dtype):
@@ -190,7 +195,10 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
             xp.add(out, shifted(wide, u, v, size, stride, (1, 1)), out=out)
-    return xp.divide(out, divisors(xp, x.shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, x.dtype), out=out)
+    return xp.divide(
+        out, divisors(xp, x.shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, x.dtype),
+        out=out
+    )
 
 
 @kernel(avg_pool2d_grad)
@@ -201,7 +209,8 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     size = grad.shape[2:]
     need = [(n - 1) * s + k for n, s, k in zip(size, stride, kernel_size)]
     wide = xp.zeros((*shape[:2], max(need[0], h + 2 * ph), max(need[1], w + 2 * pw)), grad.dtype)
-    shared = grad / divisors(xp, shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, grad.dtype)
+    shared = grad / divisors(xp, shape, size, kernel_size, stride, padding, count_include_pad, divisor_override,
+                             grad.dtype)
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
             place = shifted(wide, u, v, size, stride, (1, 1))
@@ -222,7 +231,7 @@ def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
     need_floating("adaptive_avg_pool2d", x)
     if x.ndim != 4 or not all(x.shape[2:]):
         raise ShapeError("adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel",
-                         hint="x.unsqueeze(0) for one image")  # fmt: skip
+                         hint="x.unsqueeze(0) for one image")
     return x.but(shape=(*x.shape[:2], *output_size))
 
 

@@ -108,7 +108,8 @@ def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[in
 def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
     """The Spec of a reduction over the sorted axes (None is all)."""
     if isinstance(keepdims, int) and keepdims not in (False, True):
-        raise DTypeError(f"keepdim is {keepdims!r}, where True or False is wanted", hint="several axes are a tuple: dim=(0, 1)")
+        raise DTypeError(f"keepdim is {keepdims!r}, where True or False is wanted",
+                         hint="several axes are a tuple: dim=(0, 1)")
     if keepdims:
         return x.but(shape=kept_shape(x.shape, axis))
     return x.but(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))

@@ -48,7 +48,7 @@ cast = define(
     examples=[case(floats(3, 4), dtype=float64), case(ints(3), dtype=float32), case(floats(()), dtype=bool_),
               case(strided(4, 5), dtype=float32)],
     doc="The same numbers in another dtype; floats become integers by cutting off.",
-)  # fmt: skip
+)
 
 
 @kernel(cast)
@@ -62,14 +62,18 @@ def _(xp, x, dtype: DType, out=None):
 
 def check_fits(value, dtype: DType) -> None:
     """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and what is too large."""
-    if not dtype.rank or not isinstance(value, int | float | np.number) or (dtype.floating and not math.isfinite(value)):
+    if not dtype.rank or not isinstance(value, int | float | np.number) or (
+        dtype.floating and not math.isfinite(value)
+    ):
         return
     limits = np.finfo(dtype.np) if dtype.floating else np.iinfo(dtype.np)
     low, high = limits.min.item() if dtype.floating else limits.min, limits.max.item() if dtype.floating else limits.max
     if not low <= value <= high:
         raise OutOfRangeError(
             f"{value} does not fit into {dtype.name}, which holds {low} to {high}",
-            hint="a wider dtype: float32, or float64" if dtype.floating or not math.isfinite(value) else "a wider dtype: int64, or float32",
+            hint="a wider dtype: float32, or float64"
+            if dtype.floating or not math.isfinite(value)
+            else "a wider dtype: int64, or float32",
         )
 
 
@@ -125,10 +129,15 @@ getitem = define(
     infer=indexed,
     is_view=True,
     vjp=lambda g, x_spec, index: view_write(zeros_of(x_spec), g, path=((getitem, {"index": index}),)),
-    examples=[case(floats(3, 4), index=(1,)), case(floats(3, 4), index=((0, 3, 2), None, -1)), case(floats(5), index=(2,)),
-              case(floats(2, 3, 4), index=(Ellipsis, (None, None, -1))), case(strided(4, 5), index=((1, 3, None),))],
+    examples=[
+        case(floats(3, 4), index=(1,)),
+        case(floats(3, 4), index=((0, 3, 2), None, -1)),
+        case(floats(5), index=(2,)),
+        case(floats(2, 3, 4), index=(Ellipsis, (None, None, -1))),
+        case(strided(4, 5), index=((1, 3, None),)),
+    ],
     doc="Basic indexing, as numpy's: integers, slices, None and Ellipsis; always a view.",
-)  # fmt: skip
+)
 
 
 @kernel(getitem)
@@ -160,7 +169,8 @@ kernel(reshape, lambda xp, x, shape: x.reshape(shape))
 def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
     if sorted(dims) != list(range(x.ndim)):
         raise ShapeError(
-            f"permute: {dims} does not name each of the {x.ndim} axes of {{x}} once", hint=f"for example {tuple(range(x.ndim))[::-1]}"
+            f"permute: {dims} does not name each of the {x.ndim} axes of {{x}} once",
+            hint=f"for example {tuple(range(x.ndim))[::-1]}"
         )
     return x.but(shape=tuple([x.shape[d] for d in dims]))
 
@@ -194,7 +204,7 @@ expand = define(
     examples=[case(floats(3, 1), shape=(2, 3, 4)), case(floats(()), shape=(3,)), case(floats(3), shape=(3,)),
               case(floats(1, 3), shape=(0, 3))],
     doc="Repeat axes of size 1, and new axes in front, without copying.",
-)  # fmt: skip
+)
 
 
 @kernel(expand)
@@ -257,7 +267,8 @@ view_write = define(
     ),
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
-        case(floats(3, 4), floats(2, 2), path=((permute, {"dims": (1, 0)}), (getitem, {"index": ((0, 2, 1), (1, 3, 1))}))),
+        case(floats(3, 4), floats(2, 2),
+             path=((permute, {"dims": (1, 0)}), (getitem, {"index": ((0, 2, 1), (1, 3, 1))}))),
     ],
     doc="`base` with `value` in the place that a path of views leads to.",
 )
@@ -296,7 +307,7 @@ sum_to = define(
     examples=[case(floats(3, 4), shape=(1, 4)), case(floats(2, 3, 4), shape=(3, 1)), case(floats(3, 4), shape=()),
               case(floats(0, 3), shape=(3,)), case(strided(4, 5), shape=(5,))],
     doc="Sum over what broadcasting had repeated, down to `shape`.",
-)  # fmt: skip
+)
 
 
 @kernel(sum_to)
@@ -330,7 +341,8 @@ cat = define(
     infer=joined,
     vjp={"*tensors": part},
     elementwise=None,
-    examples=[case(floats(2, 3), floats(4, 3), dim=0), case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1), case(distinct(2), dim=0)],
+    examples=[case(floats(2, 3), floats(4, 3), dim=0), case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
+              case(distinct(2), dim=0)],
     doc="Tensors side by side along an axis.",
-)  # fmt: skip
+)
 kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out=out))

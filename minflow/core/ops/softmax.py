@@ -27,7 +27,7 @@ def along(op: str):
 
 
 SHAPES = [case(floats(3, 4), dim=1), case(floats(3, 4), dim=0), case(floats(2, 3, 4), dim=1), case(floats(5), dim=0),
-          case(floats(0, 3), dim=1), case(strided(4, 5), dim=1), case(floats(3, dtype="float32"), dim=0)]  # fmt: skip
+          case(floats(0, 3), dim=1), case(strided(4, 5), dim=1), case(floats(3, dtype="float32"), dim=0)]
 
 
 def kept_sum(x, dim: int):
@@ -150,7 +150,7 @@ nll = define(
         g, labels, shape=x_spec.shape, ignore_index=ignore_index, reduction=reduction)),
     examples=LOSSES,
     doc="-x[label] of each example: the loss of log-probabilities.",
-)  # fmt: skip
+)
 
 
 @kernel(nll)
@@ -166,11 +166,12 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
 nll_grad = define(
     "nll_grad(grad, labels; shape, ignore_index, reduction)",
     lambda grad, labels, shape, ignore_index, reduction: grad.but(shape=shape),
-    dict(grad=lambda g, labels, ignore_index, reduction: nll(g, labels, ignore_index=ignore_index, reduction=reduction)),
+    dict(grad=lambda g, labels, ignore_index, reduction:
+         nll(g, labels, ignore_index=ignore_index, reduction=reduction)),
     examples=[case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
               case(floats(2, 4), ints(2, 4, high=3), shape=(2, 3, 4), ignore_index=1, reduction="none")],
     doc="The gradient of nll with respect to its scores.",
-)  # fmt: skip
+)
 
 
 @kernel(nll_grad)

@@ -200,7 +200,8 @@ accumulate = define(
         case(small, small(), floats((), low=0.0, high=0.0)),
         case(small, small(), floats((), low=2.0, high=2.0)),
     ],
-    doc="grad where count is 0, else total + grad: the gradient of several parts of a batch, as backward adds it up in .grad.",
+    doc="grad where count is 0, else total + grad: the gradient of several parts of a batch, as backward adds it up "
+        "in .grad.",
 )
 
 

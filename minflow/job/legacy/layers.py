@@ -152,7 +152,7 @@ def dense(
 
 def convolution(layer: Layer, rank: int, inputs: Tensor, filters: int, kernel_size, strides, padding, data_format: str,
                 dilation_rate, groups: int, activation, use_bias: bool, kernel_initializer, bias_initializer,
-                kernel_regularizer, bias_regularizer, trainable: bool, weight_name, bias_name) -> Tensor:  # fmt: skip
+                kernel_regularizer, bias_regularizer, trainable: bool, weight_name, bias_name) -> Tensor:
     what = layer.what
     last = is_last(what, data_format, rank)
     check_rank(what, inputs, rank, data_format)
@@ -211,7 +211,7 @@ def conv2d(
         Layer("conv2d", inputs, name, "Conv2d"), 2, inputs, filters, kernel_size, strides, padding, data_format,
         dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
         bias_regularizer, trainable, weight_name, bias_name,
-    )  # fmt: skip
+    )
 
 
 def conv1d(
@@ -239,7 +239,7 @@ def conv1d(
         Layer("conv1d", inputs, name, "Conv1d"), 1, inputs, filters, kernel_size, strides, padding, data_format,
         dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
         bias_regularizer, trainable, weight_name, bias_name,
-    )  # fmt: skip
+    )
 
 
 # ---- norms -------------------------------------------------------------------------------------------------------

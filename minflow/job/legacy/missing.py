@@ -171,4 +171,4 @@ SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "f
 MISSING = {
     "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER,
     "flow.random": RANDOM, "flow.scope": SCOPE,
-}  # fmt: skip
+}

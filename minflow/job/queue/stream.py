@@ -179,8 +179,8 @@ class Stream:
     def raise_errors(self, everybody: bool = False) -> None:
         """Raise the first error of this caller's steps that was not raised yet; once.
 
-        What is left of a thread that has ended is anybody's. everybody: the errors of all threads, which their own callers
-        still get too.
+        What is left of a thread that has ended is anybody's. everybody: the errors of all threads, which their own
+        callers still get too.
         """
         me = threading.current_thread()
         for step, error in tuple(self.errors):

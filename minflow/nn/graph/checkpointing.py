@@ -119,7 +119,8 @@ def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
             if leaf.needs if leaf is not None else x.node.needs:
                 fail(
                     GraphError,
-                    f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a gradient",
+                    f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a "
+                    f"gradient",
                     "pass the tensor as an argument of the module's forward",
                     tensor=Tensor(None, x.spec, x),
                 )

@@ -210,7 +210,9 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     wrong += [f"{both(twice)} {'is' if len(twice) == 1 else 'are'} given twice"] if twice else []
     wrong += [f"it has no {both(unknown)}"] if unknown else []
     takes = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
-    passed = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [short_input(x) for x in args[len(places) :]]
+    passed = [f"{p.name} {short_input(x)}" for p, x in zip(places, args)] + [
+        short_input(x) for x in args[len(places) :]
+    ]
     passed += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
     what = f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}"
     values = {"build": f"at {build_line(graph)}", "got": ", ".join(passed) or "nothing"}
@@ -309,7 +311,7 @@ def check_parameters(build: Any, optimizer: Any) -> None:
     """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
     graph, kind = build.graph, type(optimizer).__name__
     held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_met())
-            for name, p in module._parameters.items() if p is not None}  # fmt: skip
+            for name, p in module._parameters.items() if p is not None}
     parameters = optimizer.parameters()
     wanted = [p for p in parameters if p.requires_grad]
     lost = [p for p in parameters if id(p) not in held and p.grad is None]
@@ -394,7 +396,7 @@ def check_leaks(build: Any) -> None:
                 hint = "register_buffer in __init__: a buffer of that spec is updated at each call"
                 values, line = {f"{path}.{name}": describe(symbol)}, where_text(line_of_write(build, owner, name))
                 raise TraceError(f"{build.graph.name}: {what}", values=values, where=f"at {line}",
-                                 hint=f"return it from build; or {hint}")  # fmt: skip
+                                 hint=f"return it from build; or {hint}")
 
 
 def clean(build: Any) -> None:

@@ -36,7 +36,8 @@ HINTS = {
     "random": "flow.rand() draws anew at each call; or draw before the call and pass a tensor to build",
     "time": "read the clock before and after the call of the graph",
     "attribute": "count outside build; or self.register_buffer(name, tensor), which each call updates",
-    "reads": "give it to build as an argument; or hold numbers, texts and tensors in attributes of the graph or a module, also in "
+    "reads": "give it to build as an argument; or hold numbers, texts and tensors in attributes of the graph or a "
+             "module, also in "
     "lists and dicts: each call looks at those. A constant has a name in CAPITALS",
 }
 DRAWN, READ = (
@@ -51,7 +52,7 @@ WATCHED = [
       for name in ("random", "rand", "randn", "randint", "uniform", "normal", "choice", "permutation", "shuffle")],
     *[(time, name + unit, "time", f"time.{name}{unit}() {READ}")
       for name in ("time", "perf_counter", "monotonic", "process_time") for unit in ("", "_ns")],
-]  # fmt: skip
+]
 
 
 class Notice(NamedTuple):
@@ -220,7 +221,10 @@ def warn_once(graph: Any, notice: Notice) -> None:
 def warn_of_reads(job: str, reads: list[Read], noticed: set, code: CodeType) -> None:
     """The notice of what a job function reads and its plan does not follow."""
     for notice in of_reads(reads, noticed, "the function", code):
-        hint = "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a name in CAPITALS"
+        hint = (
+            "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a "
+            "name in CAPITALS"
+        )
         warn_at(
             f"job {job}: {notice.text}", hint, {}, notice.where, f"at {where_text(notice.where)}", f"job {job} {notice}"
         )

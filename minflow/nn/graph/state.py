@@ -185,7 +185,8 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry:
     ):
         fail(
             StateError,
-            f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of {messages.a(optimizer)}; "
+            f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of "
+            f"{messages.a(optimizer)}; "
             "nothing was loaded",
             "graph.state_dict() of a graph with the same optimizer",
             found=messages.Text(messages.short(entry)),

@@ -15,7 +15,7 @@ from ..text.listing import clean, columns, count
 FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
 STROKES = ("#1f5fa8", "#b5470b", "#1d7a46")
 LINES = {"f": ("#1f5fa8", ""), "b": ("#b5470b", "6 3"), "u": ("#1d7a46", ""), "k": ("#6e5494", "2 3"),
-         "bh": ("#b5470b", ""), "kh": ("#6e5494", "")}  # fmt: skip
+         "bh": ("#b5470b", ""), "kh": ("#6e5494", "")}
 INK, FAINT = "#24292f", "#57606a"
 # kind of line -> what it is, where there is one
 KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}

@@ -143,7 +143,7 @@ def map_html(record: MemoryMap) -> str:
 
 FORMS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_html, Stages: stages_html, Lanes: lanes_html, Timeline: timeline_html, MemoryMap: map_html,
-}  # fmt: skip
+}
 
 
 def report_html(record: Any) -> str:

@@ -359,7 +359,7 @@ PACE = {
     "load": "Loading is the slowest: it sets the pace, and computing is hidden behind it.",
     "compute": "Computing is the slowest: it sets the pace, and loading is hidden behind it.",
     "other jobs": "The other jobs of the loop are the slowest: they set the pace.",
-}  # fmt: skip
+}
 
 
 def slowest(record: TimelineRecord) -> str:

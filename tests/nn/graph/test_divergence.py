@@ -522,8 +522,8 @@ def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
         found = 0
         for step in steps[60:]:
             equal = [
-                j for j,
-                other in enumerate(steps[:60]) if closeness.close(step.arrays, other.arrays, known.tolerance)[0]
+                j for j, other in enumerate(steps[:60])
+                if closeness.close(step.arrays, other.arrays, known.tolerance)[0]
             ]
             given = known.find(step.arrays)
             assert (given in equal) if equal else given is None

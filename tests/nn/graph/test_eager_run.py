@@ -88,8 +88,9 @@ def test_gradients_steps_and_numbers_are_as_before(parts, options):
 
     before, grads, steps = state(), [p.grad for p in model.parameters()], optimizer.steps
     for compare in (
-        graph.compare_eager, lambda x, y: graph.compare(step, x, y), lambda x,
-        y: graph.compare(lambda *_: step(X, Y), x, y)
+        graph.compare_eager,
+        lambda x, y: graph.compare(step, x, y),
+        lambda x, y: graph.compare(lambda *_: step(X, Y), x, y),
     ):
         compare(X, Y)
         assert state() == before and optimizer.steps == steps == 3

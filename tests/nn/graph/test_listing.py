@@ -178,7 +178,8 @@ def test_nested_inputs_and_outputs():
     graph, x = Nested(), flow.ones(2)
     graph([x, x], mask=x)
     text = repr(graph)
-    for line in ("(INPUT:_Nested_0-input_0_0:tensor(..., size=(2,)", "(INPUT:_Nested_0-input_0_1:", "(INPUT:_Nested_0-input_1:",
+    for line in ("(INPUT:_Nested_0-input_0_0:tensor(..., size=(2,)", "(INPUT:_Nested_0-input_0_1:",
+                 "(INPUT:_Nested_0-input_1:",
                  "(INPUT:_m-input_0_0:tensor(..., is_lazy='True'", "[WARNING](INPUT:_m-input_1:<class 'NoneType'>)",
                  "(OUTPUT:_m-output_0:", "(OUTPUT:_m-output_1_0:", "(OUTPUT:_Nested_0-output_0_0:",
                  "[WARNING](OUTPUT:_Nested_0-output_0_1_1:"):  # fmt: skip

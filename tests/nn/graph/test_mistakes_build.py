@@ -216,10 +216,8 @@ def test_a_loss_of_other_parameters(setup):
          lambda g, s, sch: s.optimizer.zero_grad()),
         (r"MLP.zero_grad\(\) inside build: the graph forgets the gradients by itself", "leave it out",
          lambda g, s, sch: g.model.zero_grad()),
-        (
-            "^Learner.add_optimizer is called inside build", "call it in Learner.__init__", lambda g, s,
-            sch: g.add_optimizer(s.optimizer)
-        ),
+        ("^Learner.add_optimizer is called inside build", "call it in Learner.__init__",
+         lambda g, s, sch: g.add_optimizer(s.optimizer)),
     ],
 )  # fmt: skip
 def test_what_the_graph_does_by_itself(what, hint, act, setup):

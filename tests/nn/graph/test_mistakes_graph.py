@@ -205,7 +205,8 @@ def test_no_optimizer(what, value, hint, make, setup):
 @pytest.mark.parametrize(
     "what, values, hint, make",
     [
-        ("the scheduler sets the learning rate of another optimizer", {"lr_sch": "StepLR of an SGD", "optimizer": "SGD"},
+        ("the scheduler sets the learning rate of another optimizer", {"lr_sch": "StepLR of an SGD",
+         "optimizer": "SGD"},
          "StepLR(optimizer, ...) of the optimizer that is added",
          lambda s: flow.optim.lr_scheduler.StepLR(flow.optim.SGD(s.model.parameters(), lr=1.0), 3)),
         ("takes a learning rate scheduler, not the class StepLR", {"lr_sch": ".*StepLR'>"}, "StepLR(optimizer, 30)",
@@ -256,7 +257,8 @@ def test_an_optimizer_of_other_parameters(setup):
         "4 of the 4 parameters of Adam are not in the graph",
         {
             "not in the graph": r"weight float32\[32, 20\], bias float32\[32\], .*",
-            "in no optimizer": r"model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, model.layers.2.bias",
+            "in no optimizer": r"model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, "
+                               r"model.layers.2.bias",
         },
         "flow.optim.Adam(model.parameters(), ...)",
         call,

@@ -31,9 +31,11 @@ def setup():
             StateError, "'model' is an int, not the state of a module", {"model": "3"}, "model.state_dict()",
             lambda s: {"model": 3}
         ),
-        (StateError, "1 members missing, 1 entries unexpected", {"missing": "model", "unexpected": "modle"}, "strict=False",
+        (StateError, "1 members missing, 1 entries unexpected", {"missing": "model", "unexpected": "modle"},
+         "strict=False",
          lambda s: {"modle": {}}),
-        (StateError, "1 members missing, 2 entries unexpected", {"missing": "model", "unexpected": "state, param_groups"},
+        (StateError, "1 members missing, 2 entries unexpected",
+         {"missing": "model", "unexpected": "state, param_groups"},
          "model.load_state_dict", lambda s: s.optimizer.state_dict()),
         (StateError, "1 wrong of 4 entries of MLP; nothing was loaded",
          {"wrong": r"layers.0.bias: \[1\] given, \[32\] wanted"}, "the sizes that the state was saved from",

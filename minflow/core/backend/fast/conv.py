@@ -161,7 +161,11 @@ def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
     for tile in geo.tiles():
         images = padded(x[tile], padding, "padded")
         for group in range(groups):
-            columns = images.reshape(geo.c, geo.pixels) if geo.plain and groups == 1 and len(images) == 1 else geo.im2col(images, group)
+            columns = (
+                images.reshape(geo.c, geo.pixels)
+                if geo.plain and groups == 1 and len(images) == 1
+                else geo.im2col(images, group)
+            )
             xp.dot(geo.joined(grad[tile], group, "cotangent"), columns.T, out=part)
             xp.add(sums[group], part, out=sums[group])
     return out

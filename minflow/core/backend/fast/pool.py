@@ -26,7 +26,8 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
         chosen = largest(xp, seen, y[tile])
         xp.add(offsets[chosen], top * width + left, out=indices[tile])
         if any(padding):  # of -inf alone the first was chosen, which may be padding: then it is the first pixel
-            xp.copyto(indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]), where=chosen == 0)
+            xp.copyto(indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]),
+                      where=chosen == 0)
     return out
 
 

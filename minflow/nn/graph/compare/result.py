@@ -78,7 +78,7 @@ class Pairing:
             title, tuple(self.rows), same and at is None, at, () if at is None else tuple(self.reasons(at)),
             output if shapes else None, extra, self.tolerance[:2], self.picture(ir, title), self.reference, unlike,
             self.only_here, self.tolerance.exact,
-        )  # fmt: skip
+        )
 
     def divergence(self, same: bool, whole: bool) -> int | None:
         """The first that differs; or, where operations that only this side has come just before it, the first of those.
@@ -195,7 +195,7 @@ class Pairing:
             scope = common_scope([last.scope, *[scopes[x.ref] for x in inputs if scopes[x.ref]]])
             ghosts.append(NodeRecord(
                 f"ghost{number}", "op", ghost.op, (specs_text(ghost.arrays),), tuple(inputs), scope=scope,
-                where=ghost.where, needs=False, mark="ghost", notes=(f"only in {self.reference}",)))  # fmt: skip
+                where=ghost.where, needs=False, mark="ghost", notes=(f"only in {self.reference}",)))
             scopes[ghosts[-1].id] = scope
             sources += [(ghosts[-1].id, k, x) for k, x in enumerate(ghost.arrays)]
         into = []

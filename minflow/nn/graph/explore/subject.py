@@ -63,7 +63,7 @@ class Subject:
     """
 
     def __init__(self, title: str, parts: Sequence[CompiledPart], modules: dict[str, str], kinds: dict[str, str],
-                 gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):  # fmt: skip
+                 gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):
         self.title, self.parts, self.modules, self.kinds = title, tuple(parts), modules, kinds
         self.gradient, self.note, self.by_reader = gradient, note, by_reader
         self.records: dict[int, StepRecord] = {}
@@ -139,7 +139,7 @@ class Subject:
         name = source.name or role
         kind = "input" if role == "input" else "state"
         return StepNode(id, kind, name, (str(spec),), scope=owner, name=name, role=role, short=short or source.name,
-                        size=spec.size, nbytes=spec.nbytes)  # fmt: skip
+                        size=spec.size, nbytes=spec.nbytes)
 
     def counts(self, stage: int, arena: bool = True) -> StageCounts:
         """What the pass did. arena: plan its memory too, where it is not known; else it is None."""
@@ -178,7 +178,7 @@ class Subject:
         return {part.names[node]: s for part in timed for node, s in zip(part.plan.nodes, part.plan.seconds)}
 
     def record_step(self, arrays: list[np.ndarray], generators: Iterable[Any], before: Callable = lambda: None,
-                    after: Callable = lambda: None, warm: bool = False) -> None:  # fmt: skip
+                    after: Callable = lambda: None, warm: bool = False) -> None:
         """Run a step call by call, keep what each gave, and put everything back.
 
         before: called before each run.  after: called after the recorded one.  warm: a call was timed after the first.
@@ -403,7 +403,7 @@ def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], fir
             column=columns[node], nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
             every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()),
             twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + later, view=node.op.is_view,
-            by=makers.get(node, ""))  # fmt: skip
+            by=makers.get(node, ""))
 
     return [record(node) for node in listed]
 

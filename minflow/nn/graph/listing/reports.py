@@ -19,7 +19,7 @@ from ....core.where import fail
 from ....views.records.reports import (
     Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
     TreeRow, Why,
-)  # fmt: skip
+)
 from ....views.text.reports import Report
 from ....views.records.graph import GraphRecord, PartsRecord, graph_record
 from ...module import Module

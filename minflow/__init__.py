@@ -79,5 +79,5 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_LATER, *_near.LATER["flow"]])
 
 
-_missing = _near.tell("flow", globals())  # what the __getattr__ above asks
+_missing = _near.name_hints("flow", globals())  # what the __getattr__ above asks
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

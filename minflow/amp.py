@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 
 from .core.base.errors import StateError
-from .core.messages.near import tell as _tell
+from .core.messages.near import name_hints as _name_hints
 from .core.where import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
@@ -72,4 +72,4 @@ class GradScaler:
                  state_dict=state_dict)
 
 
-__getattr__ = _tell("flow.amp", globals())
+__getattr__ = _name_hints("flow.amp", globals())

@@ -1,6 +1,6 @@
 """Gradients, by their public names. The engine behind them is `core/autograd.py`."""
 
-from .core.messages.near import tell as _tell
+from .core.messages.near import name_hints as _name_hints
 from .core.autograd import backward as backward
 from .core.autograd import grad as grad
 from .core.grad.function import Function as Function
@@ -12,4 +12,4 @@ from .core.grad.modes import set_grad_enabled as set_grad_enabled
 from .core.grad.gradcheck import gradcheck as gradcheck
 from .core.grad.gradcheck import gradgradcheck as gradgradcheck
 
-__getattr__ = _tell("flow.autograd", globals())
+__getattr__ = _name_hints("flow.autograd", globals())

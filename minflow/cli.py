@@ -100,10 +100,10 @@ def find_notebook(name: str) -> Path | None:
     folders = [Path.cwd() / "minflow-notebooks", *([top / "notebooks"] if top else []), PACKAGE / "_notebooks"]
     stem = re.escape(path.name.removesuffix(".ipynb"))
     for folder in folders:
-        found = [file for file in sorted(folder.rglob("*.ipynb"))
+        result = [file for file in sorted(folder.rglob("*.ipynb"))
                  if re.match(rf"{stem}(_|\.ipynb$)", file.name) and ".ipynb_checkpoints" not in file.parts]
-        if found:
-            return found[0]
+        if result:
+            return result[0]
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core.messages.near import tell as _tell
+from .core.messages.near import name_hints as _name_hints
 from .core.backend import BACKENDS, is_available as _available
 
 
@@ -37,4 +37,4 @@ def empty_cache() -> None:
     """Give unused GPU memory back; without a GPU there is none."""
 
 
-__getattr__ = _tell("flow.cuda", globals())
+__getattr__ = _name_hints("flow.cuda", globals())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core.messages.near import tell as _tell
+from .core.messages.near import name_hints as _name_hints
 
 SETTINGS: dict[str, Any] = {}
 
@@ -79,4 +79,4 @@ def logbuflevel(level: int) -> None:
     SETTINGS["logbuflevel"] = level
 
 
-__getattr__ = _tell("flow.env", globals())
+__getattr__ = _name_hints("flow.env", globals())

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core.messages.near import tell as _tell
+from .core.messages.near import name_hints as _name_hints
 from .core.base.errors import GradError, ShapeError
 from .core.mode import touch
 from .core.op import OPS, Op, define, kernel
@@ -106,4 +106,4 @@ def spec_of_array(array: Any) -> Any:
     return spec_of(array) if hasattr(array, "dtype") else type(array)
 
 
-__getattr__ = _tell("flow.library", globals())
+__getattr__ = _name_hints("flow.library", globals())

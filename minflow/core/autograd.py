@@ -100,8 +100,8 @@ def input_gradients(mode: Mode, node: Node, gs: list):
                             for kind, key in asks])
     for places, mask, rule, asks in op.groups:
         if needs & mask:
-            found = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
-            yield from [(i, g) for i, g in zip(places, found) if needs >> i & 1]
+            result = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+            yield from [(i, g) for i, g in zip(places, result) if needs >> i & 1]
 
 
 def argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
@@ -216,8 +216,8 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     mode = MODE.get()
     refuse_symbolic(as_tuple(tensors))
     outputs = [mode.own(t) for t in as_tuple(tensors)]
-    given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
-    seeds = seeds_for(outputs, given, "backward")
+    passed = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
+    seeds = seeds_for(outputs, passed, "backward")
     only = None if inputs is None else [mode.own(x) for x in as_tuple(inputs)]
     wanted = [mode.first(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
@@ -271,11 +271,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if not x.needs:
             fail(GradError, f"grad: input {i} does not require grad", "x.requires_grad_() before computing the output",
                  input=x)
-    given = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
-    seeds = seeds_for(outs, given, "grad")
+    passed = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
+    seeds = seeds_for(outs, passed, "grad")
     wanted = [mode.first(x.value) for x in sources]
-    found = backprop(outs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
-    results = tuple([found.get(value) for value in wanted])
+    result = backprop(outs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
+    results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:
             fail(GradError, f"grad: the outputs do not depend on input {i}", "allow_unused=True gives None for it",

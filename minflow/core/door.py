@@ -75,9 +75,9 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
     if kind is OutOfMemoryError:
         hint = "smaller sizes, or a smaller dtype; expand() repeats without memory"
     said = " ".join(str(error).split()) or type(error).__name__
-    found = kind(f"{name}: {said}", values={k: describe(x) for k, x in values.items()}, where=here(), hint=hint)
-    found.raw = error
-    return found
+    result = kind(f"{name}: {said}", values={k: describe(x) for k, x in values.items()}, where=here(), hint=hint)
+    result.raw = error
+    return result
 
 
 def refuse_symbolic(inputs: Sequence) -> None:

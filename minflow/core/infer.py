@@ -31,14 +31,14 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping):
     except TypeError:  # an attr without hash (a slice before Python 3.12)
         key = None
     try:
-        found = consult(op, specs, attrs)
+        result = consult(op, specs, attrs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
-    if key is not None and found[1] != (None,):  # what depends on data is asked each time
+    if key is not None and result[1] != (None,):  # what depends on data is asked each time
         if len(INFERRED) >= INFERRED_LIMIT:
             INFERRED.clear()
-        INFERRED[key] = found
-    return found
+        INFERRED[key] = result
+    return result
 
 
 def consult(op: Any, specs: tuple, attrs: Mapping):

@@ -246,11 +246,11 @@ class Graph:
             value = new_value((source, 0, source.out_specs[0]))
             rows.append(f"{name(value)} = {source.op} {source.name} {value.spec}".replace("  ", " "))
         for node in self.nodes:
-            made = ", ".join(map(name, outputs_of(node)))
+            created = ", ".join(map(name, outputs_of(node)))
             attrs = "".join(f", {k}={v!r}" for k, v in node.attrs.items())
             specs = ", ".join(map(str, node.out_specs))
             rows.append(
-                f"{made} = {node.op}({', '.join(map(name, node.inputs))}{attrs}) -> {specs}  {node.scope}".rstrip()
+                f"{created} = {node.op}({', '.join(map(name, node.inputs))}{attrs}) -> {specs}  {node.scope}".rstrip()
             )
         rows += [f"update {name(new_value((s, 0, s.out_specs[0])))} <- {name(v)}" for s, v in self.updates.items()]
         return "\n".join([*rows, f"return {', '.join(map(name, self.outputs))}"])

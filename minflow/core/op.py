@@ -94,16 +94,16 @@ class Op:
 
     def named(self, inputs: tuple, attrs: dict) -> list:
         """The inputs, those missing found among the keywords: by our name, or by PyTorch's `input` and `other`."""
-        found = list(inputs)
-        for ours, theirs in zip(self.inputs[len(found) :], ("input", "other", "")[len(found) :]):
+        result = list(inputs)
+        for ours, theirs in zip(self.inputs[len(result) :], ("input", "other", "")[len(result) :]):
             name = ours if ours in attrs else theirs
             if name in attrs:
-                found.append(attrs.pop(name))
-        if len(found) != len(self.inputs):
+                result.append(attrs.pop(name))
+        if len(result) != len(self.inputs):
             wanted = ", ".join(self.inputs)
-            fail(DTypeError, f"{self.name}: {len(found)} inputs given, {len(self.inputs)} wanted",
+            fail(DTypeError, f"{self.name}: {len(result)} inputs given, {len(self.inputs)} wanted",
                  f"{self.name}({wanted})")
-        return found
+        return result
 
     def __repr__(self) -> str:
         return self.name
@@ -125,8 +125,8 @@ def op_named(name: str) -> Op:
 def signature_of(inputs: Sequence[str], attrs: Sequence[str]) -> inspect.Signature:
     """Inputs by place or name, attrs by name."""
     p = inspect.Parameter
-    found = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in inputs]
-    return inspect.Signature(found + [p(x, p.KEYWORD_ONLY) for x in attrs])
+    result = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in inputs]
+    return inspect.Signature(result + [p(x, p.KEYWORD_ONLY) for x in attrs])
 
 
 class SavedSlots(dict):
@@ -206,10 +206,10 @@ def copied_out(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def written(xp, *arrays, out=None, **attrs):
-        found = function(xp, *arrays, **attrs)
+        results = function(xp, *arrays, **attrs)
         if out is None:
-            return found
-        for place, result in zip(out, found) if found.__class__ is tuple else ((out, found),):
+            return results
+        for place, result in zip(out, results) if results.__class__ is tuple else ((out, results),):
             xp.copyto(place, result)
         return out
 

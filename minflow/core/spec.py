@@ -115,11 +115,11 @@ class Device:
         if kind not in ("cpu", "cuda") or (number and not number.isdigit()) or (number and index is not None):
             raise DeviceError(f"there is no device {type!r}", hint='"cpu", "cuda" or "cuda:0"')
         key = kind, int(number or index or 0)
-        found = cls.table.get(key)
-        if found is None:
-            found = cls.table[key] = super().__new__(cls)
-            found.type, found.index = key
-        return found
+        result = cls.table.get(key)
+        if result is None:
+            result = cls.table[key] = super().__new__(cls)
+            result.type, result.index = key
+        return result
 
     def __reduce__(self):
         return Device, (self.type, self.index)

@@ -67,8 +67,8 @@ class Size(tuple):
         return n
 
     def __getitem__(self, index):
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
+        result = super().__getitem__(index)
+        return Size(result) if isinstance(index, slice) else result
 
     def __add__(self, other):
         return Size(tuple(self) + tuple(other))
@@ -105,7 +105,7 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
 
     def __init__(self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more):
         if spec.__class__ is not Spec:
-            array, spec, value = made_by_user(array, spec, value, needs, more)
+            array, spec, value = from_numbers(array, spec, value, needs, more)
         self.array = array
         self.spec = spec
         if value is not None:
@@ -537,7 +537,7 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
             write(self, F.assign_indexed(self, index, value))
 
 
-def made_by_user(first, *rest):
+def from_numbers(first, *rest):
     """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: float32 of a shape, not initialised, or of these numbers."""
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
     if all(isinstance(n, int) for n in sizes):

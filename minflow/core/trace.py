@@ -49,7 +49,7 @@ class Trace(Mode):
         self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
         self.kept: list = []  # concrete tensors whose identity is a key here
         # by id, arrays of tensors made of numbers during the trace: constants, not states
-        self.made: dict[int, np.ndarray] = {}
+        self.created: dict[int, np.ndarray] = {}
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
 
     def enter_gradient(self, node: Node) -> None:
@@ -130,7 +130,7 @@ class Trace(Mode):
     def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
         key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in self.symbols:
-            kind = CONSTANT if id(array) in self.made else STATE
+            kind = CONSTANT if id(array) in self.created else STATE
             source = Source(kind, spec_of(array), array=array, read=read,
                             name=tensor.label if tensor is not None else "")
             if array.size:
@@ -174,7 +174,7 @@ class Trace(Mode):
 
     def constant(self, array: np.ndarray) -> Tensor:
         """A tensor made of numbers during the trace."""
-        self.made[id(array)] = array
+        self.created[id(array)] = array
         return Tensor(array, spec_of(array))
 
     # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------

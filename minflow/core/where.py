@@ -24,8 +24,8 @@ class Ours(dict):
     """file name -> is it one of minflow's own? Worked out once for each."""
 
     def __missing__(self, name: str) -> bool:
-        self[name] = found = name.startswith(ROOT)
-        return found
+        self[name] = result = name.startswith(ROOT)
+        return result
 
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")

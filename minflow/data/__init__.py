@@ -4,11 +4,11 @@ Gives plain numpy arrays in batches, as OneFlow's job functions take them; no fi
 Knows no tensors and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
 """
 
-from ..core.messages.near import tell as _tell
+from ..core.messages.near import name_hints as _name_hints
 from .cache import cache_dir
 from .digits import digits
 from .mnist import load_mnist
 
 __all__ = ["cache_dir", "digits", "load_mnist"]
 
-__getattr__ = _tell("flow.data", globals())
+__getattr__ = _name_hints("flow.data", globals())

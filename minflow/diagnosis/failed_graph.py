@@ -28,10 +28,10 @@ def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | No
     if not (failure.label or failure.got):
         return None
     look = {"attrs": failure.attrs, "scope": failure.scope, "mark": "failed", "notes": notes}
-    failing = NodeRecord("failed", "op", failure.label, (), **look)
+    failed = NodeRecord("failed", "op", failure.label, (), **look)
     if failure.recorded is not None:
-        return of_trace(failure, failure.recorded, failing)
-    return of_tape(failure, failing)
+        return of_trace(failure, failure.recorded, failed)
+    return of_tape(failure, failed)
 
 
 def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
@@ -81,7 +81,7 @@ def read_only(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
     return tuple(n for n in nodes if n.kind == "op" or n.id in used)
 
 
-def of_trace(failure: Failure, recorded: Recorded, failing: NodeRecord) -> GraphRecord:
+def of_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphRecord:
     graph = recorded.graph
     whole = graph_record(graph)
     sources = (*graph.inputs, *graph.states)
@@ -93,7 +93,7 @@ def of_trace(failure: Failure, recorded: Recorded, failing: NodeRecord) -> Graph
     states = {id(s.array): s for s in graph.states}
     if failure.node is not None:  # in backward, while the graph was built
         inputs: list[Input] = [Input("", ids[failure.node], 0)] if failure.node in ids else []
-        return GraphRecord((*read_only([*nodes, replace(failing, inputs=tuple(inputs))]),), (), (), recorded.title)
+        return GraphRecord((*read_only([*nodes, replace(failed, inputs=tuple(inputs))]),), (), (), recorded.title)
     inputs, extra = [], []
     for k, (name, x) in enumerate(inputs_of(failure)):
         source = x.value.node if x.array is None and x.value is not None else states.get(id(x.array))
@@ -103,13 +103,13 @@ def of_trace(failure: Failure, recorded: Recorded, failing: NodeRecord) -> Graph
             kind, scope = ("state", failure.scope) if x.label else ("input", "")
             extra.append(NodeRecord(f"x{k}", kind, name_of(failure, x, name), (str(x.spec),), scope=scope))
             inputs.append(Input(name, f"x{k}"))
-    failing = replace(failing, inputs=tuple(inputs))
+    failed = replace(failed, inputs=tuple(inputs))
     done = f"{len(graph.nodes)} operation{'s' * (len(graph.nodes) != 1)} recorded"
     title = f"{recorded.title}: {done} before the one that failed"
-    return GraphRecord(read_only([*nodes, *extra, failing]), (), (), title)
+    return GraphRecord(read_only([*nodes, *extra, failed]), (), (), title)
 
 
-def of_tape(failure: Failure, failing: NodeRecord) -> TapeRecord:
+def of_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     """Eager: what the tensors that went in were computed from."""
     seen = inputs_of(failure)
     roots = [x.value.node for _, x in seen if x.value is not None]
@@ -136,7 +136,7 @@ def of_tape(failure: Failure, failing: NodeRecord) -> TapeRecord:
     if failure.node is not None:
         inputs.append(Input("", ids[failure.node], 0))
     title = "the tape up to there" if any(not isinstance(node, Source) for node in order) else "what went in"
-    return TapeRecord((*nodes, replace(failing, inputs=tuple(inputs))), failing.id, 0, title)
+    return TapeRecord((*nodes, replace(failed, inputs=tuple(inputs))), failed.id, 0, title)
 
 
 def inputs_of(failure: Failure) -> list[tuple[str, Tensor]]:

@@ -29,11 +29,11 @@ def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 def innermost(traceback: TracebackType | None) -> TracebackType | None:
     """The innermost line of the learner's."""
-    found = None
+    result = None
     for at in entries(traceback):
         file = at.tb_frame.f_code.co_filename
-        found = found if OURS[file] or library(file) else at
-    return found
+        result = result if OURS[file] or library(file) else at
+    return result
 
 
 def raised_at(error: BaseException) -> str:

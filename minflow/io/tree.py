@@ -166,7 +166,7 @@ class Reader:
     def __init__(self, arrays: Mapping[str, np.ndarray]):
         self.arrays = arrays
         self.first: dict[str, Tensor] = {}  # the first tensor of each array: others share its storage and its version
-        self.made: dict[tuple, Tensor] = {}
+        self.created: dict[tuple, Tensor] = {}
 
     def decode(self, x: Any, depth: int = 0) -> Any:
         if depth > DEEPEST + 1:
@@ -225,7 +225,7 @@ class Reader:
             raise Malformed("the options of a tensor", options)
         key = name, options.get("object")
         try:
-            known = self.made.get(key)
+            known = self.created.get(key)
         except TypeError:
             raise Malformed("the options of a tensor", options) from None
         if known is not None:
@@ -240,7 +240,7 @@ class Reader:
         elif options.get("requires_grad"):
             x.requires_grad_()
         self.first.setdefault(name, x)
-        self.made[key] = x
+        self.created[key] = x
         return x
 
 

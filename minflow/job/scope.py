@@ -14,7 +14,7 @@ from typing import Any
 from ..core.base.errors import JobError
 from ..core.where import here, warn
 from .current import current
-from ..core.messages.near import teller
+from ..core.messages.near import missing_names
 from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())
@@ -126,4 +126,4 @@ def current_scope() -> str:
     return "-".join(NAMES.get())
 
 
-__getattr__ = teller("flow.scope", globals())
+__getattr__ = missing_names("flow.scope", globals())

@@ -3,7 +3,7 @@
 Read next: `module.py`, then `modules/linear.py`.
 """
 
-from ..core.messages.near import tell as _tell
+from ..core.messages.near import name_hints as _name_hints
 from . import functional as functional
 from . import init as init
 from . import utils as utils
@@ -45,4 +45,4 @@ from .modules.pooling import MaxPool2d as MaxPool2d
 from .modules.shape import Flatten as Flatten
 from .modules.shape import Unflatten as Unflatten
 
-__getattr__ = _tell("flow.nn", globals())
+__getattr__ = _name_hints("flow.nn", globals())

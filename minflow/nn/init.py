@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..core.messages.near import tell as _tell
+from ..core.messages.near import name_hints as _name_hints
 from ..core.grad.modes import no_grad
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
@@ -229,4 +229,4 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
     return tensor
 
 
-__getattr__ = _tell("flow.nn.init", globals())
+__getattr__ = _name_hints("flow.nn.init", globals())

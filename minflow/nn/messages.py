@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, TraceError
+from ..core.messages.wrong_arguments import Unquoted
 from ..core.messages.near import did_you_mean, misfit, near
 from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
@@ -128,14 +129,8 @@ def check_eval(model: Any, args: tuple) -> None:
         warn(
             f"{type(model).__name__} is called under no_grad in training mode: {what}",
             "model.eval() before an evaluation, and model.train() after it",
-            **{"acting": Text(", ".join(acting[:3]) + ", ..." * (len(acting) > 3))},
+            **{"acting": Unquoted(", ".join(acting[:3]) + ", ..." * (len(acting) > 3))},
         )
-
-
-class Text(str):
-    """A value that is shown as it is, without quotes."""
-
-    __repr__ = str.__str__
 
 
 def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError:

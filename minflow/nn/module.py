@@ -137,9 +137,9 @@ class Module(Display):
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         for registry in ("_parameters", "_buffers", "_modules"):
-            found = own.get(registry)
-            if found is not None and name in found:
-                return found[name]
+            result = own.get(registry)
+            if result is not None and name in result:
+                return result[name]
         raise messages.no_attribute(self, name)
 
     def __delattr__(self, name: str) -> None:

@@ -146,12 +146,12 @@ def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> None:
     raise StateError(what, values=values, where=here(), hint=hint)
 
 
-def shape_hint(given: tuple, wanted: tuple) -> str:
-    if given == wanted[::-1] and len(given) == 2:
+def shape_hint(shape: tuple, wanted: tuple) -> str:
+    if shape == wanted[::-1] and len(shape) == 2:
         return " (transposed: .T)"
-    if len(given) == len(wanted) == 4 and (given[3], given[2], given[0], given[1]) == wanted:
+    if len(shape) == len(wanted) == 4 and (shape[3], shape[2], shape[0], shape[1]) == wanted:
         return " (channels last: .permute(3, 2, 0, 1))"
-    if sum(n != 1 for n in given) and [n for n in given if n != 1] == [n for n in wanted if n != 1]:
+    if sum(n != 1 for n in shape) and [n for n in shape if n != 1] == [n for n in wanted if n != 1]:
         return " (the same numbers: .reshape)"
     return ""
 

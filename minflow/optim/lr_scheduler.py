@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.messages.near import tell as _tell
+from ..core.messages.near import name_hints as _name_hints
 from ..core.base.errors import OptimError
 from ..core.mode import MODE
 from ..core.where import fail, warn
@@ -509,4 +509,4 @@ class SequentialLR(LRScheduler):
         return result, writes
 
 
-__getattr__ = _tell("flow.optim.lr_scheduler", globals())
+__getattr__ = _name_hints("flow.optim.lr_scheduler", globals())

@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from ..core.messages.notices import Seen, Told
+from ..core.messages.notices import Seen
+from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE
 from ..core.where import warn
 from ..nn.module import Module
@@ -49,6 +50,6 @@ def check_strays(optimizer: Any) -> None:
         f"so they never train{replaced}",
         f"make the optimizer after the last change of the model: flow.optim.{name}(model.parameters(), ...); "
         "requires_grad_(False) on what is not to be trained",
-        **{"left out": Told(", ".join(names[:4]) + (", ..." if count > 4 else "")),
+        **{"left out": Unquoted(", ".join(names[:4]) + (", ..." if count > 4 else "")),
            "the first": next(iter(strays.values()))},
     )

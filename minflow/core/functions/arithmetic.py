@@ -85,11 +85,11 @@ def clamp(input, min=None, max=None):
     if min is None and max is None:
         fail(DTypeError, "clamp: neither min nor max is given", "clamp(min=0)", input=input)
     if min is None or max is None:
-        given = operand(max if min is None else min)
+        passed = operand(max if min is None else min)
         spec = input.spec
-        dtype = promote(spec, given.spec if is_tensor(given) else type(given))
+        dtype = promote(spec, passed.spec if is_tensor(passed) else type(passed))
         if dtype is bool_:
-            return e.maximum(input, given) if max is None else e.minimum(input, given)
+            return e.maximum(input, passed) if max is None else e.minimum(input, passed)
         low, high = (float("-inf"), float("inf")) if dtype.floating else (iinfo(dtype).min, iinfo(dtype).max)
         min, max = (low, max) if min is None else (min, high)
     return e.clamp(input, operand(min), operand(max))

@@ -23,9 +23,9 @@ def finish(result, device, requires_grad: bool):
     return result.requires_grad_() if requires_grad else result
 
 
-def size_of(given: tuple, size=None) -> tuple[int, ...]:
+def size_of(sizes: tuple, size=None) -> tuple[int, ...]:
     """The shape that `zeros(2, 3)`, `zeros((2, 3))` and `zeros(size=(2, 3))` mean."""
-    size = given if size is None else (size,)
+    size = sizes if size is None else (size,)
     if len(size) == 1 and several(size[0]):
         size = tuple(size[0])
     try:

@@ -89,13 +89,13 @@ def one_entry(part):
 
 def unmasked(x, mask, axis: int) -> list:
     """One tensor of integers per axis of the mask."""
-    found = x.spec.shape[axis : axis + mask.spec.ndim]
-    if found != mask.spec.shape:
-        at = next(d for d, (n, m) in enumerate(zip(found, mask.spec.shape)) if n != m)
+    result = x.spec.shape[axis : axis + mask.spec.ndim]
+    if result != mask.spec.shape:
+        at = next(d for d, (n, m) in enumerate(zip(result, mask.spec.shape)) if n != m)
         fail(
             OutOfRangeError,
             f"indexing: a mask has the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) not "
-            f"{found[at]} (axis {axis + at} of the tensor)",
+            f"{result[at]} (axis {axis + at} of the tensor)",
             "compare the tensor itself, as in x[x > 0]",
             x=x,
             mask=mask,

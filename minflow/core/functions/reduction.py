@@ -232,8 +232,8 @@ def logsumexp(input, dim, keepdim: bool = False):
     largest = detach(r.amax(input, axis=axis, keepdims=True))
     largest = e.where(c.isfinite(largest), largest, 0)
     total = e.log(r.sum(e.exp(e.sub(input, largest)), axis=axis, keepdims=True))
-    found = e.add(total, largest)
-    return found if keepdim else reshape(found, shape=reduced(input.spec, axis, False).shape)
+    result = e.add(total, largest)
+    return result if keepdim else reshape(result, shape=reduced(input.spec, axis, False).shape)
 
 
 @numpy_names

@@ -56,7 +56,7 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
     return shape
 
 
-def given(shape: tuple):
+def as_sizes(shape: tuple):
     """The sizes of f(2, 3) and of f((2, 3)) alike."""
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
@@ -103,7 +103,7 @@ def viewable(input, shape: tuple[int, ...]) -> bool:
 def view(input, *shape):
     """The same elements in another shape, always a view. Raises ShapeError where the strides would need a copy."""
     try:
-        shape = work_out(given(shape), input.spec.size, "view", input)
+        shape = work_out(as_sizes(shape), input.spec.size, "view", input)
     except RAW as error:
         raise spoken(error, view, (input, *shape), {})  # noqa: B904 (its cause is set)
     if not viewable(input, shape):

@@ -99,19 +99,19 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
             if ctx.materialize:
                 gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g
                       for g, s in zip(gs, node.out_specs)]
-            found = as_tuple(cls.backward(ctx, *gs))
+            result = as_tuple(cls.backward(ctx, *gs))
         finally:
             ctx.node = None
-        if len(found) != arity and any(g is not None for g in found[arity:]) or len(found) < arity:
+        if len(result) != arity and any(g is not None for g in result[arity:]) or len(result) < arity:
             raise GradError(
-                f"{cls.__name__}.backward returned {len(found)} gradients for the {arity} arguments of forward",
+                f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
                 where=f"made at {where_text(node.where)}",
                 hint="one for each argument, None where there is none",
             )
         for position, place in enumerate(places):
             i = count + position
-            if node.needs >> i & 1 and found[place] is not None:
-                g, spec = found[place], node.inputs[i].spec
+            if node.needs >> i & 1 and result[place] is not None:
+                g, spec = result[place], node.inputs[i].spec
                 if g.shape != spec.shape:
                     raise ShapeError(
                         f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of "

@@ -75,7 +75,7 @@ def gradgradcheck(function, inputs, **options) -> bool:
         wanted = [x for x in xs if getattr(x, "requires_grad", False)]
         out = as_tuple(function(*xs))
         total = [(o * o).sum() for o in out if o.needs]
-        found = grad(total, wanted, create_graph=True, allow_unused=True)
-        return tuple([g for g in found if g is not None and g.needs])
+        result = grad(total, wanted, create_graph=True, allow_unused=True)
+        return tuple([g for g in result if g is not None and g.needs])
 
     return gradcheck(first, inputs, **options) if checked else True

@@ -48,25 +48,25 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     Letters' case and underscores count for nothing, a number at the end is never a slip.
     """
     asked = plain(name)
-    found: list = []
+    result: list = []
     if len(name) > LONGEST:  # nobody types that, and the distance of long texts takes long
-        return found
+        return result
     for other in known:
         it = plain(other)
         if other[:1] == "_" or other == name:
             continue
         if asked == it:
-            found.append((0, other))
+            result.append((0, other))
         elif asked.rstrip("0123456789") == it.rstrip("0123456789") and asked[-1:].isdigit():
             continue
         elif abs(len(asked) - len(it)) <= 2 and (slips := distance(asked, it)) <= (
             1 if min(len(asked), len(it)) < 6 else 2
         ):
-            found.append((slips, other))
+            result.append((slips, other))
         elif len(asked) >= 4 and it.startswith(asked):
-            found.append((2, other))
-    found.sort(key=lambda pair: (pair[0], pair[1][-1:].isdigit() != name[-1:].isdigit(), distance(name, pair[1])))
-    return [other for slips, other in found if slips == found[0][0]][:3]
+            result.append((2, other))
+    result.sort(key=lambda pair: (pair[0], pair[1][-1:].isdigit() != name[-1:].isdigit(), distance(name, pair[1])))
+    return [other for slips, other in result if slips == result[0][0]][:3]
 
 
 def plain(name: str) -> str:
@@ -88,8 +88,8 @@ def distance(a: str, b: str) -> int:
 
 def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
     """ "did you mean flow.relu or flow.selu?", or "" where there are none."""
-    found = [prefix + name for name in names]
-    return f"did you mean {' or '.join(found)}?" if found else ""
+    result = [prefix + name for name in names]
+    return f"did you mean {' or '.join(result)}?" if result else ""
 
 
 # ---- names of a module -----------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def public(names: Mapping[str, Any]) -> Iterable[str]:
     return names["__dir__"]() if "__dir__" in names else names.get("__all__") or [n for n in names if n[:1] != "_"]
 
 
-def teller(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
+def missing_names(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
     """A `__getattr__` for a module that is known as `room`. names: its globals()."""
     def __getattr__(name: str) -> Any:
         later = LATER.get(room, {})
@@ -185,7 +185,7 @@ def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: s
     by_place = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     hint = f"{spoken}({', '.join([*by_place, *[f'{n}=...' for n in named if n not in by_place]])})"
     unknown = [k for k in kwargs if k not in named]
-    given = {k: short(kwargs[k]) for k in unknown[:3]}
+    passed = {k: short(kwargs[k]) for k in unknown[:3]}
     if unknown:
         what = f"{spoken} has no argument {unknown[0]!r}"
         meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or near(
@@ -198,14 +198,14 @@ def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: s
             f"were given"
         )
     elif twice := [n for n in by_place[: len(args)] if n in kwargs]:
-        what, given = f"{spoken} is given {twice[0]!r} twice, by its place and by its name", {
+        what, passed = f"{spoken} is given {twice[0]!r} twice, by its place and by its name", {
             twice[0]: short(kwargs[twice[0]])
         }
     else:
         known = {*kwargs, *by_place[: len(args)]}
         missing = [n for n in named if parameters[n].default is inspect.Parameter.empty and n not in known]
         what = f"{spoken} also needs {' and '.join(missing)}"
-    return CallError(what, values=given, where=here(), hint=hint)
+    return CallError(what, values=passed, where=here(), hint=hint)
 
 
 def short(value: Any) -> str:
@@ -294,7 +294,7 @@ def hint_methods(cls: type) -> type:
     return cls
 
 
-def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
+def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     """Of a module that is known as `room`: whoever misspells an argument of its functions, or of its classes when
     making one, is told; gives its `__getattr__`, which tells of names. names: its globals()."""
     own, start = names["__name__"], room.removeprefix("flow.")
@@ -311,4 +311,4 @@ def tell(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
                     kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}",
                                                method=True)  # type: ignore[misc]
     SPACES[room] = names
-    return teller(room, names)
+    return missing_names(room, names)

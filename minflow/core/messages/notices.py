@@ -20,6 +20,7 @@ import numpy as np
 from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
 from ..mode import EPOCH
 from ..where import NOTICES, caller, here, warn, warn_at
+from .wrong_arguments import Unquoted
 
 HELD = 64  # losses in a row whose tapes are all held, at which that is told
 SEARCHES = 20  # of a tape, in one process
@@ -28,12 +29,6 @@ FROM_ZERO = {**dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the loga
              **dict.fromkeys(("div", "reciprocal"), "a divisor that is not 0"),
              "sqrt": "x.clamp(min=0) before the root", "rsqrt": "x.clamp(min=1e-6) before the root",
              "exp": "x.clamp(max=80) before exp; flow.logsumexp or F.softmax, which do not overflow"}
-
-
-class Told(str):
-    """A value of a notice that is told as it is, without quotes."""
-
-    __repr__ = str.__str__
 
 
 class Seen:
@@ -70,7 +65,7 @@ def look_at_losses(losses: list) -> None:
             scaled = array.dtype == "float16" and np.isinf(array.item())  # who scales losses looks for that himself
             if Seen.searches < SEARCHES and not scaled:
                 Seen.searches += 1
-                tell_loss(losses[0])
+                report_loss(losses[0])
     Seen.roots.append(ref(losses[0].value.node))
     if not EPOCH.backwards % HELD and len(Seen.roots) == HELD:
         alive = {id(node) for root in Seen.roots if (node := root()) is not None}
@@ -83,12 +78,12 @@ def look_at_losses(losses: list) -> None:
             )
 
 
-def tell_loss(loss: Any) -> None:
+def report_loss(loss: Any) -> None:
     number = loss.array.item()
     values, hint = origin_of(loss)
     rates = rates_of(loss)
     if rates:
-        values["learning rate"] = Told(rates)
+        values["learning rate"] = Unquoted(rates)
     warn(f"backward: the loss is {number}, the first that is no finite number", hint, **{"loss": loss, **values})
 
 
@@ -100,26 +95,26 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
         "gradient that is NaN"
     )
     try:
-        found = first_of(loss.value)
+        result = first_of(loss.value)
     except Exception:  # a notice must not be an error
         return {}, again
-    if found is None:
+    if result is None:
         return {}, again
-    node, kind, arrays = found
+    node, kind, arrays = result
     if isinstance(node, Source):
         tensor = node.tensor()
         name = getattr(tensor, "label", "") or "a leaf"
-        return {"began in": Told(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, \
+        return {"began in": Unquoted(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, \
             (
                 "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for "
                 "them in data"
             )
-    place = Told(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
+    place = Unquoted(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
     if kind == "data":
-        return {"began in": place, "its input": Told(bad(arrays[0]))}, "look at the data: flow.isfinite(x).all()"
+        return {"began in": place, "its input": Unquoted(bad(arrays[0]))}, "look at the data: flow.isfinite(x).all()"
     values = {"began in": place}
     for i, x in enumerate(a for a in arrays if isinstance(a, np.ndarray) and a.size):
-        values[f"input {i}"] = Told(f"{x.dtype}{list(x.shape)} from {float(x.min()):.4g} to {float(x.max()):.4g}")
+        values[f"input {i}"] = Unquoted(f"{x.dtype}{list(x.shape)} from {float(x.min()):.4g} to {float(x.max()):.4g}")
     return values, FROM_ZERO.get(node.op.name, again)
 
 
@@ -155,8 +150,8 @@ def first_of(root: Value) -> tuple[Node, str, list] | None:
         outs: list = [kept.get(~k) for k in range(len(node.out_specs))]
         if any(out is None for out in outs) and all(a is not None for a in args):
             with np.errstate(all="ignore"):
-                given = node.op.kernel(*args, **node.attrs)
-            outs = list(given) if node.op.many else [given]
+                passed = node.op.kernel(*args, **node.attrs)
+            outs = list(passed) if node.op.many else [passed]
         for value, out in zip(outputs_of(node), outs):
             if out is not None:
                 known[value] = np.asarray(out)
@@ -187,7 +182,7 @@ def look_at_results(
         if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
             warn_at(f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
                  "a smaller learning rate; the same batch through the eager model, where the operation is named",
-                 {"step": step, "learning rate": Told(", ".join(f"{rate:g}" for rate in rates()))},
+                 {"step": step, "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in rates()))},
                  where or caller(3), f"at {where_text(where)}" if where else here())
             return
 
@@ -207,8 +202,8 @@ def look_at_gradients(optimizer: Any, pairs: list) -> None:
                 f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
                 "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "
                 "sqrt and x**0.5 have no slope at 0",
-                **{"parameter": p, "its gradient": Told(bad(g.array)),
-                   "learning rate": Told(", ".join(f"{rate:g}" for rate in optimizer.learning_rates()))},
+                **{"parameter": p, "its gradient": Unquoted(bad(g.array)),
+                   "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates()))},
             )
             return
 

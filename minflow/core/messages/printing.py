@@ -39,8 +39,8 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
                         ("linewidth", linewidth)):
         if value is not None and not (value >= 0 if isinstance(value, int) else value == float("inf")):
             raise DTypeError(f"set_printoptions: {name} is an integer of 0 or more, not {value!r}")
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    OPTIONS.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
+    passed = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    OPTIONS.update({k: v for k, v in passed.items() if v is not None}, sci_mode=sci_mode)
 
 
 def formatter(array: np.ndarray):

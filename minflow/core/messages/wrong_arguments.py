@@ -79,9 +79,9 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
     raw = error.raw if isinstance(error, MinflowError) else error
     if raw is None or raised_by_user(raw) or any(inspect.isroutine(x) for x in (*args, *options.values())):
         return error  # the last: a function of the learner's may have been called in a wrong way
-    found = in_words(name or function.__name__, function, args, options, raw)
-    found.__cause__ = raw
-    return found
+    result = in_words(name or function.__name__, function, args, options, raw)
+    result.__cause__ = raw
+    return result
 
 
 def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str, Any],
@@ -116,8 +116,8 @@ def wanted_of(parameter: inspect.Parameter) -> list[str]:
     return list(dict.fromkeys(parts)) if all(part in IS for part in parts) else []
 
 
-class Text(str):
-    """A value of an error that is told as it is, without quotes."""
+class Unquoted(str):
+    """A value of an error or a notice that is shown as it is, without quotes."""
 
     __repr__ = str.__str__
 
@@ -144,12 +144,12 @@ def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") ->
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
     shown = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
     image = hasattr(value, "getbands")  # of PIL
-    made = (
+    created = (
         "transforms.ToTensor()"
         if image
         else "flow.from_numpy(...)"
         if hasattr(value, "__array__")
         else "flow.tensor(...)"
     )
-    hint = f"{made} of it, or as a transform of the dataset" if image else f"{made} around it"
+    hint = f"{created} of it, or as a transform of the dataset" if image else f"{created} around it"
     return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: shown}, where=here(), hint=hint)

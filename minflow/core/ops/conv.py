@@ -24,12 +24,12 @@ def positions(size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: P
 
     In ceil mode the last one may reach over the edge, but must begin inside.
     """
-    found = []
+    result = []
     for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
         reach = n + 2 * p - d * (k - 1) - 1
         m = (-(-reach // s) if ceil_mode else reach // s) + 1
-        found.append(m - 1 if ceil_mode and (m - 1) * s >= n + p else m)
-    return found[0], found[1]
+        result.append(m - 1 if ceil_mode and (m - 1) * s >= n + p else m)
+    return result[0], result[1]
 
 
 def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> None:

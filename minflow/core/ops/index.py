@@ -214,8 +214,8 @@ gather = define(
 
 @kernel(gather)
 def _(xp, x, index, dim, by="indexing", out=None):
-    found = x[everywhere(xp, by, x, index, dim)]
-    return settle(xp, found, out)
+    result = x[everywhere(xp, by, x, index, dim)]
+    return settle(xp, result, out)
 
 
 SCATTERS = [

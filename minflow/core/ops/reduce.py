@@ -189,9 +189,9 @@ median = define(
 @kernel(median)
 def _(xp, x, out=None):
     flat = x.reshape(-1)
-    found = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))[[(flat.size - 1) // 2, -1]]  # NaN comes last
+    result = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))[[(flat.size - 1) // 2, -1]]  # NaN comes last
     out = xp.empty((), x.dtype) if out is None else out
-    out[...] = found[1] if found[1] != found[1] else found[0]
+    out[...] = result[1] if result[1] != result[1] else result[0]
     return out
 
 

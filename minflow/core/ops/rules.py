@@ -26,22 +26,22 @@ def mark(name: str) -> str:
 
 def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The shape to which these shapes (by input name) broadcast, as numpy's, or a ShapeError that names two sizes."""
-    found: list[tuple[int, str, int]] = []  # from the right: size, and the input and axis that it came from
+    result: list[tuple[int, str, int]] = []  # from the right: size, and the input and axis that it came from
     for name, shape in shapes.items():
         for back, size in enumerate(reversed(shape)):
             axis = len(shape) - 1 - back
-            if back == len(found):
-                found.append((size, name, axis))
-            elif found[back][0] == 1:
-                found[back] = size, name, axis
-            elif size not in (1, found[back][0]):
-                other, first, first_axis = found[back]
+            if back == len(result):
+                result.append((size, name, axis))
+            elif result[back][0] == 1:
+                result[back] = size, name, axis
+            elif size not in (1, result[back][0]):
+                other, first, first_axis = result[back]
                 raise ShapeError(
                     f"{op}: sizes differ, {other} (axis {first_axis} of {mark(first)}) and "
                     f"{size} (axis {axis} of {mark(name)})",
                     hint=fitting(first, shapes[first], name, shape),
                 )
-    return tuple(size for size, _, _ in reversed(found))
+    return tuple(size for size, _, _ in reversed(result))
 
 
 def fitting(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> str:
@@ -144,12 +144,12 @@ def single(function: Callable) -> Callable:
         half = [hasattr(a, "dtype") and a.dtype.char == "e" for a in arrays]
         if True not in half:
             return function(xp, *arrays, **attrs) if out is None else function(xp, *arrays, out=out, **attrs)
-        found = function(xp, *[a.astype("float32") if h else a for a, h in zip(arrays, half)], **attrs)
-        many = found.__class__ is tuple
+        result = function(xp, *[a.astype("float32") if h else a for a, h in zip(arrays, half)], **attrs)
+        many = result.__class__ is tuple
         with xp.errstate(over="ignore"):
-            found = [f.astype("float16") for f in (found if many else (found,))]
+            result = [f.astype("float16") for f in (result if many else (result,))]
         if many:
-            return tuple([settle(xp, f, o) for f, o in zip(found, out or (None,) * len(found))])
-        return settle(xp, found[0], out)
+            return tuple([settle(xp, f, o) for f, o in zip(result, out or (None,) * len(result))])
+        return settle(xp, result[0], out)
 
     return wider

@@ -191,13 +191,13 @@ def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
 def cross_entropy_rule(g, out1, labels, ignore_index, reduction):
     """Through the loss, and (in second derivatives) through the probabilities."""
     loss_g, probs_g = g
-    found = None
+    result = None
     if loss_g is not None:
-        found = softmax_cross_entropy_grad(out1, labels, loss_g, ignore_index=ignore_index, reduction=reduction)
+        result = softmax_cross_entropy_grad(out1, labels, loss_g, ignore_index=ignore_index, reduction=reduction)
     if probs_g is not None:
         through = out1 * (probs_g - kept_sum(probs_g * out1, axis_of_classes(out1.spec.ndim)))
-        found = through if found is None else found + through
-    return found
+        result = through if result is None else result + through
+    return result
 
 
 softmax_cross_entropy = define(

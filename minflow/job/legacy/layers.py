@@ -27,7 +27,7 @@ from ...nn.functional.arguments import check_tensor
 from ..checks import check_initializer, check_regularizer
 from ..current import building
 from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
-from ...core.messages.near import teller
+from ...core.messages.near import missing_names
 from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
 from .nn import layer_norm as normalized
@@ -412,7 +412,7 @@ def upsample_2d(
 
 __all__ = """batch_normalization batch_normalization_add_relu batch_normalization_relu conv1d conv2d dense layer_norm
     prelu upsample_2d""".split()
-__getattr__ = teller("flow.layers", globals())
+__getattr__ = missing_names("flow.layers", globals())
 
 
 def __dir__() -> list[str]:

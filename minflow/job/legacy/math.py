@@ -17,7 +17,7 @@ from ...core.op import Op
 from ...core.ops import elementwise as e
 from ...core.ops import reduce as r
 from ...core.spec import float64, int8, int32
-from ...core.messages.near import teller
+from ...core.messages.near import missing_names
 from .op_name import folded, public, takes_name
 from .segments import add_n as add_n
 from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with
@@ -294,4 +294,4 @@ def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None
 
 
 __dir__ = public(globals())
-__getattr__ = teller("flow.math", globals())
+__getattr__ = missing_names("flow.math", globals())

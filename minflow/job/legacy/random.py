@@ -10,7 +10,7 @@ from ...core.functions.arguments import to
 from ...core.ops import index as i
 from ...core.random import Generator
 from ...core.spec import as_dtype, int32
-from ...core.messages.near import teller
+from ...core.messages.near import missing_names
 from .op_name import folded, public, takes_name
 
 
@@ -38,4 +38,4 @@ def shuffle(value, seed: int | None = None, name: str | None = None):
 
 
 __dir__ = public(globals())
-__getattr__ = teller("flow.random", globals())
+__getattr__ = missing_names("flow.random", globals())

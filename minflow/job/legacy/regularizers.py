@@ -14,7 +14,7 @@ from ...core.base.errors import JobError
 from ...core.ops.elementwise import sign
 from ...core.tensor import Tensor
 from ...core.where import fail
-from ...core.messages.near import teller
+from ...core.messages.near import missing_names
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Regularizer:
 
 
 __all__ = ["l1", "l1_l2", "l2"]
-__getattr__ = teller("flow.regularizers", globals())
+__getattr__ = missing_names("flow.regularizers", globals())
 
 
 def __dir__() -> list[str]:

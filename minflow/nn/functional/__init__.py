@@ -3,7 +3,7 @@
 Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
 """
 
-from ...core.messages.near import tell as _tell
+from ...core.messages.near import name_hints as _name_hints
 from ...core.functions import one_hot as one_hot
 from ...diagnosis.failure import public_functions as _public_functions
 from . import arguments as arguments
@@ -36,5 +36,5 @@ from .pooling import max_pool2d as max_pool2d
 from .shape import normalize as normalize
 from .shape import pad as pad
 
-__getattr__ = _tell("flow.nn.functional", globals())
+__getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.messages.wrong_arguments import Text as Text
+from ...core.messages.wrong_arguments import Unquoted as Unquoted
 from ...core.messages.wrong_arguments import no_tensor
 from ...core.mode import MODE
 from ...core.spec import float32, float64, wider

@@ -13,7 +13,7 @@ from ...core.ops.conv import conv2d as convolve
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...core.where import fail, name_of
-from .arguments import Text, check_tensor, pair, same_dtype
+from .arguments import Unquoted, check_tensor, pair, same_dtype
 
 Size2 = int | tuple[int, int]
 
@@ -118,9 +118,9 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
 
 
-def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Text]:
+def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
     """The value of the error that says what the hint would give; none where the hint asks which of several is meant."""
-    return {} if shape is None or " if " in hint else {"expected": Text(f"input {x.but(shape=shape)}")}
+    return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.but(shape=shape)}")}
 
 
 def side(pixels: int) -> int:

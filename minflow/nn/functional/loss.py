@@ -134,7 +134,7 @@ def binary_cross_entropy_with_logits(
     """
     check_same("binary_cross_entropy_with_logits", input, target, reduction)
     check_weights("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    if made_by(input, "sigmoid"):
+    if computed_by(input, "sigmoid"):
         warn(
             "binary_cross_entropy_with_logits: its input comes from sigmoid, which this loss applies itself",
             "leave sigmoid out of the model, or use nn.BCELoss",
@@ -188,7 +188,7 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
 # ---- one class of many -------------------------------------------------------------------------------------------
 
 
-def made_by(input: Tensor, *names: str) -> str:
+def computed_by(input: Tensor, *names: str) -> str:
     """The name of the op that made a recorded tensor, looked for behind views, if it is one of `names`."""
     value = input.value
     while value is not None:
@@ -224,7 +224,7 @@ def cross_entropy(
             f"cross_entropy: label_smoothing is {label_smoothing}",
             "a share between 0 and 1, such as 0.1",
         )
-    before = made_by(input, "softmax", "log_softmax")
+    before = computed_by(input, "softmax", "log_softmax")
     if before:
         warn(
             f"cross_entropy: its input comes from {before}, and cross_entropy applies softmax itself",
@@ -287,7 +287,7 @@ def nll_loss(
     check_classes("nll_loss", input, weight, reduction)
     check_tensor("nll_loss", target, "target")
     target = check_labels("nll_loss", input, target, ignore_index)
-    if made_by(input, "softmax"):
+    if computed_by(input, "softmax"):
         warn(
             "nll_loss: its input comes from softmax, and nll_loss wants logarithms of probabilities",
             "log_softmax in the place of softmax; or nn.CrossEntropyLoss on the logits",

@@ -17,7 +17,7 @@ from ...core.where import warn as warn_with
 from ...core.where import fail as fail_with
 from ...core.where import describe, here
 from ...diagnosis.suggest import similar
-from ..functional.arguments import Text
+from ..functional.arguments import Unquoted
 from ..module import Module
 from .notices import REGISTRIES, line_of_write
 
@@ -42,7 +42,7 @@ class GraphAttributeError(GraphError, AttributeError):
 
 
 def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> NoReturn:
-    fail_with(kind, what, hint, **{name: Text(x) if isinstance(x, str) else x for name, x in values.items()})
+    fail_with(kind, what, hint, **{name: Unquoted(x) if isinstance(x, str) else x for name, x in values.items()})
 
 
 def a(thing: Any) -> str:
@@ -328,7 +328,7 @@ def check_parameters(build: Any, optimizer: Any) -> None:
             raise GraphError(what, values=values, where=here(), hint=hint)
         if graph._last is None:
             what += ", and are never trained by it"
-            warn_with(what, hint, **{"not in the graph": Text(some([p.label for p in lost]))})
+            warn_with(what, hint, **{"not in the graph": Unquoted(some([p.label for p in lost]))})
     elif wanted and not reached:
         what = f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}"
         hint = "compute the loss from what the model gives, without .detach() or no_grad() on the way"

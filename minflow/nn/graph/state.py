@@ -77,8 +77,8 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
             f"{graph.name}.load_state_dict: {len(missing)} members missing, {len(unexpected)} entries unexpected; "
             "nothing was loaded",
             "strict=False loads what fits by name; model.load_state_dict for the state of a module",
-            missing=messages.Text(messages.some(missing) or "none"),
-            unexpected=messages.Text(messages.some(list(map(str, unexpected))) or "none"),
+            missing=messages.Unquoted(messages.some(missing) or "none"),
+            unexpected=messages.Unquoted(messages.some(list(map(str, unexpected))) or "none"),
         )
     plans = Plans()
     for name, member in members.items():
@@ -145,7 +145,7 @@ def of_members(graph: Any, saved: Any) -> Mapping:
             StateError,
             f"{graph.name}.load_state_dict takes a dict, not {messages.a(saved)}",
             "graph.load_state_dict(flow.load(path))",
-            state_dict=messages.Text(messages.short(saved)),
+            state_dict=messages.Unquoted(messages.short(saved)),
         )
     members = dict(graph.named_members())
     if saved and all(isinstance(value, Tensor | np.ndarray) for value in saved.values()):
@@ -189,7 +189,7 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry:
             f"{messages.a(optimizer)}; "
             "nothing was loaded",
             "graph.state_dict() of a graph with the same optimizer",
-            found=messages.Text(messages.short(entry)),
+            found=messages.Unquoted(messages.short(entry)),
         )
     return {"state": state, "param_groups": [{**group, "params": mine["params"]} for group, mine in zip(groups, now)]}
 
@@ -204,5 +204,5 @@ def checked(graph: Any, name: str, value: Any) -> int:
             StateError,
             f"{graph.name}.load_state_dict: {name}: {reason}; nothing was loaded",
             "int64[1], 0 or more",
-            found=messages.Text(messages.short(value)),
+            found=messages.Unquoted(messages.short(value)),
         )

@@ -5,7 +5,7 @@ its random numbers from (seed, "loader", epoch, sample index). Knows tensors, bu
 Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
 """
 
-from ...core.messages.near import tell as _tell
+from ...core.messages.near import name_hints as _name_hints
 from .collate import default_collate, default_convert
 from .dataset import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from .fetch import WorkerInfo, get_worker_info
@@ -16,4 +16,4 @@ __all__ = ["BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDa
            "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo",
            "default_collate", "default_convert", "get_worker_info", "random_split"]  # fmt: skip
 
-__getattr__ = _tell("flow.utils.data", globals())
+__getattr__ = _name_hints("flow.utils.data", globals())

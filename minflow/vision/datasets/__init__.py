@@ -1,6 +1,6 @@
 """Datasets of images. Read next: `base.py`."""
 
-from ...core.messages.near import tell as _tell
+from ...core.messages.near import name_hints as _name_hints
 from .base import ImageDataset
 from .cifar import CIFAR10
 from .digits import Digits
@@ -9,4 +9,4 @@ from .mnist import MNIST, FashionMNIST
 
 __all__ = ["CIFAR10", "Digits", "FakeData", "FashionMNIST", "ImageDataset", "MNIST"]
 
-__getattr__ = _tell("flow.vision.datasets", globals())
+__getattr__ = _name_hints("flow.vision.datasets", globals())

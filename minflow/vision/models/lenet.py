@@ -8,7 +8,7 @@ from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
 from ...core.where import fail
-from ...nn.functional.arguments import Text
+from ...nn.functional.arguments import Unquoted
 from .weights import refuse_pretrained
 
 
@@ -49,7 +49,7 @@ def refuse_size(x: Tensor) -> NoReturn:
     if len(shape) == 3:
         what, hint = "and this is a single one", "x.unsqueeze(0) makes a batch of one image"
     expected = x.spec.but(shape=(shape[0] if len(shape) == 4 else 1, shape[-3], 28, 28))
-    fail(ShapeError, f"LeNet takes batches of images of 28x28, {what}", hint, x=x, expected=Text(f"x {expected}"))
+    fail(ShapeError, f"LeNet takes batches of images of 28x28, {what}", hint, x=x, expected=Unquoted(f"x {expected}"))
 
 
 def lenet(pretrained: bool = False, progress: bool = True, **kwargs) -> LeNet:

@@ -1,6 +1,6 @@
 """What is done to one image on its way into a batch. Read next: `transforms.py`."""
 
-from ...core.messages.near import tell as _tell
+from ...core.messages.near import name_hints as _name_hints
 from . import functional
 from .transforms import (
     CenterCrop,
@@ -18,4 +18,4 @@ from .transforms import (
 __all__ = ["CenterCrop", "Compose", "Lambda", "Normalize", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip",
            "Resize", "ToPILImage", "ToTensor", "functional"]
 
-__getattr__ = _tell("flow.vision.transforms", globals())
+__getattr__ = _name_hints("flow.vision.transforms", globals())

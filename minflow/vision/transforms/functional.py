@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.messages.near import tell as _tell
+from ...core.messages.near import name_hints as _name_hints
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
 from ...core.tensor import Tensor
@@ -258,4 +258,4 @@ def to_pil_image(image: Any, mode: str | None = None) -> Any:
     return picture if mode is None or picture.mode == mode else picture.convert(mode)
 
 
-__getattr__ = _tell("flow.vision.transforms.functional", globals())
+__getattr__ = _name_hints("flow.vision.transforms.functional", globals())

@@ -293,13 +293,13 @@ class LossCurve:
     def _gaps(self) -> list[list[float]]:
         """Seconds between which no line is drawn: pauses, from the last value before to the first one after, a bit
         shorter."""
-        longest, found = self._longest(), []
+        longest, result = self._longest(), []
         for pause in self._pauses if longest is not None else []:
             at = int(longest.seconds.searchsorted(sum(pause) / 2 - longest.zero)) if pause[1:] else 0
             if 0 < at < longest.count:
                 a, b = longest.seconds[at - 1 : at + 1].tolist()
-                found.append([a + 0.1 * (b - a), b - 0.1 * (b - a)])
-        return found
+                result.append([a + 0.1 * (b - a), b - 0.1 * (b - a)])
+        return result
 
     def _share(self) -> float:
         """Of a processor that showing may take: what recording leaves of the budget."""
@@ -377,12 +377,12 @@ class LossCurve:
         for s in self._series.values():
             if s.count > 1 and " " in s.name and s.count > getattr(longest.get(s.zero), "count", 0):
                 longest[s.zero] = s
-        found = []
+        result = []
         for s in longest.values():
             took, steps = s.ends()[1][2], s.stride() * s.count
             if took > 0 and steps > 0:
-                found.append((clean(s.name.rpartition(" ")[0]), steps / took, took))
-        return found
+                result.append((clean(s.name.rpartition(" ")[0]), steps / took, took))
+        return result
 
     def line(self) -> str:
         """Where the run is, in one line: `step 120  loss 0.0512  accuracy 0.991`."""

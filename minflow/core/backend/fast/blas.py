@@ -17,8 +17,8 @@ def libraries() -> list:
     if not LIBRARIES:
         import threadpoolctl
 
-        found = threadpoolctl.ThreadpoolController().lib_controllers
-        LIBRARIES.extend(library for library in found if library.user_api == "blas")
+        result = threadpoolctl.ThreadpoolController().lib_controllers
+        LIBRARIES.extend(library for library in result if library.user_api == "blas")
     return LIBRARIES
 
 

@@ -241,8 +241,8 @@ def crossing(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, i
     ins = [x for x in reads.where(own & target & ~source) if record.nodes[x[0]].kind != "state"]
     outs = reads.where(own & source & ~target & (reads.source_column == column))
     mine = set(covered(tree, item, column))
-    given = [(record.places[id], k) for id, k in record.outputs]
-    return ins, [*outs, *[x for x in given if x[0] in mine and x not in outs]]
+    passed = [(record.places[id], k) for id, k in record.outputs]
+    return ins, [*outs, *[x for x in passed if x[0] in mine and x not in outs]]
 
 
 def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes: list[int]) -> dict[str, Any]:

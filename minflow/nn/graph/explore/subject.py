@@ -267,11 +267,11 @@ class Subject:
 def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
     """Operations that are no call, since they are views of a fixed place: by the node whose numbers they show."""
     called = set(part.plan.nodes)
-    found: dict[Node, list[Node]] = {}
+    result: dict[Node, list[Node]] = {}
     for node in part.graph.nodes:
         if node.op.is_view and node not in called:
-            found.setdefault(part.plan.uses.root[Value(node, 0, node.out_specs[0])].node, []).append(node)
-    return found
+            result.setdefault(part.plan.uses.root[Value(node, 0, node.out_specs[0])].node, []).append(node)
+    return result
 
 
 # ---- subjects --------------------------------------------------------------------------------------------------------
@@ -299,8 +299,8 @@ def recorded(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> Subject:
     subject = subject_of(graph, compiled)
 
     def keep_gradients() -> None:
-        found = {name: subject.gradient(name, True) for name in kinds_of(graph)}
-        subject.gradients |= {name: summary_of(array) for name, array in found.items() if array is not None}
+        result = {name: subject.gradient(name, True) for name in kinds_of(graph)}
+        subject.gradients |= {name: summary_of(array) for name, array in result.items() if array is not None}
 
     timed = all([part.plan.seconds is not None for part in subject.parts])
     warm = compiled.runs > 1 and compiled.steps == 1 and timed
@@ -349,28 +349,28 @@ def used_states(graph: IR, part: CompiledPart, gone: list[Node]) -> list[Source]
 
 def first_scopes(nodes: list[Node]) -> dict[Source, str]:
     """Where each state is read first."""
-    found: dict[Source, str] = {}
+    result: dict[Source, str] = {}
     for node in nodes:
         for x in node.inputs:
             if x.__class__ is Value and isinstance(x.node, Source) and node.phase == "forward":
-                found.setdefault(x.node, node.scope.partition("/")[0])
-    return found
+                result.setdefault(x.node, node.scope.partition("/")[0])
+    return result
 
 
 def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
     """Where a node stands in the program: its number in the trace; one that a pass added stands behind what it
     reads."""
-    found: dict[Node, float] = {}
+    result: dict[Node, float] = {}
     for node in (*nodes, *gone):
         if node.number is not None:
-            found[node] = float(node.number)
+            result[node] = float(node.number)
     for i, node in enumerate(nodes):
-        if node not in found:
-            behind = max([found.get(x.node, 0.0) for x in node.inputs if x.__class__ is Value], default=0.0)
-            found[node] = behind + 1e-3 * (1 + i / len(nodes))
+        if node not in result:
+            behind = max([result.get(x.node, 0.0) for x in node.inputs if x.__class__ is Value], default=0.0)
+            result[node] = behind + 1e-3 * (1 + i / len(nodes))
     for node in gone:
-        found.setdefault(node, 0.0)
-    return found
+        result.setdefault(node, 0.0)
+    return result
 
 
 def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], first: int, marks: dict[Node, str],
@@ -410,13 +410,13 @@ def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], fir
 
 def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
     """The name of the pass that a node comes from, of those that are not in the trace."""
-    found: dict[Node, str] = {}
+    result: dict[Node, str] = {}
     added = {node: key for node, key in keys_of(listed).items() if node.number is None and node.phase != "recompute"}
     known = set(keys_of(part.stages[0].graph.nodes).values())
     for stage in part.stages[1:] if added else ():
         now = set(keys_of(stage.graph.nodes).values())
         for node, key in added.items():
             if key in now and key not in known:
-                found.setdefault(node, stage.name)
+                result.setdefault(node, stage.name)
         known |= now
-    return found
+    return result

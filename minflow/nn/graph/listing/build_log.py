@@ -243,9 +243,9 @@ class BuildLog(Observer):
                 return "generator"
             return "micro-step number" if self.build.accumulators and source in self.build.trace.graph.states else "lr"
         if self.tensor_names is None or id(source.array) not in self.tensor_names:  # perhaps of a module that is new
-            build, found = self.build, self.build.paths_of_met()
-            parameters = self.graph.parameter_names(found)
-            self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(found)}
+            build, result = self.build, self.build.paths_of_met()
+            parameters = self.graph.parameter_names(result)
+            self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(result)}
             for key, total in build.accumulators.items():
                 self.tensor_names[id(total.array)] = f"{parameters.get(key, 'parameter')}-gradient"
         return self.tensor_names.setdefault(id(source.array), source.name or str(source.op))

@@ -37,7 +37,7 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
     where = ""
     try:
         path = calls_of(build, error.__traceback__)
-        place, source = failing_line(graph, error.__traceback__)
+        place, source = failed_line(graph, error.__traceback__)
         inside = "its passes and plan" if build.observer.traced_whole else "build"
         inside = f"{cut(path[-1].path, PATH)} ({type(path[-1].module).__name__})" if path else inside
         where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
@@ -66,7 +66,7 @@ def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
     return calls
 
 
-def failing_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
+def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
     """("file.py:12", its source) of the innermost line of the learner's, or else of the def of build."""
     at = innermost(trace)
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
@@ -130,7 +130,7 @@ def runs(calls: list[Any], alike: dict[Any, int]) -> list[Run]:
 def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, int], limit: int) -> list[str]:
     """The rows: calls that the error came through are followed, others no deeper than `limit`."""
     rows: list[str] = []
-    through, failing = set(path), path[-1] if path else build.top
+    through, failed_call = set(path), path[-1] if path else build.top
     stack: list[tuple[int, Any]] = [(0, Run(build.top, build.top, 1))]
     while stack:
         depth, run = stack.pop()
@@ -144,10 +144,10 @@ def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, 
             closed = depth >= limit and call not in through and bool(call.children)
             more += f"  ({sum(1 for _ in call.walk()) - 1} modules inside)" if closed else ""
             head = listing.module_head(cut(call.path, PATH), call.module)
-            rows.append(f"{MARK if call is failing else PLAIN}{pad}{head}  {shapes(call)}{more}")
+            rows.append(f"{MARK if call is failed_call else PLAIN}{pad}{head}  {shapes(call)}{more}")
             if closed:
                 continue
-        if call is failing:
+        if call is failed_call:
             stack += [(depth, f"{MARK}{'  ' * min(depth, DEEP)}{text}") for text in (line, message)]
         stack += [(depth + 1, inner) for inner in reversed(runs(call.children, alike))]
     return rows

@@ -177,15 +177,15 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
     for call in last.build.top.walk() if last else ():
         calls.setdefault(id(call.module), []).append(call)
     reached = last.build.reached if last and last.build.backwards else None
-    found = [(p, m) for p, m in graph._met if "." not in p]
+    result = [(p, m) for p, m in graph._met if "." not in p]
     seen: set[int] = set()
-    for name, member in [*graph.named_members(), *found]:
+    for name, member in [*graph.named_members(), *result]:
         stack = [(name, member, 0)]
         while stack:
             path, module, depth = stack.pop()
             shared = id(module) in seen
             row = tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, shared)
-            outside = depth == 0 and row.params and any(module is m for _, m in found)
+            outside = depth == 0 and row.params and any(module is m for _, m in result)
             yield replace(row, badges=("not registered", *row.badges)) if outside else row
             if not shared:
                 children = [(name, child) for name, child in reversed(module._modules.items()) if child is not None]

@@ -108,31 +108,31 @@ MECHANISM = [
 # longest name that fits its module decides.
 CAPS = {
     "mechanism": 2800,
-    "core": 1300,               # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 550,                # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
-    "core.functions": 2500,     # a few lines each over the ops; nothing in the engine is understood by them
-    "core.methods": 1000,       # the list of methods: one line each
-    "core.messages": 750,       # names, arguments and likely mistakes; runs only then
-    "core.backend.fast": 2500,  # tuned kernels beside the reference ones, which say what they compute
-    "compiler": 300,            # what graphs and jobs share: parts, the cache of plans, names of operations
+    "core.functions": 1850,     # a few lines each over the ops; nothing in the engine is understood by them
+    "core.methods": 700,        # the list of methods: one line each
+    "core.messages": 650,       # names, arguments and likely mistakes; runs only then
+    "core.backend.fast": 550,   # tuned kernels beside the reference ones, which say what they compute
+    "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
     "views": 4450,
     "diagnosis": 850,
-    "nn": 1800,
-    "nn.modules": 700,
-    "nn.functional": 1100,
-    "nn.graph": 4500,
-    "optim": 1200,
-    "io": 1000,
-    "data": 600,
-    "utils": 1100,
-    "vision": 900,
-    "job": 2500,
-    "job.legacy": 2500,
-    "job.train": 900,
+    "nn": 1750,
+    "nn.modules": 550,
+    "nn.functional": 1000,
+    "nn.graph": 4400,
+    "optim": 1100,
+    "io": 950,
+    "data": 460,
+    "utils": 1050,
+    "vision": 800,
+    "job": 2400,
+    "job.legacy": 2450,
+    "job.train": 650,
     "job.saving": 700,
-    "job.look": 400,
-    "face": 700,                # minflow/__init__.py, the namespaces of one screen each, the command line
+    "job.look": 240,
+    "face": 600,                # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 2500,
 }
 FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "cli", "headless", "doctor", "__main__"]

@@ -17,7 +17,7 @@ class Mode:
 
     grad: record for backward.  anomaly: check every gradient for NaN.  scope: "LeNet.conv1".
     entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
-    watch: who is told of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
+    watch: what hears of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
     seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
     room: how long `scope` may become before a Module makes sure that Python takes more calls inside each other.
     """

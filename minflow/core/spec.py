@@ -17,7 +17,7 @@ from .base.placement import Placement, Sbp
 
 
 class DType:
-    """The type of a tensor's numbers: `minflow.float32` and its kin. One object per dtype."""
+    """The type of a tensor's numbers: `minflow.float32` and the others. One object per dtype."""
 
     __slots__ = ("name", "np", "itemsize", "floating", "rank")
     table: dict[str, DType] = {}

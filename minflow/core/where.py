@@ -88,7 +88,7 @@ def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
 
 
 def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> NoReturn:
-    """Raise a four-part error: the values are told by name, the module and the line are those of the learner."""
+    """Raise a four-part error: the values are shown by name, the module and the line are those of the learner."""
     raise kind(what, values={name_of(x, name): describe(x) for name, x in values.items()}, where=here(), hint=hint)
 
 
@@ -96,7 +96,7 @@ WARNED: set = set()
 
 
 class Notices:
-    """on: are likely mistakes told? See `messages/notices.py`."""
+    """on: are likely mistakes reported? See `messages/notices.py`."""
 
     on = os.environ.get("MINFLOW_NOTICES", "1") != "0"
 

@@ -37,7 +37,7 @@ def clean_lines(text: str) -> str:
 
 
 class MinflowError(Exception):
-    """A mistake, told in four parts.
+    """A mistake, explained in four parts.
 
     what: one sentence.  values: name -> anything with a short `str`, shown as `name  value`.
     where: `"in LeNet.fc1, called at In[9]:5"`.  hint: what to try.

@@ -16,7 +16,7 @@ LOCK = RLock()  # a listener that Python frees may end its subscription in the m
 
 
 class BackwardDone(NamedTuple):
-    """A call of backward has ended. nodes: how many nodes it visited.  where: the line that called it, told by
+    """A call of backward has ended. nodes: how many nodes it visited.  where: the line that called it, by
     `ir.where_text`.
     outputs: the tensors that it started from.
     """

@@ -215,7 +215,7 @@ def short(value: Any) -> str:
 
 
 def with_hints(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
-    """`function`, whose callers are told which argument they meant. module: where it stands by its name, for pickle."""
+    """`function`, which says to a caller which argument was meant. module: where it stands by its name, for pickle."""
 
     @functools.wraps(function)
     def calling(*args, **kwargs):
@@ -276,7 +276,7 @@ def choosing(function: Callable, spoken: str, module: str) -> Callable:
 
 
 def ours(function: Any) -> bool:
-    """A Python function that has not been told of yet."""
+    """A Python function that is not wrapped yet."""
     return type(function) is FunctionType and function.__code__.co_filename != __file__
 
 
@@ -295,8 +295,8 @@ def hint_methods(cls: type) -> type:
 
 
 def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
-    """Of a module that is known as `room`: whoever misspells an argument of its functions, or of its classes when
-    making one, is told; gives its `__getattr__`, which tells of names. names: its globals()."""
+    """Wrap the public functions and classes of the module known as `room`, so that an error names the argument that was
+    meant. Returns its `__getattr__`, which does the same for names. names: its globals()."""
     own, start = names["__name__"], room.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     face = not any(getattr(it, "__module__", "") == own for it in mine.values())  # of names that stand elsewhere

@@ -1,4 +1,4 @@
-"""Mistakes that run all the same and are told once, as a MinflowWarning: numbers that are none, tapes that grow,
+"""Mistakes that run all the same and are reported once, as a MinflowWarning: numbers that are none, tapes that grow,
 forgotten parameters.
 
 What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
@@ -22,7 +22,7 @@ from ..mode import EPOCH
 from ..where import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
 
-HELD = 64  # losses in a row whose tapes are all held, at which that is told
+HELD = 64  # losses in a row whose tapes are all held, at which that is reported
 SEARCHES = 20  # of a tape, in one process
 GRADIENT = "gradient"
 FROM_ZERO = {**dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
@@ -176,7 +176,7 @@ def look_at_results(
     """After a step of a compiled graph or job: is each number that it gives a number? most: how many stand for one
     loss.
 
-    rates: gives the learning rates of that step.  where: the line that it is told at, if not the caller's.
+    rates: gives the learning rates of that step.  where: the line that it is reported at, if not the caller's.
     """
     for array in arrays:
         if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
@@ -194,7 +194,7 @@ def look_at_gradients(optimizer: Any, pairs: list) -> None:
     """The sum of all squares was not finite, as it also is where finite ones overflow: which gradient, if any, is
     not."""
     if Seen.bad is not None:
-        return  # it was told, or the loss was
+        return  # it was reported, or the loss was
     for p, g in pairs:
         if not finite(g.array):
             Seen.bad = GRADIENT

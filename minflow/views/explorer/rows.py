@@ -426,5 +426,5 @@ def words_of(members: list[Item], sign: str) -> str:
 
 
 def short_name(path: str) -> str:
-    """ "conv1" of "model.conv1"; a number is told with what it is a number of: "features.3"."""
+    """ "conv1" of "model.conv1"; a number is shown with what it is a number of: "features.3"."""
     return module_name([level.lstrip("./") for level in levels(path)])

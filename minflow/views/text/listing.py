@@ -38,7 +38,7 @@ def columns(rows: list[tuple[str, str]]) -> list[str]:
 
 
 def tape_text(record: TapeRecord, limit: int = LINES) -> str:
-    """The tape as a tree: the tensor on top, what it was computed from below it, a shared node told once."""
+    """The tape as a tree: the tensor on top, what it was computed from below it, a shared node once."""
     whole, record = record, fold(record, limit)
     ops = sum(n.count for n in record.nodes if n.kind in ("op", "folded"))
     leaves = sum(n.hidden or n.kind == "leaf" for n in whole.nodes)

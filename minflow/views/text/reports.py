@@ -235,4 +235,4 @@ def why_text(record: Why) -> str:
 TEXTS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_text, Stages: stages_text, Change: change_text, Lanes: lanes_text, MemoryMap: memory_text,
     Timeline: timeline_text, Frozen: frozen_text, Why: why_text,
-}  # fmt: skip
+}

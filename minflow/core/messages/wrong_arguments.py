@@ -1,10 +1,9 @@
-"""Raw errors of Python and numpy, said in four parts: which argument was wrong, what is wanted there, how the call
-goes.
+"""Raw errors of Python and numpy, said in four parts: what was wrong, what is wanted, how the call goes.
 
 A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a
 raw error, `near.with_hints` catches it, and only then are the arguments held against the signature: the annotations,
-and for those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is shown, with all
-values. Read next: `near.py`.
+and for those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is shown, with
+all values. Read next: `near.py`.
 """
 
 from __future__ import annotations

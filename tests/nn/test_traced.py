@@ -74,6 +74,16 @@ def test_functions_without_a_layer():
     assert got == bits(program(x, index))
 
 
+def test_attributes_of_pools_stand_in_the_order_of_their_arguments():
+    def program(x):
+        return [nn.functional.max_pool2d(x, 2, dilation=2), nn.functional.avg_pool2d(x, 2, divisor_override=3)]
+
+    graph, _ = trace(program, [flow.rand(1, 1, 6, 6)])
+    largest, mean = [list(node.attrs) for node in graph.nodes]
+    assert largest == ["kernel_size", "stride", "padding", "dilation", "ceil_mode"]
+    assert mean == ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
+
+
 def test_setting_a_buffer_is_an_update():
     class Counting(nn.Module):
         def __init__(self):

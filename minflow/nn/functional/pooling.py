@@ -25,14 +25,13 @@ def images(name: str, input: Tensor) -> Tensor:
     return input if input.spec.ndim == 4 else input.unsqueeze(0)
 
 
-def windows(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2, ceil_mode: bool) -> dict[str, Any]:
-    """The attributes of both pooling ops: pairs of rows and columns."""
+def windows(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2) -> dict[str, Any]:
+    """The first attributes of both pooling ops: pairs of rows and columns."""
     kernel = pair(name, "kernel_size", kernel_size, 1)
     return {
         "kernel_size": kernel,
         "stride": kernel if stride is None else pair(name, "stride", stride, 1),
         "padding": pair(name, "padding", padding, 0),
-        "ceil_mode": bool(ceil_mode),
     }
 
 
@@ -51,8 +50,9 @@ def max_pool2d(
     in H * W each one stood, int64.
     """
     x = images("max_pool2d", input)
-    attrs = windows("max_pool2d", kernel_size, stride, padding, ceil_mode)
-    out, indices = pool.max_pool2d(x, dilation=pair("max_pool2d", "dilation", dilation, 1), **attrs)
+    attrs = windows("max_pool2d", kernel_size, stride, padding)
+    spread = pair("max_pool2d", "dilation", dilation, 1)
+    out, indices = pool.max_pool2d(x, **attrs, dilation=spread, ceil_mode=bool(ceil_mode))
     if x is not input:
         out, indices = out.squeeze(0), indices.squeeze(0) if return_indices else indices
     return (out, indices) if return_indices else out
@@ -76,8 +76,9 @@ def avg_pool2d(
     if divisor_override is not None and not divisor_override:
         fail(ShapeError, "avg_pool2d: divisor_override is 0", "the number to divide each window's sum by, or None",
              input=input)
-    attrs = windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
-    out = pool.avg_pool2d(x, count_include_pad=bool(count_include_pad), divisor_override=divisor_override, **attrs)
+    attrs = windows("avg_pool2d", kernel_size, stride, padding)
+    attrs |= {"ceil_mode": bool(ceil_mode), "count_include_pad": bool(count_include_pad)}
+    out = pool.avg_pool2d(x, **attrs, divisor_override=divisor_override)
     return out if x is input else out.squeeze(0)
 
 

@@ -57,7 +57,7 @@ def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     labels = {n.id: n.label for n in nodes}
 
     def unnamed(n: NodeRecord) -> NodeRecord:
-        return replace(n, inputs=tuple([replace(x, name="") if x.name == labels.get(x.ref) else x for x in n.inputs]))
+        return replace(n, inputs=tuple([x._replace(name="") if x.name == labels.get(x.ref) else x for x in n.inputs]))
 
     return tuple([unnamed(n) if n.mark == "failed" else n for n in nodes])
 

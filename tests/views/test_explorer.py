@@ -151,6 +151,14 @@ def test_opening_any_module_at_any_pass_places_everything():
             check_placed(shown)
 
 
+def test_what_passes_leave_alike_is_recorded_once():
+    subject = graph_subject(small()[0])
+    records = [subject.record(stage) for stage in range(subject.stages + 1)]
+    assert records[-1].nodes != records[0].nodes and len({id(record) for record in records}) < len(records)
+    nodes = {id(n): n for record in records for n in record.nodes if n.kind == "op"}.values()
+    assert len(nodes) == len({(n.id, n.mark) for n in nodes})
+
+
 def test_a_shared_module_stands_where_it_is_called():
     class Shared(nn.Module):
         def __init__(self):

@@ -178,7 +178,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
 
     def moved(x: Input) -> Input:
         ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
-        return replace(x, ref=ref, index=index)
+        return x._replace(ref=ref, index=index)
 
     boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
     gone = len(nodes) - len(boxes)
@@ -245,7 +245,7 @@ def unique(inputs, folded: bool) -> tuple[Input, ...]:
     """A folded box reads a value once, however many of its operations do, and names no input."""
     if not folded:
         return tuple(inputs)
-    return tuple({(x.ref, x.index): replace(x, name="") for x in inputs}.values())
+    return tuple({(x.ref, x.index): x._replace(name="") for x in inputs}.values())
 
 
 def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:

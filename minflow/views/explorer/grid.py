@@ -117,7 +117,8 @@ class Grid:
                 self.links["forward"].setdefault(s, set()).add(r)
 
         firsts = [i for i in range(len(record.nodes)) if begins(record, i)]
-        self.begins = self.row_of(max(firsts, key=lambda i: record.nodes[record.nodes[i].twin].order)) if firsts else -1
+        twins = {i: record.nodes[record.places[record.nodes[i].twin]] for i in firsts}
+        self.begins = self.row_of(max(firsts, key=lambda i: twins[i].order)) if firsts else -1
         self.loss = self.row_of(record.loss) if record.loss >= 0 else -1
         if self.loss >= 0:
             rows[self.loss].loss = True

@@ -170,7 +170,7 @@ class StepTree:
         for i, node in enumerate(self.record.nodes):
             if node.column != 1:
                 continue
-            leaf = self.leaf_of[node.twin] if node.twin >= 0 else None
+            leaf = self.leaf_of[self.record.places[node.twin]] if node.twin else None
             self.put(i, leaf or self.rest(node.scope, "more of backward"))
 
     def place_updates(self) -> None:
@@ -391,7 +391,7 @@ def loss_of(record: StepRecord) -> int:
     The first gradients read no other one. They belong to the loss, or, where the loss is a sum, to what is summed.
     """
     nodes = record.nodes
-    firsts = {node.twin for i, node in enumerate(nodes) if begins(record, i)}
+    firsts = {record.places[node.twin] for i, node in enumerate(nodes) if begins(record, i)}
     above: dict[int, frozenset[int]] = {}  # which of them lead to a node
     for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
         leading = frozenset().union(*[above.get(x[0], frozenset()) for x in record.reads[i] if x is not None])
@@ -404,7 +404,7 @@ def loss_of(record: StepRecord) -> int:
 def begins(record: StepRecord, i: int) -> bool:
     """Is it a gradient that reads no other one?"""
     nodes, node = record.nodes, record.nodes[i]
-    if node.phase != "backward" or node.column != 1 or node.twin < 0 or node.mark == "gone":
+    if node.phase != "backward" or node.column != 1 or not node.twin or node.mark == "gone":
         return False
     return not any(x is not None and nodes[x[0]].phase == "backward" for x in record.reads[i])
 

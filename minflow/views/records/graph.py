@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.spec import DType
@@ -26,8 +26,7 @@ SILENT = {"loss": None, "ignore_index": -(2**31)}
 WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(NamedTuple):
     """One input of a node. `ref` is the node it comes from; where nothing is recorded, `text` alone says what it is."""
 
     name: str
@@ -137,7 +136,7 @@ def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], 
         label=str(node.op),
         outs=tuple(map(str, node.out_specs)),
         inputs=tuple(
-            Input(input_name(node, i), ids.get(x.node, ""), places.get(x, x.index), str(x.spec))
+            Input(input_name(node, i), ids[x.node], places.get(x, x.index), str(x.spec))
             if x.__class__ is Value
             else Input(input_name(node, i), text=str(x))
             for i, x in enumerate(node.inputs)

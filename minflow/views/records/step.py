@@ -18,7 +18,7 @@ class StepNode(NodeRecord):
     """A node of a step. name: of an operation its label with a number, "matmul-3".
 
     column: 0 forward, 1 backward (recompute too), 2 optimizer, -1 of what is no operation.  order: where it stands in
-    the program.  twin: the place of the forward operation whose gradient it is, or -1.
+    the program.  twin: the id of the forward operation whose gradient it is.
     mark: what a pass did: "new", "changed", "moved" or "gone".  by: the pass that made it, if one did.
     every: all attributes; `attrs` has those that are not the usual ones.
     role: of what is no operation "input", "parameter", "buffer", "optimizer state", "constant" or "number"; its scope
@@ -29,7 +29,7 @@ class StepNode(NodeRecord):
     column: int = -1
     nbytes: int = 0
     every: str = ""
-    twin: int = -1
+    twin: str = ""
     order: float = 0.0
     view: bool = False
     by: str = ""
@@ -46,6 +46,7 @@ class StepRecord(GraphRecord):
     The explorer knows a node by its place among `nodes`, and a value as (place, output).
     """
 
+    nodes: tuple[StepNode, ...]
     modules: dict[str, str] = field(default_factory=dict)
     loss: int = -1
 
@@ -55,9 +56,9 @@ class StepRecord(GraphRecord):
 
     @cached_property
     def reads(self) -> list[tuple[Read, ...]]:
-        """The values that each node reads; None for a number."""
+        """The values that each node reads; None for a number, and for what is not shown."""
         at = self.places
-        return [tuple([(at[x.ref], x.index) if x.ref else None for x in node.inputs]) for node in self.nodes]
+        return [tuple([(at[x.ref], x.index) if x.ref in at else None for x in node.inputs]) for node in self.nodes]
 
     def spec(self, value: tuple[int, int]) -> str:
         return self.nodes[value[0]].outs[value[1]]

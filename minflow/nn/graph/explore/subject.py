@@ -7,8 +7,11 @@ everything that it wrote is put back. Read next: `details.py`, one node of it; `
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +69,8 @@ class Subject:
                  gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):
         self.title, self.parts, self.modules, self.kinds = title, tuple(parts), modules, kinds
         self.gradient, self.note, self.by_reader = gradient, note, by_reader
-        self.records: dict[int, StepRecord] = {}
+        self.records: dict[tuple[int, bool], StepRecord] = {}
+        self.node_records = [NodeRecords(part, f"{k}n") for k, part in enumerate(self.parts)]
         self.arenas: dict[int, int] = {}
         self.instructions: list[Instruction] = []
         self.times: dict[str, float] = {}  # name -> seconds of its call
@@ -82,37 +86,39 @@ class Subject:
     def record(self, stage: int) -> StepRecord:
         """The step after this many passes (0: as traced), with marks for what the last of them did; `stages`: what
         runs, no marks."""
-        if stage not in self.records:
-            same = self.unchanged(stage) and not any(n.mark for n in self.record(stage - 1).nodes)
-            self.records[stage] = self.record(stage - 1) if same else self.step_after(stage)
-        return self.records[stage]
+        same = self.same[stage]
+        key = same, 0 < same == stage  # with marks, of a pass that changed something
+        if key not in self.records:
+            self.records[key] = self.step_after(*key)
+        return self.records[key]
 
-    def unchanged(self, stage: int) -> bool:
-        """Did this pass leave all as it was?"""
-        for part in self.parts if stage else ():
-            before, now = (part.stages[min(k, len(part.stages) - 1)].graph for k in (stage - 1, stage))
-            if [id(node) for node in before.nodes] != [id(node) for node in now.nodes]:
-                return False
-        return bool(stage)
+    @cached_property
+    def same(self) -> list[int]:
+        """Of each stage the first one with the same operations in the same order."""
+        same = [0]
+        for stage in range(1, self.stages + 1):
+            graphs = [[p.stages[min(k, len(p.stages) - 1)].graph for k in (same[-1], stage)] for p in self.parts]
+            same.append(same[-1] if all(before.nodes == now.nodes for before, now in graphs) else stage)
+        return same
 
-    def step_after(self, stage: int) -> StepRecord:
+    def step_after(self, stage: int, marked: bool) -> StepRecord:
         nodes: list[StepNode] = []
         updates, outputs = [], []
-        for k, part in enumerate(self.parts):
+        for k, (part, records) in enumerate(zip(self.parts, self.node_records)):
             at = min(stage, len(part.stages) - 1)
             now = part.stages[at].graph
-            before = part.stages[at - 1].graph if at and stage < len(part.stages) else None
-            change = changes_of(now if before is None else before, now)
-            marks, gone = {**change.marks, **dict.fromkeys(change.gone, "gone")}, change.gone
+            change = changes_of(part.stages[at - 1].graph, now) if marked and at == stage else None
+            gone = change.gone if change else []
+            marks = change.marks | dict.fromkeys(gone, "gone") if change else {}
             sources = used_states(now, part, gone)
-            ids = {node: f"n{len(nodes) + i}" for i, node in enumerate([*sources, *now.nodes, *gone])}
+            shown, ids = {*sources, *now.nodes}, records.ids
             owners = first_scopes(now.nodes) if self.by_reader else None
             nodes += [self.state_node(s, ids[s], now, owners) for s in sources]
             orders = order_of(now.nodes, gone)
-            nodes += step_nodes(part, [*now.nodes, *gone], ids, len(nodes), marks, orders, k * 1e6)
-            updates += [(ids[s], ids[v.node], v.index) for s, v in now.updates.items() if s in ids and v.node in ids]
+            nodes += step_nodes(records, [*now.nodes, *gone], marks, orders, k * 1e6)
+            updates += [(ids[s], ids[v.node], v.index) for s, v in now.updates.items() if {s, v.node} <= shown]
             results = now.outputs[: len(now.outputs) - len(part.kept)]
-            outputs += [(ids[v.node], v.index) for v in results if v.node in ids]
+            outputs += [(ids[v.node], v.index) for v in results if v.node in shown]
         record = StepRecord(tuple(nodes), tuple(outputs), tuple(updates), self.title, self.note, self.modules)
         if not stage:
             return replace(record, loss=loss_of(record))
@@ -147,7 +153,7 @@ class Subject:
         marks = [n.mark for n in record.nodes if n.kind == "op"]
         number = {mark: marks.count(mark) for mark in ("new", "gone", "changed", "moved")}
         if arena and stage not in self.arenas:
-            total = self.counts(stage - 1).arena if self.unchanged(stage) else None
+            total = self.counts(stage - 1).arena if self.same[stage] < stage else None
             if total is None:
                 total = sum([arena_after(part, stage) for part in self.parts])
             self.arenas[stage] = total
@@ -373,15 +379,32 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
     return result
 
 
-def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], first: int, marks: dict[Node, str],
-               orders: dict[Node, float], later: float) -> list[StepNode]:
-    """first: the place of the first of them.  later: added to each place in the program."""
+class NodeRecords(dict):
+    """The records of the operations of a part, by the node and what a pass may change: what two passes leave alike is
+    one record. ids: node -> its id."""
+
+    def __init__(self, part: CompiledPart, prefix: str):
+        self.part = part
+        self.ids: dict[Node, str] = defaultdict(map(f"{prefix}{{}}".format, count()).__next__)
+
+    def __missing__(self, key: tuple[Node, str, int, str, float, str]) -> StepNode:
+        node, mark, column, twin, order, by = key
+        self[key] = record = StepNode(
+            **op_fields(node, self.ids, {}, limit=24), phase=node.phase, mark=mark, name=self.part.name_of(node),
+            column=column, nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
+            every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()), twin=twin, order=order,
+            view=node.op.is_view, by=by)
+        return record
+
+
+def step_nodes(records: NodeRecords, listed: list[Node], marks: dict[Node, str], orders: dict[Node, float],
+               later: float) -> list[StepNode]:
+    """later: added to each place in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
-    index = {node: first + i for i, node in enumerate(listed)}
-    makers = pass_of(part, listed)
+    makers = pass_of(records.part, listed)
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}
 
-    def twin(node: Node) -> int:
+    def twin(node: Node) -> str:
         seen = 0
         while columns.get(node, 0) == 1 and seen < 50:
             seen += 1
@@ -390,29 +413,22 @@ def step_nodes(part: CompiledPart, listed: list[Node], ids: dict[Node, str], fir
                 origin = by_number.get(node.number)
             elif origin is None:
                 origin = next((x.node for x in node.inputs if x.__class__ is Value and columns.get(x.node) == 1), None)
-            elif origin not in index:
+            elif origin not in columns:
                 origin = by_number.get(origin.number, origin if isinstance(origin.origin, Node) else None)
             if origin is None or isinstance(origin, Source):
-                return -1
+                return ""
             node = origin
-        return index.get(node, -1) if not columns.get(node, 1) else -1
+        return "" if columns.get(node, 1) else records.ids[node]
 
-    def record(node: Node) -> StepNode:
-        return StepNode(
-            **op_fields(node, ids, {}, limit=24), phase=node.phase, mark=marks.get(node, ""), name=part.name_of(node),
-            column=columns[node], nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
-            every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()),
-            twin=twin(node) if columns[node] == 1 else -1, order=orders[node] + later, view=node.op.is_view,
-            by=makers.get(node, ""))
-
-    return [record(node) for node in listed]
+    return [records[node, marks.get(node, ""), columns[node], twin(node) if columns[node] == 1 else "",
+                    orders[node] + later, makers.get(node, "")] for node in listed]
 
 
 def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
     """The name of the pass that a node comes from, of those that are not in the trace."""
     result: dict[Node, str] = {}
-    added = {node: key for node, key in keys_of(listed).items() if node.number is None and node.phase != "recompute"}
-    known = set(keys_of(part.stages[0].graph.nodes).values())
+    added = keys_of([node for node in listed if node.number is None and node.phase != "recompute"])
+    known = set(keys_of(part.stages[0].graph.nodes).values()) if added else set()
     for stage in part.stages[1:] if added else ():
         now = set(keys_of(stage.graph.nodes).values())
         for node, key in added.items():

@@ -238,7 +238,7 @@ def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
 
 def entry_of(path: Path, name: str, fields: Any) -> Entry:
     if not isinstance(fields, dict) or set(fields) != {"dtype", "shape", "data_offsets"}:
-        refuse(path, f"the header tells of {name!r} something other than dtype, shape and data_offsets", entry=fields)
+        refuse(path, f"the header says of {name!r} something other than dtype, shape and data_offsets", entry=fields)
     dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     whole = all(
         isinstance(part, list) and all(type(n) is int and 0 <= n < 2**63 for n in part) for part in (shape, offsets)

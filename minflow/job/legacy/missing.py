@@ -71,7 +71,7 @@ FLOW = {
     """.split(), "leave it out: it was for one kind of device"),
     **dict.fromkeys(
         "experimental compatible".split(), "the name without it: flow.scope.namespace, flow.nn.functional, ..."),
-    "sysconfig": "python -m minflow doctor tells of the installation",
+    "sysconfig": "python -m minflow doctor shows the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
 }  # fmt: skip
 

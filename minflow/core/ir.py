@@ -144,13 +144,15 @@ class Freed(NamedTuple):
     where: Where | None
 
 
+def line_number(where: Where) -> int:
+    """The line of a place, counted from 1 in its file; that of the `def` where the instruction has none."""
+    code, instruction = where
+    return next((n for start, end, n in code.co_lines() if start <= instruction < end), None) or code.co_firstlineno
+
+
 def where_text(where: Where | None) -> str:
     """`In[4]:2` in a notebook, `file.py:12` in a script."""
-    if where is None:
-        return "?"
-    code, instruction = where
-    number = next((n for start, end, n in code.co_lines() if start <= instruction < end), None) or code.co_firstlineno
-    return f"{file_name(code.co_filename)}:{number}"
+    return "?" if where is None else f"{file_name(where[0].co_filename)}:{line_number(where)}"
 
 
 def file_name(path: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from .base.errors import MinflowError, MinflowWarning
-from .ir import Where, where_text
+from .ir import Where, line_number, where_text
 from .mode import MODE
 
 # the code of Module.__call__, whose locals are self, scope, args, kwargs; put here by nn: a walk that meets it ends
@@ -119,8 +119,5 @@ def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: s
         WARNED.clear()
     WARNED.add(key)
     text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
-    code, instruction = where or (None, 0)
-    if code is None:
-        return warnings.warn_explicit(str(text), MinflowWarning, "minflow", 1)
-    lines = (n for start, end, n in code.co_lines() if start <= instruction < end and n)
-    warnings.warn_explicit(str(text), MinflowWarning, code.co_filename, next(lines, code.co_firstlineno) or 1)
+    file, line = ("minflow", 1) if where is None else (where[0].co_filename, line_number(where))
+    warnings.warn_explicit(str(text), MinflowWarning, file, line)

@@ -20,14 +20,14 @@ from ..core.autograd import backprop
 from ..core.base.errors import MinflowError
 from ..core.door import apply
 from ..core.infer import infer
-from ..core.ir import Graph, Node, Source, Where, file_name, where_text
+from ..core.ir import Graph, Node, Source, Where, file_name, line_number, where_text
 from ..core.op import Op
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, OURS
 from ..views.records.graph import attrs_text
 from .creation_site import ATTRIBUTE
 from .frames import entries
-from .lines import library, line_number
+from .lines import library
 from .would_fit import expected_of_op
 
 SHOWN = 4  # tensors that are shown as "got"

@@ -19,7 +19,6 @@ from .lines import library
 from .notebook import SHELL_FRAMES, ipython
 
 
-
 def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
     """Those of a traceback, the innermost last."""
     while traceback is not None:

@@ -9,7 +9,7 @@ import sysconfig
 
 import numpy as np
 
-from ..core.ir import Where, file_name
+from ..core.ir import Where, file_name, line_number
 
 
 @functools.cache
@@ -32,8 +32,3 @@ def line_of(where: Where) -> str:
     """`net.py:12 in forward < return x @ w >` of a place that a node remembers."""
     code, number = where[0], line_number(where)
     return f"{file_name(code.co_filename)}:{number} in {code.co_name} {source_of(code.co_filename, number)}".rstrip()
-
-
-def line_number(where: Where) -> int:
-    code, instruction = where
-    return next((n for first, end, n in code.co_lines() if first <= instruction < end), None) or code.co_firstlineno

@@ -17,8 +17,6 @@ from ..core.base.display import register_notebook
 
 EVERY = 0.1  # seconds between two updates of one display, at least
 RATE = 400_000  # bytes a second that a display sends, at most: the server cuts a connection off above 1 MB/s
-
-
 SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files whose frames run a cell
 
 

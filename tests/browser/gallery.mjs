@@ -1,0 +1,114 @@
+// Every still view on plain pages, in a Chromium that sees the fonts of $FONTCONFIG_FILE alone.
+// node gallery.mjs PLAYWRIGHT CHROMIUM FOLDER: FOLDER/views.json is [[name, html], ...]; writes FOLDER/seen.json,
+// {name: [what is wrong, ...]}, and a screenshot for each page colour and width.
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const [, , playwright, executablePath, folder] = process.argv;
+const { chromium } = await import(playwright);
+const views = JSON.parse(readFileSync(`${folder}/views.json`, 'utf8'));
+const GROUNDS = ['#ffffff', '#1e1e1e', '#111111'];
+const WIDTHS = [780, 1400];  // of a cell's output: a window of 1280 x 720 with the sidebar open, one of 1920 x 1080
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+const page = await browser.newPage();
+
+// An <img> hides its text from the page; here it stands in the page itself, at its natural size.
+const inlined = (html) => html.replace(/<img [^>]*?src="data:image\/svg\+xml;base64,([^"]+)"[^>]*>/g,
+  (_, data) => Buffer.from(data, 'base64').toString('utf8'));
+
+// What is wrong in one view. Lengths in pixels of the picture.
+const look = (grounds) => {
+  const SLACK = 1.5, TEXT = 4.5, LINE = 3, PAGE = 0.6;
+  const numbers = (c) => { const n = (c.match(/[\d.]+/g) ?? []).map(Number); return n.length === 3 ? [...n, 1] : n; };
+  const over = (a, b) => a.slice(0, 3).map((x, i) => x * a[3] + b[i] * (1 - a[3]));
+  const light = (c) => c.map((x) => x / 255).map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+  const faint = (e) => (e && e.localName !== 'svg' ? Number(getComputedStyle(e).opacity) * faint(e.parentElement) : 1);
+  const paint = (e, what) => {
+    const style = getComputedStyle(e), color = style[what];
+    if (color === 'none' || color.startsWith('url') || (what === 'stroke' && parseFloat(style.strokeWidth) === 0)) return null;
+    const c = numbers(color);
+    c[3] *= Number(style[`${what}Opacity`]) * faint(e);
+    return c[3] > 0.02 ? c : null;
+  };
+  const inside = (a, b, slack) => a.left >= b.left - slack && a.right <= b.right + slack && a.top >= b.top - slack && a.bottom <= b.bottom + slack;
+  const says = (e) => e.textContent.trim().slice(0, 60);
+  const wrong = [];
+  const page = numbers(grounds[0].replace(/#(..)(..)(..)/, (_, r, g, b) => [r, g, b].map((x) => parseInt(x, 16)).join()));
+  const back = grounds.map((g) => [1, 3, 5].map((i) => parseInt(g.slice(i, i + 2), 16)));
+  for (const view of document.querySelectorAll('.view')) {
+    const found = [];
+    for (const svg of view.querySelectorAll('svg')) {
+      const frame = svg.getBoundingClientRect();
+      const seen = [...svg.querySelectorAll('rect, ellipse, circle, polygon, path, line, polyline, text')]
+        .filter((e) => !e.closest('defs, clipPath, marker'));
+      const boxes = seen.map((e) => e.getBoundingClientRect());
+      const fills = seen.map((e) => (['text', 'line'].includes(e.localName) ? null : paint(e, 'fill')));
+      seen.forEach((e, i) => {
+        const box = boxes[i];
+        if (fills[i] && box.width * box.height > PAGE * frame.width * frame.height && frame.width * frame.height > 20000
+            && !seen.some((t, j) => t.localName === 'text' && inside(boxes[j], box, 1) && box.height < 3 * boxes[j].height))
+          found.push(`a filled page: ${e.localName} of ${Math.round(box.width)} x ${Math.round(box.height)}`);
+        if (e.localName === 'text') {
+          if (!says(e)) return;
+          if (!inside(box, frame, SLACK)) found.push(`leaves the picture: ${says(e)}`);
+          const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+          const under = seen.map((_, j) => j).filter((j) => j < i && fills[j] && boxes[j].left <= x && x <= boxes[j].right
+            && boxes[j].top <= y && y <= boxes[j].bottom);
+          const solid = under.filter((j) => fills[j][3] > 0.5).sort((j, k) => boxes[j].width * boxes[j].height - boxes[k].width * boxes[k].height)[0];
+          if (solid === undefined) { found.push(`on no plate: ${says(e)}`); return; }
+          const home = boxes[solid];
+          if (!inside(box, { left: home.left, right: home.right, top: -1e9, bottom: 1e9 }, SLACK))
+            found.push(`leaves its box by ${Math.max(home.left - box.left, box.right - home.right).toFixed(1)}: ${says(e)}`);
+          if (seen[solid].localName === 'ellipse') {
+            const reach = (box.width / home.width) ** 2 + ((2 * Math.max(Math.abs(box.top + 3 - (home.top + home.bottom) / 2), Math.abs(box.bottom - 3 - (home.top + home.bottom) / 2))) / home.height) ** 2;
+            if (reach > 1.12) found.push(`leaves its oval (${reach.toFixed(2)}): ${says(e)}`);
+          }
+          const last = under.filter((j) => j >= solid);
+          for (const part of [e, ...e.querySelectorAll('tspan')]) {
+            const ink = paint(part, 'fill');
+            const on = last.reduce((color, j) => over(fills[j], color), [255, 255, 255]);
+            const ratio = ink ? contrast(over(ink, on), on) : 0;
+            if (part.textContent.trim() && ratio < TEXT) found.push(`contrast ${ratio.toFixed(2)}: ${says(part)}`);
+          }
+          return;
+        }
+        const stroke = paint(e, 'stroke');
+        if (!stroke) return;
+        // A line inside a box is seen against the box; every other against the page.
+        const home = seen.findIndex((_, j) => j < i && fills[j] && fills[j][3] > 0.9 && j !== i && inside(box, boxes[j], 0.5));
+        const against = home >= 0 ? [fills[home].slice(0, 3)] : back;
+        const worst = Math.min(...against.map((g) => contrast(over(stroke, g), g)));
+        if (worst < LINE) found.push(`line of contrast ${worst.toFixed(2)}: ${e.localName} ${getComputedStyle(e).stroke}`);
+      });
+    }
+    for (const e of view.querySelectorAll('*')) {
+      if (e.closest('svg') || e.closest('.text')) continue;
+      const style = getComputedStyle(e);
+      if (style.overflowX === 'visible' && e.scrollWidth > e.clientWidth + SLACK && e.clientWidth > 0 && !e.querySelector('svg')
+          && !e.parentElement.closest('[style*="overflow"]') && style.display !== 'inline')
+        found.push(`wider than its place by ${e.scrollWidth - e.clientWidth}: ${e.localName} ${says(e)}`);
+    }
+    wrong.push([view.dataset.name, [...new Set(found)]]);
+  }
+  return wrong;
+};
+
+const seen = {};
+for (const ground of GROUNDS) {
+  const ink = ground === '#ffffff' ? '#000000de' : '#ffffffde';
+  const style = `body { margin: 8px; background: ${ground}; color: ${ink}; font: 13px/1.5 system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif }
+    .view { margin: 0 0 24px } h3 { font-size: 13px; margin: 0; opacity: .75 } pre { margin: 0; overflow-x: auto }`;
+  const body = views.map(([name, html]) => `<h3></h3><div class="view" data-name="${name.replace(/"/g, '')}">${inlined(html)}</div>`).join('\n');
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width: width + 16, height: 900 });
+    await page.setContent(`<!doctype html><meta charset="utf-8"><style>${style}</style>${body}`);
+    if (ground === '#ffffff')
+      for (const [name, found] of await page.evaluate(look, GROUNDS)) seen[name] = [...new Set([...(seen[name] ?? []), ...found])];
+    await page.setContent(`<!doctype html><meta charset="utf-8"><style>${style}</style>`
+      + views.map(([name, html]) => `<h3>${name}</h3><div class="view">${html}</div>`).join('\n'));
+    await page.screenshot({ path: `${folder}/${ground.slice(1)}-${width}.png`, fullPage: true });
+  }
+}
+writeFileSync(`${folder}/seen.json`, JSON.stringify(seen));
+await browser.close();

@@ -1,0 +1,65 @@
+"""Every still view with DejaVu alone, with Liberation and with Chinese letters, on light and dark pages.
+
+No text leaves its box or the picture, every text stands on something it can be read on, every line is seen on every
+page, and nothing fills the page (gallery.mjs says what is wrong). The font is chosen by fontconfig: Chromium is
+started with a folder of fonts of its own, and sees no other.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hostile_views import VIEWS, bundles
+from pages import CHROMIUM, NODE, PLAYWRIGHT, shots_folder
+
+from minflow.views.draw import engines
+
+pytestmark = pytest.mark.browser
+FONTS = {"DejaVu alone": ("dejavu",), "Liberation": ("liberation*",), "Chinese": ("dejavu", "wqy")}
+NAMES = ("fc1", "encoder.layers.11.attention.output_projection", "卷积层_一.全连接")
+DRAWN = {"layout": ("layout",), "wasi": ("wasi", "layout")}
+CONFIG = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>{folders}<cachedir>{cache}</cachedir></fontconfig>
+"""
+
+
+@pytest.fixture(scope="module", params=DRAWN)
+def views(request):
+    """[[name of the view, html], ...], its pictures drawn by that engine."""
+    before, engines.ENGINES = engines.ENGINES, {
+        name: engines.ENGINES[DRAWN[request.param][0]] for name in engines.ENGINES}
+    engines.render_svg.cache_clear()
+    try:
+        return request.param, [
+            [f"{what} / {name} / {i}", bundle["text/html"]]
+            for what in VIEWS for name in NAMES for i, bundle in enumerate(bundles(what, name)) if "text/html" in bundle]
+    finally:
+        engines.ENGINES = before
+        engines.render_svg.cache_clear()
+
+
+@pytest.mark.parametrize("font", FONTS)
+def test_views_fit_and_are_read_everywhere(views, font, tmp_path):
+    engine, pages = views
+    folders = [folder for name in FONTS[font] for folder in Path("/usr/share/fonts/truetype").glob(name)]
+    assert len(folders) >= len(FONTS[font]), f"no fonts {FONTS[font]}: .ci/run installs them"
+    config = tmp_path / "fonts.conf"
+    inside = "".join(f"<dir>{folder}</dir>" for folder in folders)
+    config.write_text(CONFIG.format(folders=inside, cache=tmp_path / "cache"))
+    (tmp_path / "views.json").write_text(json.dumps(pages))
+    done = subprocess.run(
+        [NODE, str(Path(__file__).with_name("gallery.mjs")), str(PLAYWRIGHT), CHROMIUM, str(tmp_path)],
+        env={**os.environ, "FONTCONFIG_FILE": str(config)}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    shots = shots_folder(tmp_path, f"fonts-{font.replace(' ', '-')}-{engine}")
+    shots.mkdir(parents=True, exist_ok=True)
+    for png in tmp_path.glob("*.png"):
+        shutil.copy(png, shots)
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert set(seen) == {name for name, _ in pages}
+    wrong = {name: found for name, found in seen.items() if found}
+    assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)[:20000]

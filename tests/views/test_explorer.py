@@ -263,6 +263,15 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
     told = [act(session, "step", to=k)[2] for k in range(len(steps))]
     names = [f"update of {s.name.removesuffix('_optimizer')}" if s.phase == "optimizer" else s.name for s in steps]
     assert [t["title"] for t in told] == names and all(t["row"] >= 0 and t["hists"] for t in told)
+    order = ["forward", "backward", "update"]
+    shown = [dict(t["rows"])["phase"] for t in told]
+    assert shown == sorted(shown, key=order.index), "in the order that a step is explained in"
+    plan = [graph._last.parts[0].names[node] for node in graph._last.parts[0].plan.nodes]
+    assert sorted(steps, key=lambda s: s.ran) != steps and [s.name for s in sorted(steps, key=lambda s: s.ran)] == plan
+    early = next(k for k, s in enumerate(steps) if s.ran < k)
+    behind = plan[steps[early].ran - 1]
+    assert ["runs", f"earlier, as call {steps[early].ran + 1} of a step, right behind {behind}"] in told[early]["rows"]
+    assert "between operations of backward" in dict(ExplorerSession(session.subject).detail()["rows"])["steps"]
     back = act(session, "step", to=3)[2]
     assert back == told[3] and act(session, "step", to=10**9)[2]["at"] == len(steps) - 1
     update = next(t for t in told if t["title"] == "update of model.fc1.weight")

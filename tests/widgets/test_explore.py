@@ -363,7 +363,11 @@ def test_job():
     weight = next(r.item.id for r in session.layout.rows if r.item.name == "weight")
     session.act({"do": "select", "id": weight, "column": 2})
     assert any(what == "gradient norm" for what, _ in session.detail()["rows"])
-    assert len(session.subject.instructions) > 15 and "▸ fc1" in explore(train_job).text
+    steps = session.subject.instructions
+    columns = {node.name: node.column for node in session.subject.record(session.subject.stages).nodes}
+    shown = [columns[step.name] for step in steps]
+    assert shown == sorted(shown) and {0, 1, 2} == set(shown) and any(step.ran < k for k, step in enumerate(steps))
+    assert len(steps) > 15 and "▸ fc1" in explore(train_job).text
     flow.clear_default_session()
 
 

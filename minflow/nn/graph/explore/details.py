@@ -96,6 +96,9 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
     if timed:
         other = "later ones take less" if subject.timed.endswith("cold step") else "another takes a little more or less"
         rows.append(["times", f"of {which_step(subject)}; {other}"])
+    if any(step.ran < k for k, step in enumerate(subject.instructions)):
+        rows.append(["steps", "shown as forward, backward, update. In a call an update may run between operations of "
+                              "backward, as soon as its gradient is there, which saves memory (the pass memory)"])
     rows += [["note", record.note]] if record.note else []
     return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "hists": []}
 
@@ -170,8 +173,8 @@ def result_words(record: StepRecord, i: int | None, n: int) -> list[str]:
     return [""] if n == 1 else [f"output {k}" for k in range(n)]
 
 
-def phase_word(phase: str) -> str:
-    return "update" if phase == "optimizer" else phase
+def phase_word(node: StepNode) -> str:
+    return node.phase if node.phase == "recompute" else WORDS[node.column]
 
 
 def time_row(subject: Subject, names: list[str]) -> list[str]:
@@ -188,7 +191,7 @@ def time_row(subject: Subject, names: list[str]) -> list[str]:
 def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]:
     record = tree.record
     node = record.nodes[i]
-    rows = [operation_row(node), ["phase", phase_word(node.phase)]]
+    rows = [operation_row(node), ["phase", phase_word(node)]]
     rows += [["reads", read_words(subject, tree, x, False)] for x in record.reads[i]]
     rows += [["gives", spec] for spec in node.outs]
     rows.append(["line", node.where or "none: a pass added it"])
@@ -219,8 +222,10 @@ def place_rows(subject: Subject, name: str) -> list[list[str]]:
         return [["kept in", f"{part.plan.in_place[value].name}, written in place"]]
     if value not in part.plan.places:
         return []
-    offset, _, first, last = part.plan.places[value]
-    return [["kept in", f"the arena from byte {offset:,}, from instruction {first} to {last}"]]
+    offset, _, _, last = part.plan.places[value]
+    nodes = part.graph.nodes
+    until = f"until {part.names[nodes[last]]} has run" if last < len(nodes) else "until the next call"
+    return [["kept in", f"the arena from byte {offset:,}, {until}"]]
 
 
 def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
@@ -341,8 +346,8 @@ def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, A
     record = tree.record
     i = next((i for i, n in enumerate(record.nodes) if n.name == step.name and n.kind == "op"), None)
     node = None if i is None else record.nodes[i]
-    rows = [operation_row(node)] if node is not None else []
-    rows += [["phase", phase_word(step.phase)], ["time", seconds_text(subject.seconds().get(step.name, step.seconds))]]
+    rows = [operation_row(node), ["phase", phase_word(node)]] if node is not None else []
+    rows += [["time", seconds_text(subject.seconds().get(step.name, step.seconds))]]
     hists: list[list] = []
     rows += [["reads", read_words(subject, tree, x, True)] for x in (record.reads[i] if i is not None else ())]
     gives = result_words(record, i, len(step.outs))
@@ -351,4 +356,6 @@ def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, A
         hists.append(histogram(word or "values", out))
     if node is not None and node.where:
         rows.append(["line", node.where])
+    if step.ran < at:
+        rows.append(["runs", f"earlier, as call {step.ran + 1} of a step, right behind {step.behind}"])
     return {"title": title_of(node, step.name), "rows": rows, "hists": hists, "node": -1 if i is None else i}

@@ -50,12 +50,15 @@ class StageCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Instruction:
-    """One call of a recorded step. outs: a Summary of each result.  seconds: of the call alone, in that run."""
+    """One call of a recorded step. outs: a Summary of each result.  seconds: of the call alone, in that run.
+    ran: its place in the order in which the calls ran.  behind: the name of the call before it there."""
 
     name: str
     phase: str
     seconds: float
     outs: tuple[Summary, ...]
+    ran: int = 0
+    behind: str = ""
 
 
 class Subject:
@@ -72,7 +75,7 @@ class Subject:
         self.records: dict[tuple[int, bool], StepRecord] = {}
         self.node_records = [NodeRecords(part, f"{k}n") for k, part in enumerate(self.parts)]
         self.arenas: dict[int, int] = {}
-        self.instructions: list[Instruction] = []
+        self.instructions: list[Instruction] = []  # forward, then backward, then update; in each, as they ran
         self.times: dict[str, float] = {}  # name -> seconds of its call
         self.timed = ""  # whose times they are, in words
         # (name of the operation, output) -> what came out in the recorded step
@@ -203,6 +206,7 @@ class Subject:
             with LOCK, uninterrupted():
                 step(True)
                 after()
+            self.instructions.sort(key=lambda i: COLUMNS.get(i.phase, 0))
             self.times = {i.name: i.seconds for i in self.instructions}
             self.timed = "the first, cold step" if cold else "this recorded step"
             if warm:
@@ -228,13 +232,14 @@ class Subject:
         """Called after each call of a plan: keeps a summary of its results."""
         clock = time.perf_counter
         last = [clock()]
-        views = views_of(part)
+        views, phases = views_of(part), phases_of(part.graph.nodes)
 
         def watch(node: Node, arrays: list[np.ndarray]) -> None:
             seconds = clock() - last[0]
             outs = tuple([summary_of(a) for a in arrays])
             name = part.names[node]
-            self.instructions.append(Instruction(name, node.phase, seconds, outs))
+            ran, behind = len(self.instructions), self.instructions[-1].name if self.instructions else ""
+            self.instructions.append(Instruction(name, phases[node], seconds, outs, ran, behind))
             for i, out in enumerate(outs):
                 self.numbers[name, i] = out
             for view in views.get(node, ()):

@@ -83,7 +83,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
   const [low, high] = limits([...members, ...old].map((s) => s.y), log);
   const y0 = f(low), y1 = f(high);
-  const rows = members.reduce((n, s) => n + 1 + (s.warning ? 1 : 0), 0);
+  const rows = members.reduce((n, s) => n + 1 + (s.warnings || []).length, 0);
   const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
   const numbered = scene.marks.length > 0 && tall > STRIP, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
@@ -145,10 +145,10 @@ function panel(c, theme, title, members, width, tall, scene, far) {
     c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath();
     c.moveTo(left, 12 + row * LINE); c.lineTo(left + 20, 12 + row * LINE); c.stroke(); c.setLineDash([]);
     text(left + 26, 16 + row++ * LINE, s.label);
-    if (s.warning) {
+    if (s.warnings) {
       const at = Math.min(Math.max(across(s.bad), left), right);
       rule([[at, top], [at, bottom]], theme.red, [4, 3]);
-      text(left + 26, 16 + row++ * LINE, s.warning, "left", theme.red);
+      for (const words of s.warnings) text(left + 26, 16 + row++ * LINE, words, "left", theme.red);
     }
   });
   if (scene.at === null) return left;

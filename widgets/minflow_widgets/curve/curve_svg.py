@@ -13,7 +13,7 @@ import numpy as np
 
 from minflow.views.draw import svg_writer as svg
 
-from .panels import drawn, latest, panels, rows, spans_decades
+from .panels import drawn, latest, panels, rows, spans_decades, warnings
 from .scales import isolated, levels, limits, ticks, with_gaps
 from .series import SMALL, Series, number
 
@@ -83,7 +83,7 @@ def describe(series: list[Series], note: str = "") -> str:
     last = max((s.steps[-1] for s in series if s.count), default=None)
     parts = ["no values" if last is None else f"step {number(last)}"]
     for s in series:
-        parts.append(s.label(latest(series, s)) + (f" ({s.warning()})" if s.bad else ""))
+        parts.append(s.label(latest(series, s)) + (f" ({': '.join(warnings(series, s))})" if s.bad else ""))
     return "; ".join([*parts, note] if note else parts)
 
 
@@ -98,7 +98,7 @@ class Panel:
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
-        self.top = 10 + LINE * max(sum(1 + bool(s.bad) for s in members), 1)
+        self.top = 10 + LINE * max(sum(1 + len(warnings(scene.series, s)) for s in members), 1)
         self.right, self.bottom = width - RIGHT, height - BOTTOM - LINE
         numbered = bool(scene.marks) and height > STRIP
         self.above = 18 if numbered else 6  # room for numbers of epochs: no line goes through them
@@ -121,7 +121,7 @@ class Panel:
         row = 0
         for k, (s, *curves) in enumerate(lines):
             self.series(s, *curves, color=COLORS[k % len(COLORS)], dash=DASHES[k % len(DASHES)], row=row)
-            row += 1 + bool(s.bad)
+            row += 1 + len(warnings(scene.series, s))
 
     # ---- places ------------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,8 @@ class Panel:
         if s.bad:
             at = min(max(self.across(s.bad[0 if self.scene.x == "step" else 2]), self.left), self.right)
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=RED, stroke_dasharray="4 3")
-            self.text(self.left + 26, y + 4 + LINE, s.warning(), RED)
+            for k, words in enumerate(warnings(self.scene.series, s), 1):
+                self.text(self.left + 26, y + 4 + k * LINE, words, RED)
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:

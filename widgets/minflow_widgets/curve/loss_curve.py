@@ -20,7 +20,7 @@ from . import live_curve, previous_run
 from .arguments import as_number, check_options, words
 from ..pump import Ending, Pump, clock
 from .feed import Feed
-from .panels import drawn, encode, latest
+from .panels import drawn, encode, latest, warnings
 from .series import Series, number
 
 SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
@@ -392,7 +392,7 @@ class LossCurve:
             total = f" of {number(self.total)}" if self.total else ""
             parts = [] if last is None else [f"step {number(last)}{total}"]
             every = list(self._series.values())
-            parts += [s.now(latest(every, s)) + (f" ({s.warning()})" if s.bad else "") for s in every]
+            parts += [s.now(latest(every, s)) + (f" ({': '.join(warnings(every, s))})" if s.bad else "") for s in every]
         return "  ".join(parts) or "no values yet"
 
     def text(self) -> str:

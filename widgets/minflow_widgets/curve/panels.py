@@ -12,7 +12,7 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .series import SMALL, Series
+from .series import SMALL, Series, number
 
 LARGEST = 3.4e38  # that a float32 holds: a line to beyond ends there, rather than in a gap
 WIDE = 1e4  # times as large as the smallest: values so far apart are drawn on a log scale, if nobody has chosen one
@@ -34,8 +34,20 @@ def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
 
 def latest(series: list[Series], s: Series) -> float | None:
     """The last step of those that are recorded with this one, under the same prefix."""
-    prefix = s.name.rpartition(" ")[0].removesuffix("gradient")
-    return max([one.steps[-1] for one in series if one.count and one.name.startswith(prefix)], default=None)
+    return max([one.steps[-1] for one in series if one.count and one.prefix == s.prefix], default=None)
+
+
+def warnings(series: list[Series], s: Series) -> list[str]:
+    """Where it was not finite first, and what to try: said once, at the first of those that are recorded together."""
+    if not s.bad:
+        return []
+    ill = [one for one in series if one.bad and one.word in ("loss", "norm") and one.prefix == s.prefix]
+    if s is not min(ill, key=lambda one: one.bad[0], default=None):
+        return [s.warning()]
+    if s.bad[0] <= 1 and s.bad[0] == s.steps[0]:
+        return [s.warning(), "before any update: look at the data"]
+    rates = [one.at(s.bad[0]) for one in series if one.word == "lr" and one.prefix == s.prefix]
+    return [s.warning(), "lower the learning rate" + (f" ({number(rates[0])})" if rates else "")]
 
 
 def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
@@ -89,7 +101,7 @@ def encode(
             | ({"every": s.sampled()} if s.every > 1 else {})
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})
-            | ({"bad": s.bad[0], "late": s.bad[2], "warning": s.warning()} if s.bad else {})
+            | ({"bad": s.bad[0], "late": s.bad[2], "warnings": warnings(series, s)} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]
     logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[title])]

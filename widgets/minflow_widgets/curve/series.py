@@ -6,6 +6,7 @@ Knows nothing of notebooks or drawing. Read next: `thinning.py`, then `panels.py
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import compress
 
@@ -19,6 +20,7 @@ POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send
 SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw one
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
+PART = re.compile(r"(gradient|group \d+)$")  # of a name, before its last word
 SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; neither better nor worse
 
 
@@ -105,6 +107,16 @@ class Series:
         """Step, value and seconds of the first and of the last."""
         item, last = self.table.item, self.count - 1  # six floats cost less than a row of an array
         return [[item(row, at) for row in range(3)] for at in (0, last)]
+
+    @property
+    def prefix(self) -> str:
+        """What names the thing that it was recorded of, where several are watched: "sync" of "sync gradient norm"."""
+        return PART.sub("", self.name.rpartition(" ")[0]).rstrip()
+
+    def at(self, step: float) -> float:
+        """Its value at a step, or the last one before."""
+        before = np.flatnonzero(self.steps <= step)
+        return float(self.values[before[-1] if len(before) else 0])
 
     def within(self, other: Series) -> bool:
         """Has the other, at the first and the last step of this one, the same times? Then one clock holds for both."""

@@ -1,0 +1,79 @@
+"""The first number of a run that is none: where it was, at which learning rate, and what to try. Said once."""
+
+import json
+
+import numpy as np
+import pytest
+from watching import Train, X, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+
+import minflow as flow
+from minflow_widgets import LossCurve, watch
+from minflow_widgets.curve.panels import warnings
+
+INF, NAN = float("inf"), float("nan")
+
+
+def header(curve):
+    data = curve.encode()
+    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+
+
+def test_the_rate_of_that_step_is_too_large():
+    with LossCurve() as curve:
+        for step, (loss, lr) in enumerate([(1.0, 0.5), (40.0, 0.4), (INF, 0.3), (NAN, 0.2)], 1):
+            curve.add(step, **{"loss": loss, "lr": lr, "gradient norm": loss})
+    words = "inf from step 3: lower the learning rate (0.3)"
+    assert words in curve.text() and curve.text().count("lower") == 1 and words in curve.line()
+    assert curve.svg().count(">lower the learning rate (0.3)<") == 1
+    rows = {one["name"]: one.get("warnings", []) for one in header(curve)["series"]}
+    assert rows["loss"] == ["inf from step 3", "lower the learning rate (0.3)"]
+    assert rows["gradient norm"] == ["inf from step 3"]
+
+
+def test_a_gradient_that_overflows_first_says_it():
+    with LossCurve() as curve:
+        curve.add(5, **{"loss": 1.0, "gradient norm": 2.0})
+        curve.add(6, **{"loss": 1.0, "gradient norm": INF})
+        curve.add(7, **{"loss": INF, "gradient norm": INF})
+    assert "gradient norm inf (inf from step 6: lower the learning rate)" in curve.text()
+    assert "(inf from step 7)" in curve.text()
+
+
+def test_of_several_things_each_has_its_own():
+    with LossCurve() as curve:
+        for step in (1, 2, 3):
+            curve.add(step, **{"fast loss": NAN if step == 3 else 1.0, "fast group 0 lr": 0.5, "fast group 1 lr": 0.1})
+            curve.add(step, **{"slow loss": NAN if step == 2 else 1.0, "slow lr": 0.25, "slow accuracy": NAN})
+    every = list(curve._series.values())
+    said = {s.name: warnings(every, s) for s in every if s.bad}
+    assert said == {"fast loss": ["NaN from step 3", "lower the learning rate (0.5)"],
+                    "slow loss": ["NaN first at step 2", "lower the learning rate (0.25)"],
+                    "slow accuracy": ["NaN from step 1"]}
+
+
+def test_before_any_update_no_rate_is_to_blame():
+    with LossCurve() as curve:
+        curve.add(1, loss=NAN, lr=0.1)
+    assert "NaN from step 1: before any update: look at the data" in curve.text() and "lower" not in curve.text()
+    with LossCurve() as later:  # a run that goes on: updates came before
+        later.add(41, loss=NAN, lr=0.1)
+    assert "lower the learning rate (0.1)" in later.text()
+
+
+@pytest.mark.parametrize("way", ["graph", "eager"])
+def test_a_run_that_diverges_is_warned_of_once_and_marked(way):
+    """The notice comes as a warning, with the operation; the picture says step and rate and prints nothing."""
+    model, optimizer = model_and_optimizer(lr=1e30)
+    train = Train(model, optimizer) if way == "graph" else None
+    with pytest.warns(flow.MinflowWarning) as caught, watch(train) if train else watch(model, optimizer) as curve:
+        for _ in range(4):
+            with np.errstate(all="ignore"):
+                if train:
+                    train(flow.from_numpy(X))
+                else:
+                    optimizer.zero_grad()
+                    model(flow.from_numpy(X)).square().mean().backward()
+                    optimizer.step()
+    assert len([w for w in caught if "finite" in str(w.message)]) == 1
+    at = int(curve._series["loss"].bad[0])
+    assert f"step {at}: lower the learning rate (1e+30)" in curve.text() and curve.text().count("lower") == 1

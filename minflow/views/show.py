@@ -1,4 +1,4 @@
-"""The front door: `show(x)` draws a tape, a graph or a module tree in a notebook and prints it in a terminal.
+"""The front door: `show(x)` draws a tensor, a graph or a module tree in a notebook and prints it in a terminal.
 
 Also the renderer behind `core.display.Display`. Read next: `records/graph.py`, what is shown; `draw/engines.py`,
 how it is drawn.
@@ -18,7 +18,7 @@ from .draw.dot import dot_text
 from .draw.fold import BOXES, LINES
 from .html.reports import report_html
 from .text.reports import Report
-from .html.page import module_html, picture_bundle
+from .html.page import folded_below, module_html, picture_bundle, picture_card
 from .kinds.images import ImagesRecord, images_html, images_png, images_record, images_text
 from .records.graph import GraphRecord, PartsRecord
 from .records.module import ModuleRecord
@@ -42,24 +42,29 @@ FORMS: dict[type, tuple[Callable, Callable | None, Callable]] = {
 
 
 class View:
-    """A record in all its forms: `.text`, `.dot`, `.svg`, and what a notebook shows. Made by `picture(x)`."""
+    """A record in all its forms: `.text`, `.dot`, `.svg`, and what a notebook shows. Made by `picture(x)`.
 
-    def __init__(self, record: Record, boxes: int = BOXES, lines: int = LINES):
-        self.record, self.boxes, self.lines = record, boxes, lines
+    numbers: of a tape, those of its tensor. They are shown first then, the tape below them, folded.
+    """
+
+    def __init__(self, record: Record, boxes: int = BOXES, lines: int = LINES, numbers: TensorRecord | None = None):
+        self.record, self.boxes, self.lines, self.numbers = record, boxes, lines, numbers
 
     @property
     def text(self) -> str:
         """The record as a text tree, listing or table."""
-        return text_of(self.record, self.lines)
+        text = text_of(self.record, self.lines)
+        return f"{tensor_text(self.numbers)}\n\n{text}" if self.numbers else text
 
     @property
     def diagram(self) -> Diagram:
         """The boxes and edges of the picture; only tapes and graphs have them."""
         if type(self.record) in FORMS:
-            raise DTypeError("numbers, images and memory have no DOT text", hint="show(x) draws the tape; .svg, .text")
+            raise DTypeError("numbers, images and memory have no DOT text",
+                             hint="show(loss) draws the tape; .svg, .text")
         if isinstance(self.record, ModuleRecord):
             raise DTypeError("a tree of modules is shown as a tree, it has no DOT text",
-                             hint="show(model(x)) draws the tape of a result")
+                             hint="show(loss) draws the tape of a result")
         return diagram_of(self.record.parts[0] if isinstance(self.record, PartsRecord) else self.record, self.boxes)
 
     @property
@@ -110,8 +115,13 @@ class View:
             bundles = [View(part, self.boxes, self.lines).bundle() for part in self.record.parts]
             return {**bundles[0], "text/html": "".join(b.get("text/html", "") for b in bundles),
                     "text/plain": self.text}
-        alt = self.text.partition("\n")[0]
-        return picture_bundle(self.svg, alt, self.text, fold_text=True)
+        tape = text_of(self.record, self.lines)
+        alt = tape.partition("\n")[0]
+        bundle = picture_bundle(self.svg, alt, self.text, fold_text=not self.numbers)
+        if self.numbers:
+            below = folded_below(alt, picture_card(self.svg, alt, tape))
+            bundle["text/html"] = tensor_html(self.numbers, always=True) + below
+        return bundle
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
@@ -157,13 +167,19 @@ def view_of(
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
     if numbers + images + memory:
         return View(record_of_tensor(x, numbers, images, memory, tensors, labels))
-    if not values and getattr(x, "array", None) is not None and getattr(x, "value", x) is None:
-        return View(replace(tensor_record(x), about="no tape: nothing that it was computed from wants a gradient"))
+    numbers = None
+    if not values and getattr(x, "array", None) is not None and hasattr(x, "value"):
+        if x.value is None:
+            return View(replace(tensor_record(x), about="no tape: nothing that it was computed from wants a gradient"))
+        if x.spec.size > 1:
+            numbers = tensor_record(x)
+            if not x.value.node.inputs:
+                return View(numbers)
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
     if record is None:
         raise DTypeError(f"show: a {type(x).__name__} has no picture",
-                         hint="show a Tensor (its tape), a Module or a Graph")
-    return View(record, boxes)
+                         hint="show a Tensor, a Module or a Graph")
+    return View(record, boxes, numbers=numbers)
 
 
 def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any], labels: Any = None):
@@ -188,12 +204,15 @@ def show(
     boxes: int = BOXES,
     names: dict[str, Any] | None = None,
 ) -> None:
-    """Show the tape of a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal. A
-    Tensor without a tape, of which no gradient is wanted, shows its numbers.
+    """Show a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
 
-    It shows at once, wherever in a cell it stands. Of a Tensor also, instead of its tape: numbers, the numbers as a
-    heat map with their statistics;  images, the images that it holds, (N, C, H, W) or the like;  memory, what its tape
-    keeps in memory, for which operation and until when.
+    A Tensor of one number, such as a loss, shows its tape: what it was computed from. One of several shows its numbers
+    as a heat map, more axes than two as a grid of such maps, and below them its tape, folded; one without a tape, of
+    which no gradient is wanted, its numbers alone. A repr shows numbers only.
+
+    It shows at once, wherever in a cell it stands. Of a Tensor also, instead: numbers, the numbers alone;  images, the
+    images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps in memory, for which operation and
+    until when.
     labels: with images, a list or tensor of what to write under them, one for each.
     values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
     boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
@@ -208,7 +227,7 @@ def show(
 def render(x: Any) -> dict[str, str]:
     """What a notebook shows of an object besides its text: pictures of graphs, trees of modules, cards of tensors.
 
-    A Tensor shows its numbers, a tiny one in its text alone; `show(x)` draws its tape.
+    A Tensor shows its numbers, a tiny one in its text alone; `show(x)` adds its tape.
     """
     if hasattr(x, "spec") and hasattr(x, "array"):
         html = tensor_html(tensor_record(x)) if x.array is None or x.spec.size > TINY else ""

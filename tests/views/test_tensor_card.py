@@ -131,8 +131,37 @@ def test_numbers_are_written_up_to_what_fits_or_it_is_said_why_not():
     fits, wide = (picture(flow.randn(*shape), numbers=True).bundle()["text/html"] for shape in ((16, 12), (20, 20)))
     assert svg_of(fits).count("<text") > 16 * 12 and "colours only" not in svg_of(fits)
     assert len(json.dumps(fits)) < LIMIT + 10_000
-    assert "colours only: numbers are written into one matrix of at most 16 rows and 12 columns" in svg_of(wide)
+    assert "colours only: numbers are written into at most 16 rows and 12 columns" in svg_of(wide)
     assert "colours only" not in svg_of(html_of(flow.randn(20, 20))) and "how often; tallest bar: " in svg_of(wide)
+
+
+@pytest.mark.parametrize("shape, titles, across", [
+    ((2, 4, 10, 10), ["[0, 0]", "[0, 1]", "[0, 2]", "[0, 3]", "[1, 0]", "[1, 1]", "[1, 2]", "[1, 3]"], 4),
+    ((50, 1, 28, 28), [f"[{i}, 0]" for i in range(6)], 3),
+    ((16, 6, 5, 5), [f"[{i}, {k}]" for i in range(4) for k in range(6)], 6),
+    ((64, 64, 3, 3), [f"[{i}, {k}]" for i in range(3) for k in range(8)], 8),
+    ((4, 5, 6, 7, 8), [f"[0, {i}, {k}]" for i in range(4) for k in range(6)], 6),
+    ((3, 7, 9), ["[0]", "[1]", "[2]"], 3), ((1, 1, 9, 9), [""], 1),
+])  # fmt: skip
+def test_slices_stand_in_a_grid_of_their_indices(shape, titles, across):
+    """The last axis before the matrices from left to right, those before it downward."""
+    x = flow.arange(math.prod(shape)).reshape(*shape).float()
+    record = tensor_record(x)
+    assert [tile.title for tile in record.tiles] == titles and record.across == across
+    for tile in record.tiles:
+        index = tuple(json.loads(tile.title)) if tile.title else (0,) * (len(shape) - 2)
+        assert tile.cells[0][0] == x.numpy()[index][record.rows // min(record.rows, 28) // 2, 0]
+    drawn = svg_of(html_of(x))
+    assert all(title in drawn for title in titles)
+    assert ("one scale for all" in drawn) == (len(titles) > 1)
+    assert (f"{len(titles)} of {record.slices:,} slices" in drawn) == (len(titles) < record.slices)
+
+
+def test_numbers_of_small_slices_are_written():
+    view = picture(flow.arange(24).reshape(2, 3, 4), numbers=True)
+    assert "[1]\n      0   1   2   3\n  0  12  13  14  15\n  1  16" in view.text
+    places = {words: (float(x), float(y)) for x, y, words in re.findall(r'<text x="(\S+)" y="(\S+)">(\d+)<', view.svg)}
+    assert places["17"][0] > places["7"][0] and places["17"][1] == places["5"][1] < places["21"][1]
 
 
 def test_integers_have_a_bin_each():

@@ -122,7 +122,23 @@ def test_a_tensor_without_a_tape_shows_its_numbers(capsys):
         "float32[2, 3]  no tape: nothing that it was computed from wants a gradient\n6 numbers: min 1, mean 3.5, max 6"
     )
     assert "<img" in picture(flow.ones(2, 3)).bundle()["text/html"]
-    assert picture(flow.ones(2, 3, requires_grad=True)).text.startswith("tape of")
+    leaf = picture(flow.ones(2, 3, requires_grad=True))
+    assert leaf.text.startswith("float32[2, 3]  leaf, requires grad\n") and "tape of" not in leaf.bundle()["text/html"]
+
+
+def test_what_show_shows_first():
+    """One number: its tape. Several: the numbers, and the tape below them, folded. With values: the tape."""
+    x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    w = flow.softmax(x * x, -1)
+    view = picture(w, names={"w": w, "x": x})
+    html = view.bundle()["text/html"]
+    numbers, tape = html.split("<details class", 1)
+    assert numbers.count("<img") == tape.count("<img") == 1 and "Tensor float32[2, 2], result of softmax" in numbers
+    assert tape.partition("</summary>")[0].endswith(">tape of w float32[2, 2]: 2 operations, 1 leaf")
+    assert view.text.startswith("float32[2, 2]  result of softmax") and "\n\ntape of w float32[2, 2]" in view.text
+    assert "softmax" in view.dot and "softmax" in view.svg
+    for only in (picture(w.sum()), picture(w[0, :1]), picture(w, values=True, names={"w": w})):
+        assert only.text.startswith("tape of ") and "<details class" not in only.bundle()["text/html"]
 
 
 def test_a_graph_of_deep_modules_is_folded_at_once():

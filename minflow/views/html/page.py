@@ -46,6 +46,12 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
     return {"text/html": picture_card(svg, alt, text if fold_text else ""), "image/svg+xml": svg, "text/plain": text}
 
 
+def folded_below(title: str, card: str) -> str:
+    """A card under another one, to open."""
+    return (f'<details {NO_MATH}><summary style="cursor:pointer;font-size:12.5px;line-height:1.6">'
+            f'{escape(clean(title))}</summary>{card}</details>')
+
+
 def module_html(record: ModuleRecord) -> str:
     """The module tree as nested `<details>` under a header: layer, output, parameters; the totals below. Two levels are
     open.

@@ -8,6 +8,7 @@ Read next: `tensor_picture.py`, how a record is drawn; `../show.py`, who asks fo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,16 @@ from ...core.ir import Source, where_text
 from ..records.arrays import numbers_text
 from ..text.sparkline import BARS, shaded, short_number
 from ..text.listing import clean, count
+from ..text.tables import table
 
 TINY = 16  # numbers that are read faster than a picture is: up to here a tensor stays text
 SIDE = 48  # rows and columns of a picture of one matrix, at most
 SLICE = 28  # rows and columns of one slice of many, at most
 CELLS = 5000  # cells of all slices together: what 20 kB of HTML can hold
-SLICES = 12
+SLICES = 24
+SIDE_BY_SIDE = 8  # slices
+ACROSS, GAP, LEAST = 560, 14, 5  # pixels: of slices side by side, between them, of one cell at least
+NUMBERS = (12, 16)  # columns and rows of all slices together, up to which each number is written into its cell
 EXACT = 2**24  # numbers, above which statistics are those of a sample: looking at all takes longer than a blink
 BINS = 24  # of the histogram
 
@@ -38,8 +43,8 @@ class Tile:
 @dataclass(frozen=True)
 class TensorRecord:
     """What a card shows. about: where the tensor comes from.  rows, columns: sizes of the matrices, of which `tiles`
-    shows some.  least, mean, most: of the finite numbers.  nan, plus, minus: how many numbers are NaN, inf, -inf.
-    true: how many of a bool tensor, else None.  looked: at how many numbers the statistics looked.
+    shows some, `across` of them side by side.  least, mean, most: of the finite numbers.  nan, plus, minus: how many
+    numbers are NaN, inf, -inf.  true: how many of a bool tensor, else None.  looked: at how many the statistics looked.
     histogram: (counts, first edge, last edge), the range of the colours too.  text: what `repr` says.
     """
 
@@ -52,6 +57,7 @@ class TensorRecord:
     slices: int = 1
     rows: int = 1
     columns: int = 1
+    across: int = 1
     least: float = 0.0
     mean: float = 0.0
     most: float = 0.0
@@ -124,9 +130,9 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
             fields |= {"least": float(seen.min()), "mean": mean, "most": float(seen.max()),
                        "histogram": histogram(seen)}
     rows, columns = (array.shape[-2] if array.ndim > 1 else 1), (array.shape[-1] if array.ndim else 1)
-    tiles = tiles_of(array) if array.size else ()
+    tiles, across = tiles_of(array) if array.size else ((), 1)
     slices = array.size // max(rows * columns, 1)
-    return TensorRecord(spec, about, array.size, text, grad, tiles, slices, rows, columns, **fields)
+    return TensorRecord(spec, about, array.size, text, grad, tiles, slices, rows, columns, across, **fields)
 
 
 def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
@@ -156,18 +162,25 @@ def starts(size: int, limit: int) -> np.ndarray:
     return np.arange(blocks) * size // blocks
 
 
-def tiles_of(array: np.ndarray) -> tuple[Tile, ...]:
-    """The first slices of an array, each as a grid small enough to see."""
-    if array.ndim < 3:
-        matrix = array.reshape(1, -1) if array.ndim < 2 else array
-        return (Tile("", grid(matrix, SIDE)),)
-    rows, columns = array.shape[-2:]
+def tiles_of(array: np.ndarray) -> tuple[tuple[Tile, ...], int]:
+    """The first slices of an array, each as a grid small enough to see, and how many stand side by side.
+
+    The last axis before the matrices runs from left to right (heads, input channels), those before it downward; where
+    there is one such axis alone (a batch), its slices fill row after row.
+    """
+    leading, (rows, columns) = array.shape[:-2], (1, 1, *array.shape)[-2:]
     many = array.size // (rows * columns)
     if many == 1:
-        return (Tile("", grid(array.reshape(rows, columns), SIDE)),)
-    shown = min(many, SLICES, max(2, CELLS // (min(rows, SLICE) * min(columns, SLICE))))
-    indices = [tuple(map(int, np.unravel_index(i, array.shape[:-2]))) for i in range(shown)]
-    return tuple(Tile(str(list(index)), grid(array[index], SLICE)) for index in indices)
+        return (Tile("", grid(array.reshape(rows, columns), SIDE)),), 1
+    limit = min(many, SLICES, max(2, CELLS // (min(rows, SLICE) * min(columns, SLICE))))
+    last = next(n for n in reversed(leading) if n > 1)
+    across = min(last, limit, SIDE_BY_SIDE, max(1, ACROSS // (min(columns, SLICE) * LEAST + GAP)))
+    if last == many:
+        places = list(range(limit))
+    else:
+        places = [row * last + k for row in range(min(many // last, limit // across)) for k in range(across)]
+    indices = [tuple(map(int, np.unravel_index(i, leading))) for i in places]
+    return tuple(Tile(str(list(index)), grid(array[index], SLICE)) for index in indices), across
 
 
 def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
@@ -219,7 +232,7 @@ def shown_line(record: TensorRecord) -> str:
     if not record.tiles:
         return ""
     cells = record.tiles[0].cells
-    parts = [f"first {len(record.tiles)} of {record.slices:,} slices"] if len(record.tiles) < record.slices else []
+    parts = [f"{len(record.tiles)} of {record.slices:,} slices"] if len(record.tiles) < record.slices else []
     if len(cells) < record.rows:
         parts.append(f"{len(cells)} of {record.rows:,} rows")
     if len(cells[0]) < record.columns:
@@ -227,8 +240,20 @@ def shown_line(record: TensorRecord) -> str:
     return "shown: " + ", ".join(parts) if parts else ""
 
 
+def with_numbers(record: TensorRecord) -> bool:
+    """Whether each number is written into its cell: all are there, and they fit."""
+    columns, rows = record.columns * record.across, record.rows * -(-len(record.tiles) // record.across)
+    return bool(record.tiles) and columns <= NUMBERS[0] and rows <= NUMBERS[1] and not shown_line(record)
+
+
+def cell_text(record: TensorRecord, x: float) -> str:
+    if record.true is not None:
+        return str(bool(x))
+    return str(int(x)) if record.whole and abs(x) < 1e7 else f"{x:.3g}" if math.isfinite(x) else short_number(x)
+
+
 def tensor_text(record: TensorRecord) -> str:
-    """The card in words: spec and origin, statistics, and a histogram or the grid itself in shades."""
+    """The card in words: spec and origin, statistics, a histogram, and the numbers or the grid in shades."""
     lines = [f"{record.spec}  {record.about}".rstrip()]
     if record.symbolic:
         return lines[0] + "\nits numbers are known when the graph runs"
@@ -238,7 +263,12 @@ def tensor_text(record: TensorRecord) -> str:
         lines.append(f"values  {short_number(low)} {histogram_line(counts)} {short_number(high)}")
     if record.grad:
         lines.append(f"grad    {record.grad}")
-    if len(record.tiles) == 1 and 1 < len(record.tiles[0].cells) <= SLICE:
+    if with_numbers(record):
+        for tile in record.tiles:
+            head = ["", *map(str, range(record.columns))]
+            rows = [[str(i), *(cell_text(record, x) for x in row)] for i, row in enumerate(tile.cells)]
+            lines += [tile.title, *(f"  {line}" for line in table([head, *rows], range(len(head))))]
+    elif len(record.tiles) == 1 and 1 < len(record.tiles[0].cells) <= SLICE:
         lines += [f"  {line}" for line in shaded(record.tiles[0].cells)]
         lines.append(shown_line(record))
     return "\n".join(line for line in lines if line)

@@ -7,7 +7,6 @@ photographs.
 
 from __future__ import annotations
 
-import math
 from html import escape
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..draw import svg_writer as svg
 from ..html.page import CARD, NO_MATH, picture_card
 from ..draw.png import data_uri, enlarged, png
 from ..text.sparkline import short_number
-from .tensor import TINY, TensorRecord, numbers_line, shown_line
+from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, numbers_line, shown_line, with_numbers
 from ..text.listing import clean
 from ..text.tables import cut
 
@@ -27,9 +26,8 @@ DOWN = ((43, 95, 168), (247, 247, 247), (181, 71, 11))  # below zero, zero, abov
 UP = ((247, 251, 255), (107, 163, 214), (8, 48, 107))  # from the least to the greatest
 GROUND, SIGN = (255, 236, 153), (122, 31, 21)  # of a cell that is no number, and the sign on it
 LONGEST = 2600  # characters of the numbers below a card; all of them stand in text/plain
-ACROSS, DOWNWARD = 12, 16  # columns and rows of a matrix, up to which each number is written into its cell
 TEXT_CELL = (58, 20)  # a cell with its number written in it, in pixels
-LEFT, TOP, GAP = 34, 58, 14
+LEFT, TOP = 34, 58
 
 
 def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
@@ -88,12 +86,11 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     fit."""
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
-    with_numbers = (len(cells) == 1 and cells[0].shape[1] <= ACROSS and cells[0].shape[0] <= DOWNWARD
-                    and not shown_line(record))
+    numbers = with_numbers(record)
     if not cells:
         parts, width, height = [], 0, 0
-    elif with_numbers:
-        parts, width, height = written(record, cells[0], low, high, diverging)
+    elif numbers:
+        parts, width, height = written(record, cells, low, high, diverging)
     else:
         parts, width, height = mosaic(record, cells, low, high, diverging)
     side = scale_and_histogram(record, low, high, diverging, LEFT + width + 22)
@@ -102,10 +99,9 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     head = cut(clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec), 90)
     parts += [svg.text(8, 20, head, fill=INK, font_weight="bold"), svg.text(8, 38, numbers_line(record), fill=INK)]
     notes = [shown_line(record)] if shown_line(record) else []
-    if asked and cells and not with_numbers:
-        notes.append(f"colours only: numbers are written into one matrix of at most {DOWNWARD} rows and {ACROSS} "
-                     "columns")
-    if not with_numbers and (record.nan or record.plus or record.minus):
+    if asked and cells and not numbers:
+        notes.append(f"colours only: numbers are written into at most {NUMBERS[1]} rows and {NUMBERS[0]} columns")
+    if not numbers and (record.nan or record.plus or record.minus):
         signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
     for note in notes:
@@ -120,47 +116,52 @@ def alt_text(record: TensorRecord) -> str:
     return clean(f"Tensor {record.spec}{about}; {numbers_line(record)}")
 
 
-def written(record: TensorRecord, cells: np.ndarray, low: float, high: float, diverging: bool):
+def written(record: TensorRecord, cells: list[np.ndarray], low: float, high: float, diverging: bool):
     """Few enough cells to write each number into its own: (parts, width, height)."""
-    colors, indices = palette(diverging), levels(cells, low, high)
-    across, down = TEXT_CELL
-    rows, columns = cells.shape
-    width, height = across * columns, down * rows
-    ground = np.where(indices >= LEVELS, LEVELS + 4,
-                      indices).astype(np.uint8).repeat(down, axis=0).repeat(across, axis=1)
-    ground[down - 1 :: down] = ground[:, across - 1 :: across] = PAPER
+    colors = palette(diverging)
     light = colors.astype(int) @ (299, 587, 114) > 140_000
-    parts = [svg.element("image", x=LEFT, y=TOP, width=width, height=height, href=data_uri(png(ground, colors)))]
-    numbers = [svg.text(LEFT - 6, TOP + down * i + 14, str(i)) for i in range(rows)]
-    parts.append(svg.group(numbers, text_anchor="end", fill=FAINT))
-    numbers = [svg.text(LEFT + across * j + 28, TOP - 5, str(j)) for j in range(columns)]
-    parts.append(svg.group(numbers, text_anchor="middle", fill=FAINT))
-    for dark in (False, True):
-        words = [
-            svg.text(LEFT + across * j + 28, TOP + down * i + 14, cell_text(record, x))
-            for i, row in enumerate(cells.tolist())
-            for j, x in enumerate(row)
-            if bool(light[LEVELS + 4 if indices[i, j] >= LEVELS else indices[i, j]]) is not dark
-        ]
-        parts.append(svg.group(words, text_anchor="middle", fill="#ffffff" if dark else INK))
-    return parts, width, height
-
-
-def cell_text(record: TensorRecord, x: float) -> str:
-    if record.true is not None:
-        return str(bool(x))
-    return str(int(x)) if record.whole and abs(x) < 1e7 else f"{x:.3g}" if math.isfinite(x) else short_number(x)
+    wide, tall = TEXT_CELL
+    rows, columns = cells[0].shape
+    title = 0 if len(cells) == 1 else 15
+    step_x, step_y = wide * columns + GAP + 12, tall * rows + GAP + title + 12
+    parts = []
+    for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
+        x, y = LEFT + k % record.across * step_x, TOP + title + k // record.across * step_y
+        indices = levels(values, low, high)
+        indices[indices >= LEVELS] = LEVELS + 4
+        ground = indices.repeat(tall, axis=0).repeat(wide, axis=1)
+        ground[tall - 1 :: tall] = ground[:, wide - 1 :: wide] = PAPER
+        image = {"width": wide * columns, "height": tall * rows, "href": data_uri(png(ground, colors))}
+        parts.append(svg.element("image", x=x, y=y, **image))
+        numbers = [svg.text(x - 6, y + tall * i + 14, str(i)) for i in range(rows)]
+        parts.append(svg.group(numbers, text_anchor="end", fill=FAINT))
+        numbers = [svg.text(x + wide * j + 28, y - 5, str(j)) for j in range(columns)]
+        parts.append(svg.group(numbers, text_anchor="middle", fill=FAINT))
+        if title:
+            parts.append(svg.text(x, y - 19, tile.title, fill=INK))
+        for dark in (False, True):
+            words = [
+                svg.text(x + wide * j + 28, y + tall * i + 14, cell_text(record, number))
+                for i, row in enumerate(values.tolist())
+                for j, number in enumerate(row)
+                if bool(light[indices[i, j]]) is not dark
+            ]
+            parts.append(svg.group(words, text_anchor="middle", fill="#ffffff" if dark else INK))
+    down = -(-len(cells) // record.across)
+    return parts, step_x * record.across - GAP - 12, step_y * down - GAP - 12 + title
 
 
 def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: float, diverging: bool):
     """Heat maps side by side, as one PNG: (parts, width, height)."""
     rows, columns = cells[0].shape
     one = len(cells) == 1
-    size = max(5, min(24 if rows > 1 else 18, (480 if rows == 1 else 336 if one else 84) // max(rows, columns)))
+    room = ACROSS // record.across - GAP  # what each may be wide
+    side = 480 if rows == 1 else 336 if one else 84
+    size = max(LEAST, min(24 if rows > 1 else 18, side // max(rows, columns), room // columns))
     title = 0 if one else 15
-    across = max(1, min(len(cells), 480 // (columns * size + GAP)))
+    across = min(len(cells), record.across)
     step_x, step_y = columns * size + GAP, rows * size + GAP + title
-    width, height = step_x * min(across, len(cells)) - GAP, step_y * -(-len(cells) // across) - GAP
+    width, height = step_x * across - GAP, step_y * -(-len(cells) // across) - GAP
     paper = np.full((height, width), PAPER, np.uint8)
     parts = []
     for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
@@ -208,6 +209,8 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
         svg.text(x, under + 23, ends[0], fill=INK),
         svg.text(x + wide, under + 23, ends[1], fill=INK, text_anchor="end"),
     ]
+    if len(record.tiles) > 1:
+        parts.append(svg.text(x, under + 38, f"one scale for all {len(record.tiles)} pictures", fill=FAINT))
     return parts + ([svg.text(x + wide / 2, under + 23, "0", fill=INK, text_anchor="middle")] if diverging else [])
 
 

@@ -76,7 +76,7 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER, *_near.LATER["flow"]])
+    return sorted({*_near.public(globals()), *_LATER, *_near.LATER["flow"]})
 
 
 _missing = _near.name_hints("flow", globals())  # what the __getattr__ above asks

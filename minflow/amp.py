@@ -72,4 +72,5 @@ class GradScaler:
                  state_dict=state_dict)
 
 
+__all__ = ["GradScaler", "autocast"]
 __getattr__ = _name_hints("flow.amp", globals())

@@ -37,4 +37,6 @@ def empty_cache() -> None:
     """Give unused GPU memory back; without a GPU there is none."""
 
 
+__all__ = ["current_device", "device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all",
+           "synchronize"]
 __getattr__ = _name_hints("flow.cuda", globals())

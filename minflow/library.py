@@ -106,4 +106,5 @@ def spec_of_array(array: Any) -> Any:
     return spec_of(array) if hasattr(array, "dtype") else type(array)
 
 
+__all__ = ["Spec", "custom_op"]
 __getattr__ = _name_hints("flow.library", globals())

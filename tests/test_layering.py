@@ -72,7 +72,7 @@ ROOMS = {
     "cuda": ["core"],
     "env": ["core"],
     "library": ["core"],
-    "typing": ["job"],
+    "typing": ["core", "job"],
     "linalg": ["core"],
     "cli": ["headless", "doctor"],
     "headless": [],

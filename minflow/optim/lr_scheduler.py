@@ -509,4 +509,5 @@ class SequentialLR(LRScheduler):
         return result, writes
 
 
+__all__ = ["CosineAnnealingLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "SequentialLR", "StepLR"]
 __getattr__ = _name_hints("flow.optim.lr_scheduler", globals())

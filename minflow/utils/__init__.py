@@ -1,5 +1,6 @@
 """`flow.utils`: the room of `utils.data`."""
 
-from . import data
+from ..core.messages.near import missing_names as _missing_names
+from . import data as data
 
-__all__ = ["data"]
+__getattr__ = _missing_names("flow.utils", globals())

@@ -4,6 +4,9 @@ Pillow is imported only by what needs it. Read next: `datasets/base.py`, `transf
 `models/mobilenet_v2.py`.
 """
 
-from . import datasets, models, transforms
+from ..core.messages.near import missing_names as _missing_names
+from . import datasets as datasets
+from . import models as models
+from . import transforms as transforms
 
-__all__ = ["datasets", "models", "transforms"]
+__getattr__ = _missing_names("flow.vision", globals())

@@ -10,3 +10,7 @@ from .timeline.live_timeline import watch_timeline
 from .watch import watch
 
 __all__ = ["LossCurve", "explore", "watch", "watch_timeline"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -137,17 +137,23 @@ def of_object(error: BaseException) -> str:
 
 
 def public(names: Mapping[str, Any]) -> Iterable[str]:
-    """The names that a module gives away: those of its `__dir__` or `__all__` where it has one."""
-    return names["__dir__"]() if "__dir__" in names else names.get("__all__") or [n for n in names if n[:1] != "_"]
+    """The names that a module gives away: its `__all__`; or all that it imports to give away, with no module but those
+    that do so themselves."""
+    return names.get("__all__") or [
+        n for n, it in names.items() if n[:1] != "_" and (not isinstance(it, ModuleType) or "__dir__" in vars(it))
+    ]
 
 
 def missing_names(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
-    """A `__getattr__` for a module that is known as `room`. names: its globals()."""
+    """A `__getattr__` for a module that is known as `room`; its `__dir__`, what completion offers, is set. names: its
+    globals()."""
+    names.setdefault("__dir__", lambda: sorted(public(names)))
+
     def __getattr__(name: str) -> Any:
         later = LATER.get(room, {})
         if name in later:
             return later[name]
-        raise no_name(room, name, [*public(names), *later])
+        raise no_name(room, name, [*names["__dir__"](), *later])
 
     return __getattr__
 

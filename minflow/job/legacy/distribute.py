@@ -4,6 +4,7 @@ same."""
 from __future__ import annotations
 
 from ...core.base.errors import JobError
+from ...core.messages.near import missing_names
 from ...core.where import here
 
 
@@ -46,3 +47,7 @@ def assert_is_valid_distribute(distribute: object) -> None:
     if not isinstance(distribute, Distribute):
         hint = "flow.distribute.split(axis), broadcast() or auto()"
         raise JobError("this is no distribution", values={"got": repr(distribute)[:60]}, where=here(), hint=hint)
+
+
+__all__ = ["assert_is_valid_distribute", "auto", "broadcast", "split"]
+__getattr__ = missing_names("flow.distribute", globals())

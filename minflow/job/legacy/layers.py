@@ -413,7 +413,3 @@ def upsample_2d(
 __all__ = """batch_normalization batch_normalization_add_relu batch_normalization_relu conv1d conv2d dense layer_norm
     prelu upsample_2d""".split()
 __getattr__ = missing_names("flow.layers", globals())
-
-
-def __dir__() -> list[str]:
-    return __all__

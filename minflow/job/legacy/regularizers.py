@@ -58,7 +58,3 @@ def l1_l2(l1: float = 0.01, l2: float = 0.01) -> Regularizer:
 
 __all__ = ["l1", "l1_l2", "l2"]
 __getattr__ = missing_names("flow.regularizers", globals())
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...core.messages.near import missing_names
 from ...core.ops.elementwise import maximum, sqrt, square
 from ...core.ops.reduce import sum
 from ...core.ops.shape import cast
@@ -49,3 +50,7 @@ class by_global_norm(ClipGradientConf):
 
     def __repr__(self) -> str:
         return f"grad_clipping.by_global_norm({self.clip_norm:g})"
+
+
+__all__ = ["ClipGradientConf", "by_global_norm"]
+__getattr__ = missing_names("flow.optimizer.grad_clipping", globals())

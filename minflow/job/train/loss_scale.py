@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.messages.near import missing_names
 from ...core.ops.compare import ge, isfinite, logical_and, logical_not
 from ...core.ops.elementwise import maximum, minimum, where
 from ...core.ops.reduce import all
@@ -96,3 +97,7 @@ class dynamic_loss_scale(LossScalePolicy):
     def __repr__(self) -> str:
         inside = f"{self.initial_loss_scale:g}, {self.increment_period}, {self.multiplier:g}"
         return f"loss_scale.dynamic_loss_scale({inside})"
+
+
+__all__ = ["LossScalePolicy", "dynamic_loss_scale", "static_loss_scale"]
+__getattr__ = missing_names("flow.optimizer.loss_scale", globals())

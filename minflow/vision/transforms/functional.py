@@ -258,4 +258,6 @@ def to_pil_image(image: Any, mode: str | None = None) -> Any:
     return picture if mode is None or picture.mode == mode else picture.convert(mode)
 
 
+__all__ = ["center_crop", "crop", "hflip", "image_size", "normalize", "pad", "resize", "to_pil_image", "to_tensor",
+           "vflip"]
 __getattr__ = _name_hints("flow.vision.transforms.functional", globals())

@@ -1,0 +1,51 @@
+"""What completion offers: in every public module the names that programs use, and nothing that it imports itself."""
+
+from types import ModuleType
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+
+import minflow as flow
+import minflow_widgets
+
+
+def rooms(module: ModuleType, name: str) -> dict[str, ModuleType]:
+    """Every module that can be reached from `module` by names that are shown; name: how a program writes it."""
+    found = {name: module}
+    for part in dir(module):
+        if isinstance(inner := getattr(module, part), ModuleType):
+            found |= rooms(inner, f"{name}.{part}")
+    return found
+
+
+ROOMS = rooms(flow, "flow") | {"minflow_widgets": minflow_widgets}
+FOREIGN = {f"flow.typing.{name}" for name in ("Dict", "List", "Tuple")}  # OneFlow gives them away there
+
+
+def test_every_public_module_is_reached():
+    assert len(ROOMS) == 33, sorted(ROOMS)
+    assert {"flow.nn.functional", "flow.optim.lr_scheduler", "flow.utils.data", "flow.vision.transforms.functional",
+            "flow.layers", "flow.optimizer.loss_scale", "flow.typing"} <= set(ROOMS)  # fmt: skip
+    assert not {"flow.core", "flow.job", "flow.views", "flow.nn.modules", "flow.nn.module"} & set(ROOMS)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_public_module_shows_what_is_its_own(name):
+    assert dir(ROOMS[name]) == sorted(set(dir(ROOMS[name])))
+    for member in dir(ROOMS[name]):
+        value = getattr(ROOMS[name], member)
+        home = getattr(value, "__module__", None) or type(value).__module__
+        ours = isinstance(value, ModuleType) or home.partition(".")[0] in ("minflow", "minflow_widgets", "types")
+        assert member[0] != "_" and (ours or f"{name}.{member}" in FOREIGN), (member, home)
+
+
+@pytest.mark.parametrize("use_jedi", [True, False])  # where jedi is not installed both are IPython's own
+def test_the_tab_key_offers_these_names(use_jedi):
+    shell = InteractiveShell(user_ns={"flow": flow, "nn": flow.nn, "minflow_widgets": minflow_widgets})
+    shell.Completer.use_jedi = use_jedi
+    for name, module in [*ROOMS.items(), ("nn", flow.nn)]:
+        with provisionalcompleter():
+            found = shell.Completer.completions(f"{name}.", len(name) + 1)
+            offered = {item.text.rpartition(".")[2] for item in found}
+        assert offered == set(dir(module)), name

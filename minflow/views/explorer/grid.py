@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..draw.fonts import BROAD, fitted, fitted_words, wide
+from ..draw.fonts import fitted, fitted_words, wide
 from ..records.step import StepRecord
 from ..text.listing import clean, count, shape_of
 from .rows import Item, StepTree, begins, idle
@@ -24,7 +24,7 @@ PAD, FAR, WORDS = 8, 8, 96
 # heights: a box of two lines, of one, of an open module's line; between rows; a third line
 HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13
 # of each column: the least and the most; between them, as wide as its texts
-WIDTHS = ((150, 276), (110, 200), (96, 184))
+WIDTHS = ((150, 256), (110, 226), (96, 208))
 # width and number of lanes in a margin; how far an inner row is moved in, how often at most
 LANE, LANES, INSET, INSETS = 8, 7, 7, 6
 TOP, EDGE, BETWEEN = 30, 8, 24
@@ -342,11 +342,11 @@ class Texts:
 
     def room(self, width: float) -> float:
         """For the first line, in a column of that width."""
-        return width - self.inset - 2 * PAD - (wide(self.mark, BROAD) + FAR if self.mark else 0)
+        return width - self.inset - 2 * PAD - (wide(self.mark, bold=True) + FAR if self.mark else 0)
 
     def needed(self) -> float:
         """The width of a column in which all is whole."""
-        return max(wide(self.bold, BROAD) + self.beside() - self.room(0),
+        return max(wide(self.bold, bold=True) + self.beside() - self.room(0),
                    max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset)
 
 
@@ -397,8 +397,8 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
     said = [f"{name} {what}", "open"] if row.is_open else [name, what, second]
     for column, own in texts.items():
         room, width = own.room(widths[column]), widths[column] - own.inset
-        bold = fitted(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, BROAD)
-        faint = own.faint and fitted_words(own.faint, room - wide(bold, BROAD) - FAR)
+        bold = fitted(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, bold=True)
+        faint = own.faint and fitted_words(own.faint, room - wide(bold, bold=True) - FAR)
         second, third = (fitted(words, width - 2 * PAD) for words in (own.second, own.third))
         boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
         if column == 1:

@@ -1,0 +1,30 @@
+"""A text is measured in the widest of the fonts that may show it."""
+
+import pytest
+
+from minflow.views.draw.fonts import EMS, ROOM, fitted, wide
+
+
+@pytest.mark.parametrize("file, bold", [("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)])
+def test_no_letter_is_wider_than_the_table_says(file, bold):
+    """matplotlib brings DejaVu Sans along."""
+    matplotlib, ttf = pytest.importorskip("matplotlib"), pytest.importorskip("fontTools.ttLib")
+    font = ttf.TTFont(f"{matplotlib.get_data_path()}/fonts/ttf/{file}")
+    glyphs, advances, em = font.getBestCmap(), font["hmtx"], font["head"].unitsPerEm
+    listed = {c: width for c, width in EMS[bold].items() if ord(c) in glyphs}
+    assert len(listed) > 250
+    assert not {c for c, width in listed.items() if advances[glyphs[ord(c)]][0] / em > width}
+
+
+@pytest.mark.parametrize("text, ems", [
+    ("", 0), ("ab", 0.62 + 0.64), ("名前", 2), ("é", 0.62), ("e\u0301", 0.62), ("한국어", 3), ("\U0001f600", 1.4),
+    ("ый", 0.79 + 0.65), ("\u0937", 1.1), ("θ", 0.62),
+])  # fmt: skip
+def test_widths_in_ems(text, ems):
+    assert wide(text, 10) == pytest.approx(ROOM * 10 * ems)
+
+
+def test_bold_and_large_texts_are_wider():
+    assert wide("weight", bold=True) > wide("weight") and wide("weight", 22) == pytest.approx(2 * wide("weight", 11))
+    assert len(fitted("weight of a layer", 60, bold=True)) < len(fitted("weight of a layer", 60))
+    assert wide(fitted("名前" * 30, 60)) <= 60

@@ -2,7 +2,10 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
 from minflow.views.draw import svg_writer as svg
+from minflow.views.draw import theme
 
 
 def test_numbers_have_one_decimal_at_most():
@@ -24,11 +27,21 @@ def test_what_is_empty_is_left_out():
     assert svg.path("") == svg.group([]) == "" and svg.path("M0 0", fill=None, stroke="") == '<path d="M0 0"/>'
 
 
-def test_a_picture_has_its_ground_and_its_label():
+def test_a_picture_has_its_label_and_no_page():
     root = ElementTree.fromstring(
         svg.picture([svg.group([svg.path("M0 0")], fill="none")], 30, 20, 'a "b"', left=-5, font_size=11)
     )
     assert root.get("viewBox") == "-5 0 30 20" and root.get("aria-label") == 'a "b"' and root.get("font-size") == "11"
-    ground, group = root
-    assert ground.get("x") == "-5" and ground.get("fill") == "#ffffff" and len(group) == 1
+    (group,) = root
+    assert len(group) == 1 and root.get("fill") == theme.INK
     assert "aria-label" not in svg.picture([], 1, 1)
+
+
+@pytest.mark.parametrize("anchor, left", [("start", 94), ("middle", 100 - 0.5 - 6), ("end", 100 - 1 - 6)])
+def test_a_label_stands_on_a_plate_that_holds_it(anchor, left, monkeypatch):
+    monkeypatch.setattr(svg, "wide", lambda text, size, bold: float(len(text) > 1))
+    drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, ink="#111111")
+    plate, words = ElementTree.fromstring(f"<g>{drawn}</g>")
+    assert [float(plate.get(name)) for name in ("x", "y", "width", "height")] == [left, 39, 13, 28.6]
+    assert plate.get("fill") == theme.PLATE and words.get("fill") == "#111111" and words.get("font-weight") is None
+    assert [(t.text, t.get("y")) for t in words] == [("a<", "50"), ("b", "63.6")]

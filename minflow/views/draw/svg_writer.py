@@ -1,6 +1,7 @@
 """SVG as text: elements from numbers and words, every attribute and word escaped, all numbers written in one way.
 
-What is drawn is the business of those who call it. Read next: `../kinds/memory_map.py`, a picture made of these.
+A picture has no page of its own: its lines take the colours `theme.LINES`, its text stands in a light box or is a
+`label`. Read next: `../kinds/memory_map.py`, a picture made of these.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from collections.abc import Iterable
 from html import escape
 
 from ...core.base.errors import clean
+from .fonts import SIZE, wide
+from .theme import INK, PLATE
 
 FONT = "Helvetica, Arial, sans-serif"
 HALO = {"stroke": "#ffffff", "stroke_width": 3, "paint_order": "stroke"}  # of a text that a line may pass behind
+PAD = 6  # pixels between the text of a label and the sides of its plate
+LEADING = 1.36  # from a line of a label to the next, in font sizes
 
 
 def number(x: float) -> str:
@@ -43,6 +48,21 @@ def text(x: float, y: float, words: str, **look: object) -> str:
     return element("text", escape(clean(words)), x=x, y=y, **look)
 
 
+def label(x: float, y: float, *lines: str, size: float = SIZE, anchor: str = "start", bold: bool = False,
+          ink: str = INK, fill: str = PLATE) -> str:
+    """Lines of text on a light plate that holds the widest of them in any font; y is the baseline of the first.
+
+    anchor: whether x is the "start", the "middle" or the "end" of the lines; the plate goes PAD further to the sides.
+    """
+    width = max(wide(clean(line), size, bold) for line in lines)
+    left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+    height = (len(lines) - 1) * LEADING * size + size * 1.5
+    words = [text(x, y + i * LEADING * size, line) for i, line in enumerate(lines)]
+    look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None, "fill": ink}
+    return rect(left - PAD, y - 1.1 * size, width + 2 * PAD, height, rx=4, fill=fill) + group(
+        words, **look, font_weight="bold" if bold else None)
+
+
 def span(words: str, **look: object) -> str:
     """A part of a text with a look of its own."""
     return element("tspan", escape(clean(words)), **look)
@@ -56,9 +76,10 @@ def group(parts: Iterable[str], **look: object) -> str:
 
 def picture(parts: Iterable[str], width: float, height: float, label: str = "", left: float = 0, top: float = 0,
             **look: object) -> str:
-    """The whole on a white ground of its own, the same in light and dark themes. label: what a screen reader says."""
+    """The whole, on the page's own ground. label: what a screen reader says."""
     frame = {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
     frame["viewBox"] = " ".join(map(number, (left, top, width, height)))
     said = {"role": "img", "aria_label": clean(label)} if label else {}
-    look = {"font_family": FONT, "font_size": 11.5, **look}
-    return element("svg", rect(left, top, width, height, fill="#ffffff"), *parts, **frame, **said, **look)
+    # geometricPrecision: a letter is as wide as its font says, and not rounded to whole pixels.
+    look = {"font_family": FONT, "font_size": 11.5, "fill": INK, "text_rendering": "geometricPrecision", **look}
+    return element("svg", *parts, **frame, **said, **look)

@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -73,7 +74,7 @@ def replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
     with temporary(path.parent) as beside:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode | 0o200), "wb", buffering=0) as file:
-            if old is not None and hasattr(os, "fchmod"):
+            if old is not None and hasattr(os, "fchown"):  # Windows has fchmod, from Python 3.13 on, but no owners
                 with suppress(OSError):
                     os.fchown(file.fileno(), old.st_uid, old.st_gid)
                 os.fchmod(file.fileno(), mode)
@@ -171,6 +172,8 @@ def alive(pid: int) -> bool:
     """Does a process of this number run, other than this one (whose temporaries are in LIVE)?"""
     if pid == os.getpid():
         return False
+    if sys.platform == "win32":
+        return alive_on_windows(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -178,3 +181,18 @@ def alive(pid: int) -> bool:
     except (OSError, OverflowError):
         pass
     return True
+
+
+def alive_on_windows(pid: int) -> bool:
+    """The same where signal 0 is no question but Ctrl-C, so that `os.kill` would stop who is asked about."""
+    import ctypes
+
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(kernel.OpenProcess(0x1000, False, ctypes.c_ulong(pid)))  # may ask for little: its end
+    if not handle:
+        return ctypes.get_last_error() != 87  # 87: no process has this number; else we may not ask
+    code = ctypes.c_ulong()
+    kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+    kernel.CloseHandle(handle)
+    return code.value == 259  # STILL_ACTIVE

@@ -442,6 +442,7 @@ def end_with_the_right_code() -> None:
 
 atexit.register(STREAM.drain)
 # A fork waits for the end of the plan that runs: the child would inherit a lock that nobody opens.
-os.register_at_fork(
-    before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=lambda: (LOCK.release(), STREAM.forked())
-)
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=lambda: (LOCK.release(), STREAM.forked())
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ...core.base.interrupts import uninterrupted
@@ -18,7 +19,7 @@ from ...core.base.interrupts import uninterrupted
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-SHARES = os.name == "posix"
+SHARES = sys.platform != "win32"
 ALIGN = 64  # bytes: arrays begin at a cache line
 
 

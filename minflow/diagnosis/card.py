@@ -12,11 +12,11 @@ from textwrap import wrap
 
 from ..views.draw.boxes import diagram_of
 from ..views.draw.fold import NEAR, near_the_end
-from ..views.html.page import CARD, NO_MATH, picture_card
+from ..views.html.page import FAINT, picture_card
 from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
 from ..views.draw.engines import render_svg
-from ..views.html.table import CELL, GREEN, INK, NAME, RED, SIGN, inner_picture
+from ..views.html.table import BAD, GOOD, SIGN, framed, inner_picture, table
 from ..views.text.listing import clean, cut, graph_text, tape_text
 
 LINES = 30  # of the graph as text
@@ -85,26 +85,15 @@ def graph_lines(graph: GraphRecord | TapeRecord) -> str:
     return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
 
 
-COLOURS = {"got": RED, "expected": GREEN}
+COLORS = {"got": BAD, "expected": GOOD}
 
 
 def card_html(record: CardRecord) -> str:
-    """The card on a light ground of its own."""
+    """The card, in the colours of the page."""
     title = escape(clean(cut(record.title, TITLE)))
-    parts = [
-        f'<div style="color:{RED};font-size:14px;font-weight:600">{SIGN} {title}</div>',
-        f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>',
-        '<table style="border-collapse:collapse;margin:0;background:#ffffff">',
-    ]
-    for name, lines in rows(record):
-        look = f"{CELL};color:{COLOURS.get(name, INK)}"
-        value = "<br>".join(map(escape, lines))
-        cells = f'<td style="{NAME}">{name}</td><td style="{look}">{value}</td>'
-        parts.append(f'<tr style="background:#ffffff">{cells}</tr>')
-    parts.append("</table>")
-    parts.append(graph_html(record))
-    look = f"{CARD};border-left:4px solid {RED};padding:8px 12px;text-align:left"
-    return f'<div {NO_MATH} style="{look}">{"".join(parts)}</div>'
+    what = f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>'
+    marked = [(name, "<br>".join(map(escape, lines)), COLORS.get(name, "")) for name, lines in rows(record)]
+    return framed(BAD, f"{SIGN} {title}", what + table(marked) + graph_html(record))
 
 
 def text_html(text: str) -> str:
@@ -115,7 +104,7 @@ def graph_html(record: CardRecord) -> str:
     """The picture, with its text folded below it; nothing where there is no graph."""
     if record.graph is None or not record.graph.nodes:
         return ""
-    head = f'<div style="font-size:12px;color:#57606a;margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
+    head = f'<div style="font-size:12px;{FAINT};margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
     svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
     return head + inner_picture(picture_card(svg, alt(record), graph_lines(record.graph)))
 

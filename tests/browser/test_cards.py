@@ -174,7 +174,7 @@ SEEN = """(() => {
     good: images.filter((i) => i.complete && i.naturalWidth > 100).length, all: images.length,
     foreign: images.filter((i) => !i.src.startsWith('data:image/svg')).length,
     scripts: box.querySelectorAll('.jp-OutputArea-output script').length, owned: window.owned === 1,
-    text: cards.map((c) => c.innerText).join('\\n'), light: cards.map((c) => getComputedStyle(c).backgroundColor),
+    text: cards.map((c) => c.innerText).join('\\n'), grounds: cards.map((c) => getComputedStyle(c).backgroundColor),
     open: box.querySelectorAll('details[open]').length,
   };
 })()"""
@@ -236,4 +236,4 @@ def test_untrusted_notebook_with_hostile_names(lab, tmp_path):
     assert first["good"] == first["all"] == 2 and first["foreign"] == first["scripts"] == 0
     assert first["text"].count("onerror=window.owned") >= 12 and "expected" in first["text"]
     assert opened["open"] == first["open"] + 1, "a branch opens by keyboard"
-    assert not any(seen["owned"] for seen in report["values"]) and dark_["light"][:2] == ["rgb(255, 255, 255)"] * 2
+    assert not any(seen["owned"] for seen in report["values"]) and dark_["grounds"][:2] == ["rgba(0, 0, 0, 0)"] * 2

@@ -142,7 +142,7 @@ def test_bars_of_the_first_call_follow_each_other():
 
 def test_tree(graph):
     text = html(graph.tree().record)
-    assert re.search(r"border:1px solid #b42318[^>]*>never ran<", text) and re.search(r">no gradient<", text)
+    assert re.search(r"border:1px solid #dc4a3c[^>]*>never ran<", text) and re.search(r">no gradient<", text)
     rows = Cells(
         html(
             GraphTree(
@@ -169,7 +169,7 @@ def test_a_module_that_nobody_registered_is_marked():
     graph(flow.ones(2, 4))
     badges = {row.path: row.badges for row in graph.tree().record.rows}
     assert badges["fc"] == () and [path for path, marks in badges.items() if "not registered" in marks] == ["Linear"]
-    assert re.search(r"color:#b42318[^>]*>not registered<", html(graph.tree().record))
+    assert re.search(r"color:#8f1d14[^>]*>not registered<", html(graph.tree().record))
 
 
 MAP = MemoryMap("m", 1_200, 1_200, 2_000, 9, 50, 1, 7, (

@@ -1,8 +1,9 @@
 """Records as HTML that survives everywhere: in dark themes, in saved and in untrusted notebooks, without scripts.
 
 Pictures are an `<img>` with the SVG inside (an inline `<svg>` is stripped to loose text where a notebook is not
-trusted), on a light card of their own; trees are nested `<details>` with inline styles. No ids, the same text for the
-same record. Read next: `../show.py`.
+trusted); trees are nested `<details>` with inline styles. Text has the colour of the page, and nothing a ground of its
+own: rules are half transparent, which is seen on any page. No ids, the same text for the same record. Read next:
+`../show.py`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import base64
 from html import escape
 
+from ..draw.theme import PALE_RED, RED_INK
 from ..records.module import ModuleRecord
 from ..text.listing import clean, module_totals
 
+RULE = "rgba(125,133,144,.55)"  # the colour of rims and rules
 CARD = (
-    "background:#ffffff;color:#24292f;border:1px solid #d0d7de;border-radius:6px;padding:8px;"
+    f"background:transparent;color:inherit;border:1px solid {RULE};border-radius:6px;padding:8px;"
     "display:inline-block;max-width:100%;box-sizing:border-box"
 )
+# of an error inside a tree: a light plate, red on which is read
+ERROR = f"color:{RED_INK};background:{PALE_RED};margin:0;padding:2px 6px;border-radius:4px;white-space:pre-wrap"
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
@@ -28,16 +33,15 @@ END = '<br style="clear:both">'  # a row is as tall as its columns
 
 
 def picture_card(svg: str, alt: str, text: str = "") -> str:
-    """The picture on a light card; `text` is offered below it, folded."""
+    """The picture on a card; `text` is offered below it, folded."""
     data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
     image = (f'<img alt="{escape(clean(alt), True)}" style="max-width:100%;height:auto" '
              f'src="data:image/svg+xml;base64,{data}">')
     below = ""
     if text:
-        look = "color:#24292f;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
+        look = "color:inherit;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
         pre = f'<pre style="{look}">{escape(text)}</pre>'
-        below = ('<details><summary style="cursor:pointer;font-size:12px;color:#57606a">as text</summary>'
-                 f'{pre}</details>')
+        below = (f'<details><summary style="cursor:pointer;font-size:12px;{FAINT}">as text</summary>{pre}</details>')
     return f'<div {NO_MATH} style="{CARD}">{image}{below}</div>'
 
 
@@ -78,9 +82,9 @@ def module_html(record: ModuleRecord) -> str:
                   for name, spec in module.own]
         stack.append("</div></details>")
         stack += [(child, level + 1) for child in reversed(module.children)]
-    head = ('<div style="border-bottom:1px solid #8c959f;font-weight:bold">'
+    head = (f'<div style="border-bottom:1px solid {RULE};font-weight:bold">'
             f'{module_columns("output", "parameters", ran)}layer{END}</div>')
-    total = f'<div style="border-top:1px solid #8c959f">{escape(module_totals(record))}</div>'
+    total = f'<div style="border-top:1px solid {RULE}">{escape(module_totals(record))}</div>'
     return (f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">'
             f'{head}{"".join(parts)}{total}</div>')
 
@@ -112,8 +116,7 @@ def module_line(module: ModuleRecord, ran: bool) -> str:
     output = "<br>".join(escape(clean(part)) for part in module_output(module))
     line = f"{module_columns(output, parameters, ran)}{text}{END}"
     if module.error:
-        line += ('<pre style="color:#b42318;background:#fff;margin:0;padding:2px 6px;white-space:pre-wrap">'
-                 f'{escape(module.error)}</pre>')
+        line += f'<pre style="{ERROR}">{escape(module.error)}</pre>'
     return line
 
 

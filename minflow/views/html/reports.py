@@ -1,4 +1,4 @@
-"""The reports of a graph in a notebook: tables with bars, the map of the memory as a picture, on a light card.
+"""The reports of a graph in a notebook: tables with bars, the map of the memory as a picture, on a card.
 
 Pure functions of records, inline styles only, every text escaped; the text form is folded below a picture. Read next:
 `../text/reports.py`, the text forms; `../kinds/memory_map.py`, the picture.
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from ..draw import theme
 from ..records.reports import GraphTree, Lanes, MemoryMap, Stages, Timeline
 from ..text.reports import memory_text, ms, nbytes_text, shares, times, views_note
-from .page import CARD, NO_MATH, picture_card
+from .page import CARD, FAINT, NO_MATH, RULE, picture_card
 from ..kinds.memory_map import headline, memory_svg
 from ..text.listing import clean, shape_of
 
-INK, SOFT, RED = "#24292f", "#57606a", "#b42318"
 CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"
 NUMBER = CELL.replace("left", "right") + WHOLE
-COLORS = {"forward": "#1f5fa8", "backward": "#a8420a", "recompute": "#5b3fa0", "optimizer": "#1d7a46"}
-PLAIN = "#4b5563"
+COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
 BAR = 120  # pixels of the longest bar
+TRACK = "rgba(125,133,144,.2)"  # behind a bar
 LOUD = ("never ran", "no gradient", "not registered")  # badges that tell of a mistake, most often
 
 
@@ -44,7 +44,7 @@ def code(text: str) -> str:
 
 
 def faint(text: str) -> str:
-    return f'<span style="color:{SOFT}">{safe(text)}</span>'
+    return f'<span style="{FAINT}">{safe(text)}</span>'
 
 
 def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "",
@@ -52,25 +52,25 @@ def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] =
     """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not
     broken."""
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
-    first = "".join(td(safe(name), f"{look};color:{SOFT};font-weight:600") for name, look in zip(head, looks))
+    first = "".join(td(safe(name), f"{look};{FAINT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
-    lines = "".join(f'<tr style="background:#ffffff">{cells}</tr>' for cells in (first, *body))
-    common = f"border-collapse:collapse;margin:4px 0;background:#ffffff;color:{INK};font-size:12.5px{look}"
+    lines = "".join(f'<tr style="background:transparent">{cells}</tr>' for cells in (first, *body))
+    common = f"border-collapse:collapse;margin:4px 0;background:transparent;color:inherit;font-size:12.5px{look}"
     return f'<table style="{common}">{lines}</table>'
 
 
-def bar(share: float, color: str = PLAIN, start: float = 0.0) -> str:
+def bar(share: float, color: str = theme.LINE, start: float = 0.0) -> str:
     """A bar from `start` on, both as shares of the whole; the number stands beside it."""
     left = round(BAR * start)
     wide = max(1, round(BAR * (start + share)) - left) if share > 0 else 0
     inner = f'<div style="margin-left:{left}px;width:{wide}px;height:12px;background:{color}"></div>'
-    return f'<div style="width:{BAR}px;margin-top:3px;background:#f3f4f6">{inner}</div>'
+    return f'<div style="width:{BAR}px;margin-top:3px;background:{TRACK}">{inner}</div>'
 
 
 def badge(text: str) -> str:
-    color = RED if text.startswith(LOUD) else SOFT
-    look = (f"color:{color};border:1px solid {color};border-radius:8px;padding:0 "
-            "6px;margin-left:6px;font-size:11.5px;white-space:nowrap")
+    colors = (f"color:{theme.RED_INK};background:{theme.PALE_RED};border:1px solid {theme.RED}"
+              if text.startswith(LOUD) else f"border:1px solid {RULE}")
+    look = f"{colors};border-radius:8px;padding:0 6px;margin-left:6px;font-size:11.5px;white-space:nowrap"
     return f'<span style="{look}">{safe(text)}</span>'
 
 
@@ -111,7 +111,7 @@ def lanes_html(record: Lanes) -> str:
         time = [ms(lane.seconds), f"{share} %"] if lane.seconds is not None else ["-", "-"]
         part = (lane.seconds or 0) / whole if whole else 0.0
         rows.append([safe(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time,
-                     bar(part, COLORS.get(lane.phase, PLAIN))])
+                     bar(part, COLORS.get(lane.phase, theme.LINE))])
     ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
     rows.append(["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-",
                  "100 %" if whole else "-", ""])
@@ -122,7 +122,7 @@ def lanes_html(record: Lanes) -> str:
         inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
                   for x in record.slowest]
         slow = [[code(x.name) + module, safe(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
-                 bar(x.seconds / most, COLORS.get(x.phase, PLAIN)), code(x.where)]
+                 bar(x.seconds / most, COLORS.get(x.phase, theme.LINE)), code(x.where)]
                 for x, module in zip(record.slowest, inside)]
         body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)
     return card(record, body)

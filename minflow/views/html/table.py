@@ -1,15 +1,36 @@
-"""Names and values in two columns, on a light ground: the table of a card. Read next: `page.py`, pictures in a
-notebook."""
+"""A card of names and values in two columns, in the colours of the page: red and green mark a row, no text is of them.
+
+Read next: `page.py`, pictures in a notebook.
+"""
 
 from __future__ import annotations
 
-from .page import CARD
+from collections.abc import Iterable
+from html import escape
 
-PLAIN = "padding:1px 10px 1px 0;vertical-align:top;text-align:left;background:#ffffff;border:0"
-NAME = f"{PLAIN};color:#57606a;font-weight:600;white-space:nowrap"
+from ..draw.theme import GREEN, RED
+from .page import CARD, NO_MATH
+
+PLAIN = "padding:1px 10px 1px 0;vertical-align:top;text-align:left;border:0"
+NAME = f"{PLAIN};opacity:.75;font-weight:600;white-space:nowrap"
 CELL = f"{PLAIN};font-family:monospace;font-size:12.5px;white-space:pre-wrap"
 SIGN = "\u2717"
-RED, GREEN, INK = "#b42318", "#1d7a46", "#24292f"
+GOOD, BAD = GREEN, RED
+
+
+def framed(color: str, title: str, inside: str) -> str:
+    """A card with a stripe of that colour at its left. title, inside: HTML."""
+    look = f"{CARD};border-left:4px solid {color};padding:8px 12px;text-align:left"
+    head = f'<div style="font-size:14px;font-weight:600;margin-bottom:4px">{title}</div>'
+    return f'<div {NO_MATH} style="{look}">{head}{inside}</div>'
+
+
+def table(rows: Iterable[tuple[str, str, str]]) -> str:
+    """rows: (name, value as HTML, the colour of a mark before it, or nothing)."""
+    cells = [f'<tr style="background:transparent"><td style="{NAME}">{escape(name)}</td>'
+             f'<td style="{CELL};border-left:3px solid {color or "transparent"};padding-left:7px">{value}</td></tr>'
+             for name, value, color in rows]
+    return f'<table style="border-collapse:collapse;margin:0;background:transparent">{"".join(cells)}</table>'
 
 
 def inner_picture(card: str) -> str:
@@ -18,4 +39,4 @@ def inner_picture(card: str) -> str:
                                                "max-width:100%;max-height:900px;height:auto", 1)
 
 
-BARE = "background:#ffffff;color:#24292f;max-width:100%"
+BARE = "background:transparent;color:inherit;max-width:100%"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 
 from ..draw.fold import NEAR, near_the_end
-from ..html.table import CELL, GREEN, INK, NAME, RED, SIGN, inner_picture
+from ..html.table import BAD, GOOD, SIGN, framed, inner_picture, table
 from ..draw.boxes import diagram_of
-from ..html.page import CARD, NO_MATH, picture_card
+from ..html.page import picture_card
 from ..records.graph import GraphRecord
 from ..draw.engines import render_svg
 from ..text.listing import clean
@@ -147,21 +147,12 @@ def some_of(names: list[str]) -> str:
 
 def comparison_html(record: Comparison) -> str:
     """A card like that of an error."""
-    colour, sign = (GREEN, "\u2713") if record.equal else (RED, SIGN)
-    rows = [*record.why, *closing(record)]
-    colours = {"differs": RED, "here": RED, f"in {record.reference}": GREEN}
-    cells = [
-        f'<tr style="background:#ffffff"><td style="{NAME}">{escape(clean(name))}</td>'
-        f'<td style="{CELL};color:{colours.get(name, INK)}">{escape(clean(text))}</td></tr>'
-        for name, text in rows
-    ]
-    title = f"{sign} {escape(clean(record.title))}"
-    head = f'<div style="color:{colour};font-size:14px;font-weight:600;margin-bottom:4px">{title}</div>'
-    table = f'<table style="border-collapse:collapse;margin:0;background:#ffffff">{"".join(cells)}</table>'
+    color, sign = (GOOD, "\u2713") if record.equal else (BAD, SIGN)
+    marks = {"differs": BAD, "here": BAD, f"in {record.reference}": GOOD}
+    rows = [(clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing(record))]
     picture = ""
     if record.graph.nodes:
         svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
-    style = f"{CARD};border-left:4px solid {colour};padding:8px 12px;text-align:left"
-    return f'<div {NO_MATH} style="{style}">{head}{table}{picture}</div>'
+    return framed(color, f"{sign} {escape(clean(record.title))}", table(rows) + picture)

@@ -353,7 +353,7 @@ def test_what_strangers_give(front):
     assert "step=value.mean()" not in str(caught.value)
     curve.mark(0), curve.mark(None)
     curve.finish()
-    assert [text for *_, text in curve._marks] == ["0", "2"] and "<svg" in curve.svg()
+    assert [text for _, _, text, *_ in curve._epochs.marks] == ["0", "2"] and "<svg" in curve.svg()
     for options in ({"panels": None}, {"panels": (1,)}, {"control": object()}, {"epoch": True}, {"x": ["time"]}):
         with pytest.raises(MinflowError, match="LossCurve: "):
             LossCurve(**options)

@@ -214,7 +214,7 @@ def test_a_run(front):
     run.result(60)
     until(lambda: front.finished)
     assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
-    assert [m[0] for m in curve.marks()] == [3.0] and curve.total == 6
+    assert [m[0] for m in curve.marks()] == [3.0, 6.0] and curve.total == 6
     assert "step 6 of 6" in curve._status() and curve._note == ""
     assert curve.data["lr"][1].tolist()[-2:] == [0.01, 0.01]
 

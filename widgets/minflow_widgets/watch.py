@@ -135,13 +135,24 @@ class Sources:
                     source.norm.last = None
                     source.norm.feed = self.curve.feed(source.prefix)
                     self.feeds.append(source.norm.feed)
-                for kind, listener in source.listeners().items():
+                passed = {events.LoaderPassed: self.passed(source)} if source.passes else {}
+                for kind, listener in (source.listeners() | passed).items():
                     self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
         if self.curve._front is None and not self.curve._finished:
             self.curve.__enter__()
         if self.curve._pump is not None:
             self.curve._pump.idle = 0.0
             self.curve._pump.wake()
+
+    def passed(self, source: Source):
+        """Hears where a DataLoader has come to its end, in the thread of the loop."""
+        loop, prefix = threading.get_ident(), source.prefix.rstrip()
+
+        def heard(event) -> None:
+            if threading.get_ident() == loop:
+                self.curve._passed(event.started, prefix)
+
+        return heard
 
     def look(self) -> bool:
         """Take what came; False where all has ended."""

@@ -34,6 +34,13 @@ class StepDone(NamedTuple):
     lr: tuple[float, ...]
 
 
+class LoaderPassed(NamedTuple):
+    """A DataLoader has given its last batch. started: when the first was asked for, by `time.perf_counter`."""
+
+    loader: object
+    started: float
+
+
 class GraphCompiled(NamedTuple):
     """An nn.Graph has made a plan. number: from 0; above 0, `changes` says why: (what, old, new).
 

@@ -6,8 +6,10 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter
 from typing import Any
 
+from ...core.base import events
 from ...core.base.errors import LoaderError
 from ...core.base.interrupts import uninterrupted
 from ...core.random import Generator, source
@@ -147,18 +149,20 @@ class DataLoader:
         return self.ahead(recipe, batches) if self.num_workers else self.in_loop(recipe, batches)
 
     def in_loop(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
+        started = perf_counter()
         for number, indices in enumerate(batches):
             try:
                 batch = recipe.make(number, indices)
             except Exception as error:
                 raise noted(error, number, indices, "the DataLoader")  # noqa: B904 (it is the same error)
             if batch is END:
-                return
+                break
             yield batch
+        self.passed(started)
 
     def ahead(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
         count = 1 if self.iterable else self.num_workers
-        crew, finished = None, False
+        crew, finished, started = None, False, perf_counter()
         try:
             with uninterrupted():  # Ctrl-C comes before the workers are started, or when `crew` knows them
                 crew = KINDS[self.workers](recipe, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
@@ -191,6 +195,7 @@ class DataLoader:
             if broken is not None:
                 raise broken
             finished = not under_way
+            self.passed(started)
         except KeyboardInterrupt:
             if crew is not None:
                 crew.patience = 0.0
@@ -198,6 +203,11 @@ class DataLoader:
         finally:
             if crew is not None:
                 crew.close(finished)
+
+    def passed(self, started: float) -> None:
+        """Tell who listens that all batches were given."""
+        if events.LoaderPassed in events.LISTENERS:
+            events.emit(events.LoaderPassed(self, started))
 
     def __len__(self) -> int:
         """The number of batches."""

@@ -83,7 +83,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
   const [low, high] = limits([...members, ...old].map((s) => s.y), log);
   const y0 = f(low), y1 = f(high);
-  const rows = members.reduce((n, s) => n + 1 + (s.warnings || []).length, 0);
+  const rows = members.reduce((n, s) => n + 1 + (s.means ? 1 : 0) + (s.warnings || []).length, 0);
   const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
   const numbered = scene.marks.length > 0 && tall > STRIP, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
@@ -132,6 +132,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
+  if (members.some((s) => s.means)) under.push("steps: epoch means");
   if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(left, 18, `no ${title} yet`);
@@ -142,9 +143,13 @@ function panel(c, theme, title, members, width, tall, scene, far) {
     stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash, scene.gaps);
     if (s.m) stroke(s.mx, s.my, color, 2, 1, dash, scene.gaps);
     else if (s.n <= DOTS) s.x.forEach((x, i) => { if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(x, s.y[i], color, 2.5); });
+    const each = (s.epochs || []).map(([a, b, mean, since, until]) => [...(scene.x === "time" ? [since, until] : [a, b]), mean ?? NaN]);
+    stroke(each.flatMap(([a, b]) => [a, b]), each.flatMap(([, , mean]) => [mean, mean]), color, 1.2, 1, []);
+    for (const [, b, mean] of each) if (Number.isFinite(mean) && !(log && mean <= 0)) dot(b, mean, color, 2.5);
     c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath();
     c.moveTo(left, 12 + row * LINE); c.lineTo(left + 20, 12 + row * LINE); c.stroke(); c.setLineDash([]);
     text(left + 26, 16 + row++ * LINE, s.label);
+    if (s.means) text(left + 26, 16 + row++ * LINE, s.means);
     if (s.warnings) {
       const at = Math.min(Math.max(across(s.bad), left), right);
       rule([[at, top], [at, bottom]], theme.red, [4, 3]);

@@ -83,7 +83,8 @@ def describe(series: list[Series], note: str = "") -> str:
     last = max((s.steps[-1] for s in series if s.count), default=None)
     parts = ["no values" if last is None else f"step {number(last)}"]
     for s in series:
-        parts.append(s.label(latest(series, s)) + (f" ({': '.join(warnings(series, s))})" if s.bad else ""))
+        bad = f" ({': '.join(warnings(series, s))})" if s.bad else ""
+        parts.append(", ".join(filter(None, [s.label(latest(series, s)), s.epoch_means()])) + bad)
     return "; ".join([*parts, note] if note else parts)
 
 
@@ -98,7 +99,7 @@ class Panel:
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
-        self.top = 10 + LINE * max(sum(1 + len(warnings(scene.series, s)) for s in members), 1)
+        self.top = 10 + LINE * max(sum(1 + len(under(scene.series, s)) for s in members), 1)
         self.right, self.bottom = width - RIGHT, height - BOTTOM - LINE
         numbered = bool(scene.marks) and height > STRIP
         self.above = 18 if numbered else 6  # room for numbers of epochs: no line goes through them
@@ -113,6 +114,7 @@ class Panel:
             "log scale: over 4 decades": chosen,
             f"thick line: mean of {window}": bool(window),
             "grey: previous run": bool(old),
+            "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,
         }
         self.caption(members, width, [note for note, holds in notes.items() if holds])
@@ -121,7 +123,7 @@ class Panel:
         row = 0
         for k, (s, *curves) in enumerate(lines):
             self.series(s, *curves, color=COLORS[k % len(COLORS)], dash=DASHES[k % len(DASHES)], row=row)
-            row += 1 + len(warnings(scene.series, s))
+            row += 1 + len(under(scene.series, s))
 
     # ---- places ------------------------------------------------------------------------------------------------------
 
@@ -180,6 +182,14 @@ class Panel:
             words += [note] if 5.6 * len("; ".join([*words, note])) < width else []
         self.text((self.left + self.right) / 2, self.bottom + 31, "; ".join(words), anchor="middle")
 
+    def stairs(self, s: Series, color: str) -> None:
+        """The means of epochs, each from its first step to its last, where a dot stands."""
+        each = [(t0, t1, mean) if self.scene.x == "time" else (x0, x1, mean) for x0, x1, mean, t0, t1 in s.stairs()]
+        ends = np.array([end for x0, x1, _ in each for end in (x0, x1)])
+        across, up = self.points(ends, np.array([mean for *_, mean in each for _ in (0, 1)], float))
+        self.path(outline(across, up), fill="none", stroke=color, stroke_width=1.2)
+        self.dots([(a, b) for a, b in zip(across[1::2].tolist(), up[1::2].tolist()) if b == b], 2.5, color)
+
     def series(self, s: Series, x, y, mean_x, mean_y, window: int, color: str, dash: str, row: int) -> None:
         """One line, its mean over `window` values where it has one, and its words in row `row` of the legend."""
         gaps = self.scene.gaps
@@ -194,14 +204,21 @@ class Panel:
             self.dots([(a, b) for a, b in zip(across.tolist(), up.tolist()) if b == b], 2.5, color)
         else:
             self.dots(isolated(across, up), 2, color)
+        self.stairs(s, color)
         y = 12 + row * LINE
         self.path(f"M{self.left} {y}h20", stroke=color, stroke_width=2, stroke_dasharray=dash)
         self.text(self.left + 26, y + 4, s.label(latest(self.scene.series, s)))
+        for k, (words, bad) in enumerate(under(self.scene.series, s), 1):
+            self.text(self.left + 26, y + 4 + k * LINE, words, RED if bad else INK)
         if s.bad:
             at = min(max(self.across(s.bad[0 if self.scene.x == "step" else 2]), self.left), self.right)
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=RED, stroke_dasharray="4 3")
-            for k, words in enumerate(warnings(self.scene.series, s), 1):
-                self.text(self.left + 26, y + 4 + k * LINE, words, RED)
+
+
+def under(series: list[Series], s: Series) -> list[tuple[str, bool]]:
+    """Rows of the legend below that of a line, and whether they are of what went wrong."""
+    means = s.epoch_now()
+    return [(means, False)] * bool(means) + [(words, True) for words in warnings(series, s)]
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:

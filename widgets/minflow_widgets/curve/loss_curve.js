@@ -73,7 +73,7 @@ function render({ model, el }) {
     shown(logs, log === null ? far.length > 0 : !!log); shown(times, time);
     status.textContent = (head && head.status) || "waiting for the first value";
     values.textContent = at === null ? "" : `${time ? "at" : "step"} ${number(at)}${time ? " s" : ""}: ${scene.said.join(", ")}`;
-    canvas.setAttribute("aria-label", [status.textContent, ...lines.map((s) => [s.label, ...(s.warnings || [])].join(", "))].join("; ") + "; arrow keys read values");
+    canvas.setAttribute("aria-label", [status.textContent, ...lines.map((s) => [s.label, s.means, ...(s.warnings || [])].filter(Boolean).join(", "))].join("; ") + "; arrow keys read values");
   };
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
   const longest = () => head && head.series.reduce((a, s) => (!a || s.n > a.n ? s : a), null);

@@ -19,6 +19,7 @@ from .. import frontends
 from . import live_curve, previous_run
 from .arguments import as_number, check_options, words
 from ..pump import Ending, Pump, clock
+from .epochs import Epochs
 from .feed import Feed
 from .panels import drawn, encode, latest, warnings
 from .series import Series, number
@@ -27,7 +28,6 @@ SHARE = 0.007  # of a processor that showing may take: where an update costs mor
 LEAST = 0.003  # of a processor that it may take always, however much of the budget is spent in the loop
 BUDGET = 0.016  # of a processor for recording in the loop and showing; sending the messages takes 2 ms a second besides
 RECENT = 5.0  # seconds over which the rate is taken
-MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
 
 
 class LossCurve:
@@ -43,8 +43,9 @@ class LossCurve:
     in a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
 
     total: how many steps the run has in all; then the time left is shown.  epoch: how many steps an epoch has; each end
-    of one is marked.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the values;
-    by default where they are more than four decades apart, which the picture says.
+    of one is marked, and the mean over it drawn and told. Without it an epoch ends at `mark()`, or, under `watch`, with
+    a DataLoader's pass around the steps.  x: "step", or "time" in seconds since each series began.  log: logarithmic
+    scale of the values; by default where they are more than four decades apart, which the picture says.
     panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
     control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
 
@@ -66,8 +67,7 @@ class LossCurve:
         check_options(total, epoch, x, control)
         self.total, self.x, self.panels, self.control = total, x, words(panels), control
         self.log = None if log is None else bool(log)
-        self._epoch = epoch
-        self._marks: list[tuple[float, float, str]] = []  # (step, seconds, text)
+        self._epochs = Epochs(epoch)
         self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
         self._series: dict[str, Series] = {}
         self._feeds: list[Feed] = []  # what fast loops fill, and the pump empties
@@ -168,8 +168,7 @@ class LossCurve:
         default."""
         with self._lock:
             self._take()
-            at, seconds = self._now()
-            self._marks.append((at, seconds, str(len(self._marks) + 1) if text is None or text == "" else str(text)))
+            self._epochs.mark(*self._now(), text)
 
     @property
     def data(self) -> dict[str, tuple]:
@@ -177,6 +176,17 @@ class LossCurve:
         with self._lock:
             self._take()
             return {name: (s.steps.copy(), s.values.copy()) for name, s in self._series.items()}
+
+    @property
+    def epochs(self) -> dict[str, tuple]:
+        """The means over epochs that have ended: name -> (numbers of the epochs, from 1; means), two arrays alike.
+
+        Of each series with two values an epoch or more, where it is known where epochs end.
+        """
+        with self._lock:
+            self._take()
+            means = {s.name: [(one.number, one.mean) for one in s.epochs] for s in self._averaged() if s.epochs}
+        return {name: tuple(map(np.array, zip(*pairs))) for name, pairs in means.items()}
 
     def csv(self, path=None) -> str:
         """All numbers as a table with the columns series, step, seconds, value; also written to the file `path`."""
@@ -311,16 +321,25 @@ class LossCurve:
         """The last step of all series, and its seconds."""
         return max(((s.steps[-1], s.seconds[-1]) for s in self._series.values() if s.count), default=(0.0, 0.0))
 
+    def _averaged(self) -> list[Series]:
+        """All series, with the means of the epochs that have ended."""
+        for s in self._series.values():
+            self._epochs.average(s)
+        return list(self._series.values())
+
+    def _passed(self, since: float, prefix: str) -> None:
+        """A loader's pass that began at `since` has ended: an epoch, where steps were recorded in it."""
+        with self._lock:
+            self._take()
+            longest = max((s for s in self._series.values() if s.count and s.prefix == prefix), key=lambda s: s.count,
+                          default=None)
+            if longest is not None and longest.zero + longest.ends()[1][2] >= since:
+                step, _, seconds = longest.ends()[1]
+                self._epochs.passed(prefix, step, seconds)
+
     def marks(self) -> list[tuple[float, float, str]]:
         """(step, seconds, text) of every epoch's end, thinned out."""
-        marks = list(self._marks)
-        longest = self._longest()
-        if self._epoch and longest is not None:
-            count = max(int(longest.steps[-1] / self._epoch), 0)
-            ends = np.arange(1, count + 1, 1 + count // MARKS)
-            when = np.interp(ends * self._epoch, longest.steps, longest.seconds) if len(ends) else ends
-            marks += [(float(k * self._epoch), float(t), str(k)) for k, t in zip(ends.tolist(), when)]
-        return marks[:: 1 + len(marks) // (MARKS + 1)]
+        return self._epochs.shown(self._longest())
 
     def encode(self) -> bytes:
         """The decimated curve as the front end reads it."""
@@ -330,7 +349,7 @@ class LossCurve:
             state = "ended" if self._finished else getattr(self.control, "state", "running")
             more = {"marks": self.marks(), "note": note, "state": state, "gaps": self._gaps()}
             more["controls"] = self.control is not None
-            return encode(list(self._series.values()), self._status(), self.panels, self._place.before, **more)
+            return encode(self._averaged(), self._status(), self.panels, self._place.before, **more)
 
     def encode_before(self) -> bytes:
         """The same of the run before of the same cell, thinned; nothing where there was none."""
@@ -403,7 +422,7 @@ class LossCurve:
             self._take()
             empty = not (self._note or self._finished or self._series)
             note = self._source.note() if self._source is not None and empty else self._note
-            return describe(list(self._series.values()), note)
+            return describe(self._averaged(), note)
 
     def __repr__(self) -> str:
         return clean(f"LossCurve({self.text()})")
@@ -415,8 +434,7 @@ class LossCurve:
         with self._lock:
             self._take()
             look = {"x": self.x, "log": self.log, "before": self._place.before, "gaps": self._gaps()}
-            series = list(self._series.values())
-            return draw(series, self._note, self.panels, self._status(), self.marks(), **look)
+            return draw(self._averaged(), self._note, self.panels, self._status(), self.marks(), **look)
 
     def bundle(self) -> dict[str, str]:
         """The still picture in all forms."""

@@ -101,6 +101,7 @@ def encode(
             | ({"every": s.sampled()} if s.every > 1 else {})
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})
+            | ({"epochs": s.stairs(), "means": s.epoch_now()} if s.epochs else {})
             | ({"bad": s.bad[0], "late": s.bad[2], "warnings": warnings(series, s)} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,15 @@ SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw on
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
 PART = re.compile(r"(gradient|group \d+)$")  # of a name, before its last word
 SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; neither better nor worse
+
+
+class Mean(NamedTuple):
+    """The mean over an epoch: its number from 1, and the indices between which its values are."""
+
+    number: int
+    start: int
+    stop: int
+    mean: float
 
 
 class Series:
@@ -41,6 +51,8 @@ class Series:
         self.bad: tuple[float, float, float] | None = None
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
+        self.epochs: list[Mean] = []  # those that have ended
+        self.ended = 0  # how many ends were looked at
         self.thinned, self.summed = Thinned(), Summed()
         self.waits: list[tuple[float, int]] = []  # the longest times between two values, and after which one
         self.waited = 0  # among how many values
@@ -151,6 +163,30 @@ class Series:
             best = "highest" if self.sign < 0 else "lowest"
             text += f" · {best} {number(self.best[0])} at step {number(self.best[1])}"
         return text
+
+    def epoch_now(self) -> str:
+        """`epoch 5: mean 0.0612 · epoch 4: 0.0701`, or nothing where no epoch has ended."""
+        words = [f"epoch {one.number}: {number(one.mean)}" for one in self.epochs[:-3:-1]]
+        return " · ".join(words).replace(": ", ": mean ", 1)
+
+    def epoch_means(self, most: int = 8) -> str:
+        """`mean of epochs 1 to 5: 0.9, 0.5, 0.31, 0.07, 0.06`; of many, the first and the last ones."""
+        if not self.epochs:
+            return ""
+        means = [number(one.mean) for one in self.epochs]
+        first, last = self.epochs[0].number, self.epochs[-1].number
+        means = means if len(means) <= most else [*means[:2], "...", *means[3 - most :]]
+        which = f"epochs {first} to {last}" if first != last else f"epoch {first}"
+        return f"mean of {which}: {', '.join(means)}"
+
+    def stairs(self, most: int = 60) -> list[list]:
+        """Of at most so many epochs: first step, last step, mean (None where it is not finite), and both in seconds."""
+        some = self.epochs[:: -max(-(-len(self.epochs) // most), 1)][::-1]
+        if not some:
+            return []
+        (x0, _, t0), (x1, _, t1) = [self.table[:, [one[k] - (k == 2) for one in some]].tolist() for k in (1, 2)]
+        means = [one.mean if math.isfinite(one.mean) else None for one in some]
+        return [list(each) for each in zip(x0, x1, means, t0, t1)]
 
     def sampled(self) -> str:
         """`norm of every 20th step`, or nothing where it is of each."""

@@ -24,6 +24,7 @@ class JobSource(Source):
 
     def __init__(self, job: Job):
         super().__init__(job.name)
+        self.passes = job.signature.style == "sync"  # else the loader is ahead of the steps
         # rate: the schedule of the plan of the last step, where there is one
         self.job, self.plan, self.rate = job, None, None
         # steps that are in the curve: calls before it was watched, to compile, are none of them
@@ -100,6 +101,7 @@ class RunSource(JobSource):
     def __init__(self, run: Run):
         super().__init__(run.job)
         self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, threading.Lock()
+        self.passes = False  # it knows its epochs
 
     def stepped(self, event) -> None:
         if event.owner is self.run:
@@ -116,11 +118,16 @@ class RunSource(JobSource):
                 self.feed.append((LOSS + names, i + 1, run.times[i], run.values[i], *lr))
                 self.seen = i + 1
             while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
-                at = run.starts[self.epochs]
-                with self.curve._lock:
-                    self.curve._marks.append((float(at), run.times[at - 1] - run.started, str(self.epochs)))
-                self.epochs += 1
+                self.ended(run.starts[self.epochs])
+            if over and run.state == "done" and self.seen and self.epochs == len(run.starts):
+                self.ended(self.seen)
         return over
+
+    def ended(self, at: int) -> None:
+        """An epoch has ended, after so many steps."""
+        with self.curve._lock:
+            self.curve._epochs.passed(self.prefix.rstrip(), float(at), self.run.times[at - 1] - self.run.started)
+        self.epochs += 1
 
     def wait(self) -> None:
         self.run.over.wait()

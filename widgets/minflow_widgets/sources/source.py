@@ -11,6 +11,7 @@ class Source:
     """One thing that is watched. prefix: of the names of its series.  panels: words of them, known in advance."""
 
     panels: tuple[str, ...] = ("loss",)
+    passes = True  # is a pass of a DataLoader around its steps an epoch?
     norm: GradientNorm | None = None
     # seconds of processor that a step takes to be recorded, in a loop that sleeps between them: benchmarks/widgets.py
     cost = 7e-6

@@ -1,0 +1,105 @@
+"""Epochs of a run: where each one ends, and the mean of a series over it.
+
+Where they end is said by whoever makes the curve (`epoch=100` steps), else by its `mark()`, else by a run of
+`flow.start`, or by a DataLoader whose pass around the steps has ended. Read next: `loss_curve.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .series import SMALL, Mean, Series
+
+MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
+
+
+class End(NamedTuple):
+    """The end of an epoch, or what else was marked: at the last step in it. prefix: of which of the things that are
+    watched; None: of all.  counted: it ends an epoch."""
+
+    step: float
+    seconds: float
+    text: str
+    prefix: str | None = None
+    counted: bool = True
+
+
+class Epochs:
+    """every: steps of an epoch, if that is given.  marks: what was marked by hand.  passes: ends that were seen."""
+
+    def __init__(self, every: float | None = None):
+        self.every = every
+        self.marks: list[End] = []
+        self.passes: list[End] = []
+
+    def mark(self, step: float, seconds: float, text: str | None) -> None:
+        counted = text is None or text == ""
+        text = str(len(self.marks) + 1) if counted else str(text)
+        self.marks.append(End(step, seconds, text, None, counted))
+
+    def passed(self, prefix: str, step: float, seconds: float) -> None:
+        """An epoch of what is recorded under this prefix has ended with this step."""
+        before = [end for end in self.passes if end.prefix == prefix]
+        if not before or before[-1][:2] != (step, seconds):
+            self.passes.append(End(step, seconds, str(len(before) + 1), prefix))
+
+    def ends(self, prefix: str) -> list[End]:
+        """Those of what is recorded under a prefix, where `every` is not given."""
+        marked = [end for end in self.marks if end.counted]
+        return marked or [end for end in self.passes if end.prefix == prefix]
+
+    def known(self, prefix: str) -> bool:
+        return bool(self.every or self.ends(prefix))
+
+    def shown(self, longest: Series | None) -> list[tuple[float, float, str]]:
+        """(step, seconds, text) of every end, thinned out."""
+        marks = [end[:3] for end in self.marks]
+        if self.every and longest is not None:
+            count = max(int(longest.steps[-1] / self.every), 0)
+            ends = np.arange(1, count + 1, 1 + count // MARKS)
+            when = np.interp(ends * self.every, longest.steps, longest.seconds) if len(ends) else ends
+            marks += [(float(k * self.every), float(t), str(k)) for k, t in zip(ends.tolist(), when)]
+        elif not any(end.counted for end in self.marks):
+            marks += [one for _, one in sorted({end.step: end[:3] for end in reversed(self.passes)}.items())]
+        return marks[:: 1 + len(marks) // (MARKS + 1)]
+
+    def average(self, s: Series) -> None:
+        """Bring `s.epochs` up to date: the means over epochs that have ended, where they hold two values or more."""
+        stops = self.stops(s) if s.count and s.word not in SMALL else ()
+        if not len(stops) or s.count < 2 * (s.ended + len(stops)):
+            return
+        stops = np.maximum.accumulate(stops)
+        first = s.epochs[-1].stop if s.epochs else 0
+        starts = np.concatenate([[first], stops[:-1]])
+        numbers = np.flatnonzero(stops > starts)
+        if len(numbers):
+            with np.errstate(all="ignore"):
+                means = np.add.reduceat(s.values[: stops[-1]], starts[numbers]) / (stops - starts)[numbers]
+            each = numbers + s.ended + 1, starts[numbers], stops[numbers], means
+            s.epochs += [Mean(*one) for one in zip(*[column.tolist() for column in each])]
+        s.ended += len(stops)
+
+    def stops(self, s: Series):
+        """How many of its values came before each end that was not looked at yet."""
+        if not self.every:
+            ends = self.ends(s.prefix)[s.ended :]
+            return s.seconds.searchsorted([end.seconds for end in ends], "right") if s.returns else \
+                s.steps.searchsorted([end.step for end in ends], "right")
+        first = float(s.steps[0] == 0)  # a loop that counts from 0 ends its first epoch one step earlier
+        count = min((s.steps[-1] + first) / self.every, s.count)
+        if s.returns or count > s.count / 2:
+            return ()
+        return s.steps.searchsorted(np.arange(s.ended + 1, int(count) + 1) * self.every - first, "right")
+
+    def numbers(self, prefix: str, first: float, steps: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+        """The epoch of each of these steps, from 1; `first` is the first step of the run."""
+        if self.every:
+            number = np.floor(steps / self.every) + 1 if first == 0 else np.ceil(steps / self.every)
+            return np.maximum(number, 1).astype(int)
+        ends = self.ends(prefix)
+        at = np.array([end.step for end in ends])
+        if (np.diff(at) <= 0).any():
+            return np.array([end.seconds for end in ends]).searchsorted(seconds) + 1
+        return at.searchsorted(steps) + 1

@@ -6,12 +6,15 @@ with the error. Read next: `../views/records/module.py`, its record, and `../vie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.eager import Eager
 from ..core.functions.creation import zeros
 from ..core.base.errors import DTypeError
 from ..core.grad.modes import no_grad
+from ..core.mode import MODE, using
 from ..core.random import default_generator
 from ..core.tensor import Tensor
 from ..core.where import fail
@@ -24,14 +27,53 @@ from .nesting import LEVELS, levels_below
 
 
 class Seen:
-    """What one run of a module showed: specs in and out, how often, and what went wrong."""
+    """What one run of a module showed: specs in and out, how often, multiply-accumulates and bytes of results of all
+    operations inside it, and what went wrong."""
 
     def __init__(self):
-        self.calls = 0
+        self.calls = self.macs = self.nbytes = 0
         self.inputs: tuple[str, ...] = ()
         self.outputs: tuple[str, ...] = ()
         self.earlier: tuple[tuple[str, ...], ...] = ()
         self.error = ""
+
+
+# op -> multiply-accumulates of one call, from the specs of its inputs and of its result
+MACS: dict[str, Callable[..., int]] = {
+    "matmul": lambda out, a, b, ta, tb: out.size * a.shape[-2 if ta else -1],
+    "conv2d": lambda out, x, weight, **_: out.size * math.prod(weight.shape[1:]),
+    "conv2d_input_grad": lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
+    "conv2d_weight_grad": lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
+}
+
+
+class Counting(Eager):
+    """Eager that counts: of each operation its multiply-accumulates and the bytes of its results, for all modules that
+    it runs in.
+
+    running: the modules that are being called, outermost first.  seen: by id of module.
+    """
+
+    def __init__(self, mode: Any, seen: dict[int, Seen], running: list[Module]):
+        self.__dict__.update(mode.__dict__, seen=seen, running=running, calls=[])
+
+    def run(self, op: Any, inputs: tuple, attrs: dict) -> Any:
+        outer, again = self.calls[-1:], []
+        self.calls.append((op, again))
+        try:
+            result = super().run(op, inputs, attrs)
+        finally:
+            self.calls.pop()
+        if outer and outer[0][0] is op:  # with its inputs cast to one dtype: counted here, not there
+            outer[0][1].append(op)
+        if not again:
+            results = result if isinstance(result, tuple | list) else (result,)
+            macs = MACS[op.name](results[0].spec, *[x.spec for x in inputs], **attrs) if op.name in MACS else 0
+            nbytes = 0 if op.is_view else sum(t.nbytes for t in results if isinstance(t, Tensor))
+            for key in {id(module) for module in self.running}:
+                self.seen[key].macs += macs
+                self.seen[key].nbytes += nbytes
+        return result
 
 
 def tensors_in(x: Any) -> list[Tensor]:
@@ -80,6 +122,8 @@ def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str
         outputs=run.outputs,
         earlier=run.earlier,
         calls=run.calls if seen is not None else None,
+        macs=run.macs,
+        written=run.nbytes,
         error=run.error,
         shared=shared,
         children=children,
@@ -100,12 +144,18 @@ class Summary:
 
 
 def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
-    """Run the model once and give its tree: layers with their output shapes, parameters and bytes.
+    """Run the model once and give its tree: layers with their output shapes, parameters and multiply-accumulates.
 
     inputs: tensors, or shapes (then float32 zeros of that shape): `summary(model, (50, 1, 28, 28))`. Without inputs
-    nothing runs. options: keyword arguments of the model. The run changes nothing: no gradients, no buffers (running
-    statistics), no random numbers used up. An error in a layer is raised as it is, with the tree up to that layer as a
-    note.
+    nothing runs. options: keyword arguments of the model.
+
+    MACs: multiplications with an addition, of this batch, forward only: rows * inner * columns of a matrix product,
+    numbers of the output * (input channels / groups) * kernel area of a convolution. Counted of the operations that
+    ran, so functions (attention, einsum) count too, and of a module all that runs inside it. Biases, activations, norms
+    and pooling are left out. Source: torch.utils.flop_counter, which counts the same operations, as 2 FLOPs each.
+
+    The run changes nothing: no gradients, no buffers (running statistics), no random numbers used up. An error in a
+    layer is raised as it is, with the tree up to that layer as a note.
     """
     if not isinstance(model, Module):
         what = f"summary takes a Module, not {type(model).__name__}"
@@ -119,9 +169,10 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     state = default_generator.get_state()
     running: list[Module] = []
     handles += [m.register_forward_pre_hook(lambda m, args: running.append(m)) for m in model.modules()]
+    counting = Counting(MODE.get(), seen, running)
     handles += [m.register_forward_hook(lambda m, args, out: running.pop() and None) for m in model.modules()]
     try:
-        with no_grad():
+        with using(counting), no_grad():
             model(*arguments, **options)
     except Exception as error:
         if running:

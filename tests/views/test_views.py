@@ -95,7 +95,7 @@ def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
     assert html.count("<details open>") == 2 and html.count("<details>") == 3
     act = html[html.index("</details>") :]
     assert "→ float32[6, 4]<br>last: float32[6, 2]<br>ran 3 times" in act and "not reached" in act
-    assert "23 parameters, all trainable; 92 bytes; input float32[6, 4]" in html
+    assert "23 parameters, all trainable; 92 bytes<br>input float32[6, 4]: 108 multiply-accumulates (MACs)" in html
     plain = picture(Net()).bundle()["text/html"]
     assert ">output<" not in plain and "23 parameters, all trainable; 92 bytes<" in plain
 

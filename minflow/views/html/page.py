@@ -28,7 +28,7 @@ FAINT = "opacity:.75"
 NAMED = 3  # outputs of a layer between its first and its last call that are named
 OPEN = 2  # levels of a module tree that stand open at first
 # of a module tree that ran, of one that did not, of its columns; in em
-WIDTH, NARROW, OUTPUT, PARAMETERS = 72, 44, 22, 8
+WIDTH, NARROW, OUTPUT, PARAMETERS = 74, 44, 17, 9
 END = '<br style="clear:both">'  # a row is as tall as its columns
 
 
@@ -83,16 +83,18 @@ def module_html(record: ModuleRecord) -> str:
         stack.append("</div></details>")
         stack += [(child, level + 1) for child in reversed(module.children)]
     head = (f'<div style="border-bottom:1px solid {RULE};font-weight:bold">'
-            f'{module_columns("output", "parameters", ran)}layer{END}</div>')
-    total = f'<div style="border-top:1px solid {RULE}">{escape(module_totals(record))}</div>'
+            f'{module_columns("output", "parameters", "MACs", ran)}layer{END}</div>')
+    total = escape(module_totals(record)).replace("\n", "<br>")
+    total = f'<div style="border-top:1px solid {RULE}">{total}</div>'
     return (f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">'
             f'{head}{"".join(parts)}{total}</div>')
 
 
-def module_columns(output: str, parameters: str, ran: bool) -> str:
+def module_columns(output: str, parameters: str, macs: str, ran: bool) -> str:
     """The columns at the right of a row, of escaped text: what floats first stands at the edge."""
-    first = f'<span style="float:right;width:{PARAMETERS}em;text-align:right">{parameters}</span>'
-    return first + (f'<span style="float:right;width:{OUTPUT}em">{output}</span>' if ran else "")
+    numbers = [macs] * ran + [parameters]
+    right = "".join(f'<span style="float:right;width:{PARAMETERS}em;text-align:right">{n}</span>' for n in numbers)
+    return right + (f'<span style="float:right;width:{OUTPUT}em">{output}</span>' if ran else "")
 
 
 def fails(module: ModuleRecord) -> bool:
@@ -114,7 +116,8 @@ def module_line(module: ModuleRecord, ran: bool) -> str:
     parameters = "shared" if module.shared else f"{module.params:,}" if module.params else "-"
     parameters += f"<br>{frozen:,} frozen" if frozen and not module.shared else ""
     output = "<br>".join(escape(clean(part)) for part in module_output(module))
-    line = f"{module_columns(output, parameters, ran)}{text}{END}"
+    macs = f"{module.macs:,}" if module.macs and not module.shared else "-"
+    line = f"{module_columns(output, parameters, macs, ran)}{text}{END}"
     if module.error:
         line += f'<pre style="{ERROR}">{escape(module.error)}</pre>'
     return line

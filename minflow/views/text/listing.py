@@ -17,6 +17,7 @@ from .tables import table
 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
+WIDE = 200  # characters of a list of specs
 NAME = 52  # columns of the first column of a module table, at most
 # before a node that is marked
 SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
@@ -171,7 +172,7 @@ def shape_of(spec: str) -> str:
 
 
 def module_text(record: ModuleRecord) -> str:
-    """The module tree as a table: layer, output shape, parameters, calls where not one, the totals below."""
+    """The module tree as a table: layer, output shape, parameters, multiply-accumulates; the totals below."""
     ran = record.calls is not None
     rows: list[tuple[str, ...]] = []
     stack = [(record, "", "")]
@@ -183,7 +184,7 @@ def module_text(record: ModuleRecord) -> str:
             rows += [(below + "   " + clean(line), *[""] * (len(rows[0]) - 1)) for line in ("!! fails here",)]
         for i in range(len(module.children) - 1, -1, -1):
             stack.append((module.children[i], below, "└─ " if i == len(module.children) - 1 else "├─ "))
-    head = ("layer", *["output"] * ran, "parameters", "trainable", "bytes")
+    head = ("layer", *["output"] * ran, "parameters", "trainable", "MACs" if ran else "bytes")
     first, *lines = table([head, *rows], range(len(head) - 3, len(head)))
     rule = "-" * max(map(len, (first, *lines)))
     return "\n".join([first, rule, *lines, rule, module_totals(record)])
@@ -198,7 +199,8 @@ def layer_title(module: ModuleRecord) -> str:
 
 
 def module_cells(module: ModuleRecord, ran: bool) -> tuple[str, ...]:
-    numbers = tuple(f"{n:,}" if n else "-" for n in (module.params, module.trainable, module.nbytes))
+    last = module.macs if ran else module.nbytes
+    numbers = tuple(f"{n:,}" if n else "-" for n in (module.params, module.trainable, last))
     if module.shared:
         numbers = ("shared", "", "")
     if not ran:
@@ -211,7 +213,15 @@ def module_totals(record: ModuleRecord) -> str:
     frozen = record.params - record.trainable
     parts = [f"{record.params:,} parameters"
              + (f", {frozen:,} of them frozen" if frozen else ", all trainable" if record.params else "")]
-    parts.append(f"{record.nbytes:,} bytes" + (f" ({record.nbytes / 2**20:.1f} MiB)" if record.nbytes >= 2**20 else ""))
-    if record.inputs:
-        parts.append("input " + ", ".join(record.inputs))
-    return "; ".join(parts)
+    parts.append(nbytes_text(record.nbytes))
+    lines = ["; ".join(parts)]
+    if record.calls:
+        inputs = "input " + cut_end(", ".join(record.inputs), WIDE) + ": " if record.inputs else ""
+        lines.append(f"{inputs}{record.macs:,} multiply-accumulates (MACs), "
+                     f"{nbytes_text(record.written)} of results of operations")
+    return "\n".join(lines)
+
+
+def nbytes_text(n: int) -> str:
+    """`5,242,880 bytes (5.0 MiB)`"""
+    return f"{n:,} bytes" + (f" ({n / 2**20:.1f} MiB)" if n >= 2**20 else "")

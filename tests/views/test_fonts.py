@@ -2,7 +2,7 @@
 
 import pytest
 
-from minflow.views.draw.fonts import EMS, ROOM, fitted, wide
+from minflow.views.draw.fonts import EMS, ROOM, fitted, wide, wrapped
 
 
 @pytest.mark.parametrize("file, bold", [("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)])
@@ -28,3 +28,11 @@ def test_bold_and_large_texts_are_wider():
     assert wide("weight", bold=True) > wide("weight") and wide("weight", 22) == pytest.approx(2 * wide("weight", 11))
     assert len(fitted("weight of a layer", 60, bold=True)) < len(fitted("weight of a layer", 60))
     assert wide(fitted("名前" * 30, 60)) <= 60
+
+
+@pytest.mark.parametrize("text", ["some words, one averyveryverylongwordwithoutanyspace", "训练在第二十步结束" * 9, ""])
+def test_a_sentence_is_wrapped_and_nothing_of_it_is_lost(text):
+    lines = wrapped(text, 90)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "") and len(lines) >= len(text) / 30
+    assert all(wide(line) <= 90 and line == line.strip() for line in lines)
+    assert wrapped("ab", 1) == ["a", "b"] and wrapped("two words", 500) == ["two words"]

@@ -10,6 +10,8 @@ from minflow.views.timeline.record import (
     LANES, MOST, SHOWN, StepTimes, TimelineRecord, bars, extent, formula, ms, pair, pair_verdict, share, trimmed,
     verdict, which,
 )
+from minflow.views.draw import theme
+from minflow.views.draw.fonts import wide
 from minflow.views.timeline.svg import pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
 
@@ -311,6 +313,23 @@ def test_the_picture_says_it_in_words():
     assert svg == pair_svg(pair(sync(), hidden(callback=0.0005)))
     for rect in elements(svg, "rect"):
         assert float(rect.get("x", 0)) >= 0 and float(rect.get("x", 0)) + float(rect.get("width")) <= 760.5
+
+
+@pytest.mark.parametrize("name", ["job", "训练任务" * 9, "W" * 60])
+def test_every_text_of_the_picture_stands_on_a_plate_or_in_a_bar_that_holds_it(name):
+    pictures = timeline_svg(sync(400, name=name)), timeline_svg(hidden(callback=0.0005, name=name)), pair_svg(
+        pair(sync(name=name), hidden(callback=0.0005, name=name)))
+    for picture in pictures:
+        boxes = []
+        for e in ET.fromstring(picture):  # not inside groups: a label brings its own plate
+            if e.tag.endswith("rect") and e.get("fill") in theme.FILLS:
+                boxes.append([float(e.get(key)) for key in ("x", "y", "width", "height")])
+            elif e.tag.endswith("}text"):
+                parts = [(e.text or "", e.get("font-weight")), *[(p.text, p.get("font-weight")) for p in e]]
+                width = sum([wide(words, float(e.get("font-size", 12)), bool(bold)) for words, bold in parts])
+                x, y = float(e.get("x")), float(e.get("y"))
+                x -= width * {None: 0, "middle": 0.5, "end": 1}[e.get("text-anchor")]
+                assert [1 for a, b, w, h in boxes if a <= x and x + width <= a + w and b < y <= b + h], parts
 
 
 @pytest.mark.parametrize("name", [

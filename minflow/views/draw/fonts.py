@@ -72,11 +72,27 @@ def fitted(text: str, width: float, size: float = SIZE, bold: bool = False) -> s
         text = text[:400] + "…"
     if wide(text, size, bold) <= width:
         return text
+    return text[: held(text, width - wide("…", size, bold), size, bold)] + "…"
+
+
+def held(text: str, width: float, size: float, bold: bool) -> int:
+    """How many of its first characters are no wider."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if wide(text[:middle] + "…", size, bold) <= width else (low, middle - 1)
-    return text[:low] + "…"
+        low, high = (middle, high) if wide(text[:middle], size, bold) <= width else (low, middle - 1)
+    return low
+
+
+def wrapped(text: str, width: float, size: float = SIZE, bold: bool = False) -> list[str]:
+    """The text in lines that are no wider, broken behind words; a word that is wider is broken itself."""
+    text, lines = clean(text), []
+    while (n := held(text[:400], width, size, bold)) < len(text):
+        at = text.rfind(" ", 0, n + 1)
+        at = at if at > 0 else max(n, 1)
+        lines.append(text[:at])
+        text = text[at:].lstrip()
+    return [*lines, text] if text or not lines else lines
 
 
 def fitted_words(text: str, width: float) -> str:

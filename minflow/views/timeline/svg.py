@@ -1,5 +1,6 @@
-"""A timeline, or two on one scale, as a picture on one light card: lanes of bars, and the formula as bars below.
+"""A timeline, or two on one scale, as a picture: lanes of bars, and the formula as bars below.
 
+Bars stand on the page itself; their names at the left, the seconds below and the sentences at the end stand on plates.
 Read next: `record.py`, what is drawn; `../html/page.py`, pictures in a notebook.
 """
 
@@ -7,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..draw import svg_writer as svg
+from ..draw import svg_writer as svg, theme
+from ..draw.fonts import fitted, wide, wrapped
 from .record import (
     LANES, SHORTEST, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula,
     measured, ms, numbered, pair_verdict, parts, terms, verdict, which,
@@ -15,21 +17,17 @@ from .record import (
 
 WIDTH, LEFT, RIGHT = 760, 104, 22
 LANE, TALL = 25, 18  # pixels from lane to lane, and of a bar
-INK, SOFT, BACK, RED = "#24292f", "#57606a", "#f3f4f6", "#b42318"
-COLORS = {"loader": "#1f5fa8", "queue": "#4b5563", "compute": "#a8420a", "callback": "#1d7a46"}
-# of the terms; others are grey
-TERM_COLORS = {"load": COLORS["loader"], "compute": COLORS["compute"], "callback": COLORS["callback"]}
+SIDE, EDGE = 276, 4  # where the bars of the formula begin; where plates do
+SIZE, SMALL, LINE = 12, 11, 17  # of text, of numbers in bars and on the axis, from line to line
+COLORS = {  # of lanes and of the formula's terms: (fill, rim); others are grey
+    "loader": (theme.PALE_BLUE, theme.BLUE),
+    "queue": (theme.PLATE, theme.LINE),
+    "compute": (theme.PALE_AMBER, theme.AMBER),
+    "callback": (theme.PALE_GREEN, theme.GREEN),
+}
+COLORS["load"] = COLORS["loader"]
+FAILED = theme.PALE_RED, theme.RED
 THREADS = {"loader": "your loop", "queue": "step waits", "compute": "the worker", "callback": "the worker"}
-LINE = 17
-
-
-def wrapped(content: str, width: int = 112) -> list[str]:
-    lines = [""]
-    for word in content.split():
-        if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
-            lines.append("")
-        lines[-1] += (" " if lines[-1] else "") + word
-    return lines
 
 
 def round_step(seconds: float, count: int = 6) -> float:
@@ -40,26 +38,43 @@ def round_step(seconds: float, count: int = 6) -> float:
 
 
 class Card:
-    """SVG elements under each other; `y` is where the next begins."""
+    """SVG elements under each other; `y` is where the next begins. said: the lines at the end, with their looks."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.y = 12.0
+        self.said: list[tuple[str, str, bool]] = []
+        self.y = 4.0
 
-    def text(self, x: float, y: float, content: str, color: str = INK, **look: object) -> None:
-        self.parts.append(svg.text(x, y, content, fill=color, **look))
+    def text(self, x: float, y: float, content: str, ink: str = theme.INK, **look: object) -> None:
+        self.parts.append(svg.text(x, y, content, fill=ink, **look))
 
-    def path(self, d: str, color: str = INK, **look: object) -> None:
+    def path(self, d: str, color: str = theme.LINE, **look: object) -> None:
         self.parts.append(svg.path(d, stroke=color, **look))
 
-    def sentence(self, content: str, color: str = INK, **look: object) -> None:
+    def plate(self, x: float, y: float, width: float, height: float) -> None:
+        self.parts.append(svg.rect(x, y, width, height, rx=4, fill=theme.PLATE))
+
+    def sentence(self, content: str, ink: str = theme.INK, bold: bool = False) -> None:
         """Lines below all that is there."""
-        for line in wrapped(content) if content else []:
-            self.y += LINE
-            self.text(12, self.y - 4, line, color, **look)
+        lines = wrapped(content, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE, bold) if content else []
+        self.said += [(line, ink, bold) for line in lines]
 
     def svg(self, alt: str) -> str:
-        return svg.picture(self.parts, WIDTH, math.ceil(self.y + 10), alt, font_size=12)
+        width = max([wide(line, SIZE, bold) for line, _, bold in self.said], default=0.0)
+        self.y += 4
+        self.plate(EDGE, self.y, width + 2 * svg.PAD, LINE * len(self.said) + 6)
+        for line, ink, bold in self.said:
+            self.y += LINE
+            self.text(EDGE + svg.PAD, self.y - 1, line, ink, font_weight="bold" if bold else None)
+        return svg.picture(self.parts, WIDTH, math.ceil(self.y + 10), alt, font_size=SIZE)
+
+    def heading(self, title: str, note: str) -> None:
+        room = WIDTH - 2 * EDGE - 2 * svg.PAD - wide("  " + note, SIZE)
+        title = fitted(title, room, SIZE, bold=True)
+        self.plate(EDGE, self.y, wide(title, SIZE, True) + wide("  " + note, SIZE) + 2 * svg.PAD, LINE + 2)
+        head = svg.span(title, font_weight="bold"), svg.span("  " + note, fill=theme.SOFT)
+        self.parts.append(svg.element("text", *head, x=EDGE + svg.PAD, y=self.y + 14, fill=theme.INK))
+        self.y += LINE + 5
 
     def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0,
               won: str = "") -> None:
@@ -67,92 +82,101 @@ class Card:
         seconds."""
         drawn = bars(numbered(steps))
         start, stop = extent(drawn)
-        self.y += LINE
-        head = svg.span(title, font_weight="bold"), svg.span("  " + note, fill=SOFT)
-        self.parts.append(svg.element("text", *head, x=12, y=self.y - 4, fill=INK))
-        top = self.y + 3
+        self.heading(title, note)
+        top = self.y
         lanes = [name for i, name in enumerate(LANES) if name != "callback" or any([bar.lane == i for bar in drawn])]
         across = lambda t: LEFT + (t - start) / seconds * (WIDTH - LEFT - RIGHT)  # noqa: E731
+        bottom = top + len(lanes) * LANE
+        self.plate(EDGE, top, LEFT - 2 * EDGE - 2, bottom - top)
         for i, name in enumerate(lanes):
             y = top + i * LANE
-            self.parts.append(svg.rect(LEFT, y + 1, WIDTH - LEFT - RIGHT, LANE - 2, fill=BACK))
-            self.text(12, y + 11, name, COLORS[name], font_weight="bold")
-            self.text(12, y + 22, THREADS[name], SOFT, font_size=11)
+            self.path(f"M{LEFT} {y + LANE - 0.5:g}H{WIDTH - RIGHT}", stroke_width=".5", stroke_dasharray="1 3")
+            self.text(EDGE + svg.PAD, y + 11, name, font_weight="bold")
+            self.text(EDGE + svg.PAD, y + 22, THREADS[name], theme.SOFT, font_size=SMALL)
+            self.parts.append(svg.rect(EDGE, y + 2, 3, LANE - 4, rx=1.5, fill=COLORS[name][1]))
         for bar in sorted(drawn, key=lambda b: b.kind != "wait"):
             self.bar(bar, across, top)
-        bottom = top + len(lanes) * LANE
         end = across(stop)
         self.path(f"M{end:.1f} {top - 2:g}V{bottom + 4:g}", stroke_width=1.5)
         if won:
             far, middle = across(start + room), top + len(lanes) * LANE / 2
-            if far - end > 130:
-                self.path(f"M{far:.1f} {middle:g}H{end + 2:.1f}m7 -4l-7 4l7 4", fill="none")
-                self.text((end + far) / 2, middle - 6, won, text_anchor="middle", font_weight="bold")
-            elif far > end:
-                self.path(f"M{far:.1f} {middle:g}H{end + 2:.1f}")
+            if far > end:
+                head = "m7 -4l-7 4l7 4" if far - end > 20 else ""
+                self.path(f"M{far:.1f} {middle:g}H{end + 2:.1f}{head}", fill="none")
+            if far - end > wide(won, SIZE, True) + 40:
+                look = {"size": SIZE, "anchor": "middle", "bold": True}
+                self.parts.append(svg.label((end + far) / 2, middle + 4, won, **look))
         self.y = bottom + 2
 
     def bar(self, bar: Bar, across, top: float) -> None:
-        x, wide = across(bar.start), max(across(bar.stop) - across(bar.start), 1.0)
+        x, width = across(bar.start), max(across(bar.stop) - across(bar.start), 1.0)
         tall = TALL / bar.rows
         y = top + bar.lane * LANE + (LANE - TALL) / 2 + bar.row * tall
         tall = tall - (1 if bar.rows > 1 else 0)
         if bar.kind == "wait":
-            if wide > SHORTEST * (WIDTH - LEFT - RIGHT):
-                self.parts.append(svg.rect(x, y + 1, wide, TALL - 2, fill=BACK, stroke=SOFT, stroke_dasharray="2 2"))
-            if wide > 40:
-                self.text(x + wide / 2, y + 13, "waits", SOFT, text_anchor="middle", font_size=11)
+            if width > SHORTEST * (WIDTH - LEFT - RIGHT):
+                look = {"fill": theme.PLATE if width > 48 else "none", "stroke": theme.LINE, "stroke_dasharray": "2 2"}
+                self.parts.append(svg.rect(x, y + 1, width, TALL - 2, **look))
+            if width > 48:
+                self.text(x + width / 2, y + 13, "waits", theme.SOFT, text_anchor="middle", font_size=SMALL)
             return
-        color = RED if bar.kind == "failed" else COLORS[LANES[bar.lane]]
-        self.parts.append(svg.rect(x, y, wide, tall, rx=1.5, fill=color, fill_opacity="" if bar.number % 2 else ".88"))
-        label = f"{bar.number}" + (" failed" if bar.kind == "failed" else "")
-        if wide > 7 * len(label) + 2 and tall > 11:
-            self.text(x + wide / 2, y + tall / 2 + 4, label, "#ffffff", text_anchor="middle", font_size=11)
+        failed = bar.kind == "failed"
+        self.filled(x, y, width, tall, FAILED if failed else COLORS[LANES[bar.lane]],
+                    f"{bar.number}" + (" failed" if failed else ""))
+
+    def filled(self, x: float, y: float, width: float, tall: float, colors: tuple[str, str], words: str) -> None:
+        """A bar with its words, where they fit."""
+        fill, rim = colors
+        look = {"fill": fill, "stroke": rim, "stroke_width": 1.6} if width > 8 else {"fill": rim}
+        self.parts.append(svg.rect(x, y, width, tall, rx=1.5, **look))
+        if wide(words, SMALL) + 2 < width and tall > 11:
+            ink = theme.RED_INK if colors == FAILED else theme.INK
+            self.text(x + width / 2, y + tall / 2 + 4, words, ink, text_anchor="middle", font_size=SMALL)
 
     def axis(self, seconds: float) -> None:
         step = round_step(seconds)
         unit, name = (1e-3, "ms") if seconds < 10 else (1.0, "s")
         digits = max(0, -math.floor(math.log10(step / unit) + 1e-9))
-        self.y += 12
+        self.plate(LEFT - 20, self.y + 3, WIDTH - LEFT + 16, 18)
         for k in range(int(seconds / step + 1e-9) + 1):
             x = LEFT + k * step / seconds * (WIDTH - LEFT - RIGHT)
-            self.path(f"M{x:.1f} {self.y - 11:g}v4", SOFT)
+            self.path(f"M{x:.1f} {self.y:g}v5")
             label = f"{k * step / unit:.{digits}f}" + (f" {name}" if k == 0 else "")
-            self.text(x, self.y + 3, label, SOFT, text_anchor="middle", font_size=11)
-        self.y += 8
+            self.text(x, self.y + 16, label, theme.SOFT, text_anchor="middle", font_size=SMALL)
+        self.y += 24
 
     def sums(self, a: TimelineRecord, rows: list[tuple[str, float]]) -> None:
         """The formula as bars: loop and worker one behind the other, one above the other, and what was measured."""
         loop, worker = terms(a)
         longest = max([a.in_turn, 1e-9, *[seconds for _, seconds in rows]])
-        left, wide = 190, WIDTH - 190 - 110
-        across = lambda t: left + t / longest * wide  # noqa: E731
+        across = lambda t: SIDE + t / longest * (WIDTH - SIDE - 12)  # noqa: E731
 
-        def row(y: float, h: float, bars: list[Term]) -> None:
+        def row(y: float, tall: float, bars: list[Term]) -> None:
             at = 0.0
             for name, seconds in bars:
-                x, w, label = across(at), max(across(seconds) - left, 1.0), f"{name} {ms(seconds)}"
+                width = max(across(seconds) - SIDE, 1.0)
+                self.filled(across(at), y, width, tall, COLORS.get(name, COLORS["queue"]), f"{name} {ms(seconds)}")
                 at += seconds
-                self.parts.append(svg.rect(x, y, w, h, rx=1.5, fill=TERM_COLORS.get(name, SOFT)))
-                if w > 6.5 * len(label):
-                    self.text(x + w / 2, y + h / 2 + 4, label, "#ffffff", text_anchor="middle", font_size=11)
 
-        self.y += 10
-        self.text(12, self.y + 13, "one after the other")
+        def words(y: float, name: str, seconds: float, weight: str = "") -> None:
+            self.text(EDGE + svg.PAD, y, name)
+            self.text(SIDE - 14, y, f"{ms(seconds)} a step", text_anchor="end", font_weight=weight)
+
+        self.y += 4
+        self.plate(EDGE, self.y, SIDE - 2 * EDGE - 4, 63 + (TALL + 5) * len(rows))
+        self.y += 4
+        words(self.y + 13, "one after the other", a.in_turn)
         row(self.y, TALL, loop + worker)
-        self.text(across(a.in_turn) + 6, self.y + 13, f"{ms(a.in_turn)} a step")
         self.y += TALL + 5
-        self.text(12, self.y + 18, "at the same time, at best")
+        words(self.y + 18, "at the same time, at best", a.at_best)
         row(self.y, 13, loop)
         row(self.y + 14, 13, worker)
-        self.text(across(a.at_best) + 6, self.y + 18, f"{ms(a.at_best)} a step")
         self.y += 32
         for name, seconds in rows:
-            self.text(12, self.y + 13, name)
-            look = {"rx": 1.5, "fill": "#ffffff", "stroke": INK, "stroke_width": 1.5}
-            self.parts.append(svg.rect(left, self.y, across(seconds) - left, TALL, **look))
-            self.text(across(seconds) + 6, self.y + 13, f"{ms(seconds)} a step", font_weight="bold")
+            words(self.y + 13, name, seconds, "bold")
+            self.filled(SIDE, self.y, across(seconds) - SIDE, TALL, COLORS["queue"], "")
             self.y += TALL + 5
+        self.y += 4
 
 
 def timeline_svg(record: TimelineRecord) -> str:
@@ -164,11 +188,11 @@ def timeline_svg(record: TimelineRecord) -> str:
     card.axis(seconds)
     card.sums(record, [(f"measured{', ' + record.mode if record.mode else ''}", record.step)])
     card.sentence(f"At best async is {formula(record)} times as fast as sync.")
-    card.sentence(verdict(record), font_weight="bold")
+    card.sentence(verdict(record), bold=True)
     if besides(record):
         card.sentence(besides(record))
     if record.left_out:
-        card.sentence(record.left_out, SOFT)
+        card.sentence(record.left_out, theme.SOFT)
     return card.svg(f"Timeline of {record.title}: {parts(record)}; {verdict(record)}")
 
 
@@ -190,12 +214,12 @@ def pair_svg(record: TimelinePair) -> str:
     card.sums(record.first,
               [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))])
     card.sentence(f"At best {formula(record.first)} times as fast.")
-    card.sentence(f"Measured {measured(record)}.", font_weight="bold")
-    card.sentence(pair_verdict(record), font_weight="bold")
+    card.sentence(f"Measured {measured(record)}.", bold=True)
+    card.sentence(pair_verdict(record), bold=True)
     for more in dict.fromkeys([besides(record.first), besides(record.second)]):
         card.sentence(more)
     if record.left_out:
-        card.sentence(record.left_out, SOFT)
+        card.sentence(record.left_out, theme.SOFT)
     return card.svg(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, "
                     f"measured {gain:.2f}; "
                      + pair_verdict(record))

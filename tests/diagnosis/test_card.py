@@ -10,6 +10,7 @@ from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
 from minflow.views.draw.fold import NEAR, COARSE, near_the_end
 from minflow.views.kinds.debug_tree import MOST, debug_bundle, debug_html, plain_text
 from minflow.views.draw.boxes import diagram_of
+from minflow.views.draw import theme
 from minflow.views.draw.dot import dot_text
 from minflow.diagnosis.notebook import LiveDisplay
 from minflow.views.kinds.divergence import Comparison, ComparedOperation, comparison_html
@@ -82,7 +83,7 @@ def test_four_parts_and_more_are_told():
 def test_failing_node_is_red_by_sign_shape_and_colour():
     record = chain(3, notes=("got a float32[4, 8]", "expected a float32[4, 9]", "try: " + "long words " * 40))
     line = next(line for line in dot_text(diagram_of(record)).split("\n") if line.startswith('  "f" ['))
-    assert "\u2717 matmul" in line and "penwidth=3" in line and "#b42318" in line and "expected a float32[4, 9]" in line
+    assert "\u2717 matmul" in line and "penwidth=3" in line and theme.RED in line and "expected a float32[4, 9]" in line
     assert "..." in line and len(line) < 700
     assert graph_text(record).split("\n")[-1].startswith("\u2717 - = matmul(%2) -> fails")
 

@@ -10,10 +10,9 @@ import minflow as flow
 from minflow import nn
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
-from minflow.views.draw.layout import layout_svg
 from minflow.views.records.graph import attrs_text, graph_record
 from minflow.views.records.tape import tape_record
-from minflow.views.draw.engines import render_svg
+from minflow.views.draw.engines import ENGINES, render_svg
 
 
 class Nested(nn.Module):
@@ -35,8 +34,12 @@ def dot_of(x):
     return dot_text(diagram_of(tape_record(x)))
 
 
-def test_frames_of_our_own_layout_hold_their_own_alone():
-    svg = layout_svg(nested_modules())
+@pytest.mark.parametrize("engine", ENGINES)
+def test_frames_hold_their_own_alone(engine):
+    if engine == "dot" and shutil.which("dot") is None:
+        pytest.skip("no program dot")
+    svg, used = render_svg(nested_modules(), (engine,))
+    assert used == engine
     number = r'="(-?[\d.]+)"'
     frames = [
         tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="6"', svg)
@@ -56,22 +59,6 @@ def test_frames_of_our_own_layout_hold_their_own_alone():
             assert inside or outside or around, ((x, y, w, h), (a, b, c, d))
             held += inside
         assert held
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="no program dot")
-def test_frames_of_graphviz_stand_apart():
-    svg, engine = render_svg(nested_modules(), ("dot",))
-    frames = re.findall(r'<path(?=[^>]* stroke="#b6bfca")[^>]* d="([^"]+)"', svg)
-    sides = [(min(xs), max(xs), min(ys), max(ys)) for xs, ys in
-             ((lambda n: (n[::2], n[1::2]))([float(v) for v in re.findall(r"-?[\d.]+", d)]) for d in frames)]
-    assert engine == "dot" and len(sides) == 8
-    for k in range(4):  # no two frames share the line of a side
-        lines = sorted((side[k], side) for side in sides)
-        for (one, a), (other, b) in zip(lines, lines[1:]):  # noqa: RUF007
-            nested = (a[0] <= b[0] and b[1] <= a[1] and a[2] <= b[2] and b[3] <= a[3]) or (
-                b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3])
-            assert abs(one - other) >= 8 or not nested
-    assert 'paint-order="stroke"' in svg  # of the labels at edges, which a frame may cross
 
 
 def test_names_at_arrows_only_where_the_order_of_inputs_matters():

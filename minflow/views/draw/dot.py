@@ -6,33 +6,42 @@ Read next: `engines.py`, from a Diagram to a picture.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from .boxes import Box, Diagram, Edge
+from .theme import LINE, PLAIN, SOFT
 
 HEAD = [
     "digraph minflow {",
-    '  graph [rankdir=TB bgcolor="#ffffff" fontname="Helvetica" fontsize=11 nodesep=0.3 ranksep=0.4 margin=0.1]',
+    f'  graph [rankdir=TB bgcolor="{PLAIN}" fontname="Helvetica" fontsize=11 nodesep=0.3 ranksep=0.4 margin=0.1]',
     '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.06" height=0.3]',
-    '  edge [fontname="Helvetica" fontsize=10 color="#5b6775" fontcolor="#57606a" arrowsize=0.7]',
+    f'  edge [fontname="Helvetica" fontsize=10 color="{LINE}" fontcolor="{SOFT}" arrowsize=0.7]',
 ]
-FRAME = 'labeljust=l margin=12 color="#b6bfca" style=rounded fontcolor="#57606a"'
+FRAME = f'labeljust=l margin=12 color="{LINE}" style=rounded fontcolor="{SOFT}"'
 
 
 def dot_text(diagram: Diagram) -> str:
-    lines, around = [*HEAD], ()
-    for box in diagram.boxes:
-        common = sum(a == b for a, b in zip(around, box.frames))  # one frame is inside one other: equal ones come first
+    """For whoever has Graphviz, and for PNG and PDF: on a white page, in sizes that Graphviz chooses."""
+    return written(diagram, HEAD, box_statement, lambda _, edge: edge_statement(edge), quoted)
+
+
+def written(diagram: Diagram, head: list[str], box: Callable[[Box], str], edge: Callable[[int, Edge], str],
+            label: Callable[[str], str]) -> str:
+    """The lines of a diagram, frames in each other. box, edge: the statement of each.  label: of a frame's name."""
+    lines, around = [*head], ()
+    for one in diagram.boxes:
+        common = sum(a == b for a, b in zip(around, one.frames))  # one frame is inside one other: equal ones come first
         lines += [f"{'  ' * level}}}" for level in range(len(around), common, -1)]
-        for level, frame in enumerate(box.frames[common:], common + 1):
+        for level, frame in enumerate(one.frames[common:], common + 1):
             lines.append(f'{"  " * level}subgraph "cluster_{frame}" {{')
-            lines.append(f"{'  ' * (level + 1)}graph [label={quoted(diagram.frames[frame])} {FRAME}]")
-        around = box.frames
-        lines.append("  " * (len(around) + 1) + box_statement(box))
+            lines.append(f"{'  ' * (level + 1)}graph [label={label(diagram.frames[frame])} {FRAME}]")
+        around = one.frames
+        lines.append("  " * (len(around) + 1) + box(one))
     lines += [f"{'  ' * level}}}" for level in range(len(around), 0, -1)]
-    beside = {box.id: box for box in diagram.beside}
-    for edge in diagram.edges:
-        lines += ["  " + box_statement(beside[edge.source])] if edge.source in beside else []
-        lines.append("  " + edge_statement(edge))
+    beside = {one.id: one for one in diagram.beside}
+    for number, one in enumerate(diagram.edges):
+        lines += ["  " + box(beside[one.source])] if one.source in beside else []
+        lines.append("  " + edge(number, one))
     return "\n".join([*lines, "}"]) + "\n"
 
 

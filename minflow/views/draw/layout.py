@@ -2,20 +2,18 @@
 
 The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
 coordinates; each rank's x are the least-squares fit to its neighbours that keeps order and distance. Read next:
-`engines.py`.
+`drawing.py`, which draws it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from . import svg_writer as svg
 from .boxes import Box, Diagram, Edge
-from .fonts import SIZE, wide
+from .drawing import TIP, Frame, Line, drawn, label_size, size_of
 
-LINE = 14  # pixels from a line of text to the next
-PAD_X, PAD_Y, GAP_X, GAP_Y, MARGIN = 10, 6, 18, 34, 12
-FRAME, HEAD = 8, 16  # between a frame and what is in it; for its name
+GAP_X, GAP_Y, LABELLED = 18, 30, 16  # between boxes beside each other, below each other, more where labels stand
+FRAME, HEAD = 8, 20  # between a frame and what is in it; for its name
 SWEEPS = 12
 
 
@@ -27,10 +25,7 @@ class Place:
     def __init__(self, box: Box | None, rank: int = 0, frames: tuple[int, ...] = ()):
         self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0
         self.frames = box.frames if box else frames
-        self.width = max(map(wide, box.lines), default=0) + 2 * PAD_X if box else 2.0
-        self.height = len(box.lines) * LINE + 2 * PAD_Y if box else 0.0
-        if box and box.shape == "ellipse":
-            self.width, self.height = self.width * 1.2, self.height + 6
+        self.width, self.height = size_of(box) if box else (2.0, 0.0)
 
 
 def layout_svg(diagram: Diagram) -> str:
@@ -55,16 +50,18 @@ def layout_svg(diagram: Diagram) -> str:
     sides = separated(diagram.frames, list(places.values()), len(rows))
     inner = depths(diagram)
     ends = {id: [p.rank for p in places.values() if id in p.frames] for id in inner}
-    y = float(MARGIN)
+    labelled = {min(places[key].rank for key in chain[:2]) for edge, chain in chains if edge.label}
+    y = 0.0
     for r, row in enumerate(rows):
         tall = max((places[k].height for k in row), default=0)
         for k in row:
             places[k].y = y + tall / 2
         closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
         opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
-        y += tall + max(GAP_Y, closing + opening + FRAME)
-    return picture(list(places.values()), [(edge, [places[k] for k in chain]) for edge, chain in chains],
-                   frames(diagram.frames, list(places.values()), sides, inner))
+        y += tall + max(GAP_Y + LABELLED * (r in labelled), closing + opening + FRAME)
+    return drawn([(p.box, p.x, p.y) for p in places.values() if p.box],
+                 [curve(edge, [places[k] for k in chain]) for edge, chain in chains],
+                 frames(diagram.frames, list(places.values()), sides, inner))
 
 
 def shared(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -116,7 +113,7 @@ def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tu
             ends.append((left + shift, right + shift))
         if path:
             left, right = min(end[0] for end in ends) - FRAME, max(end[1] for end in ends) + FRAME
-            sides[path] = [left, max(right, left + wide(names[path[-1]]) + 2 * FRAME)]
+            sides[path] = [left, max(right, left + label_size(names[path[-1]])[0] + 2 * FRAME)]
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
@@ -229,7 +226,7 @@ def across(rows: list[list], places, above, below) -> None:
                 places[k].x = x
     left = min((p.x - p.width / 2 for p in places.values()), default=0.0)
     for place in places.values():
-        place.x += MARGIN - left
+        place.x -= left
 
 
 def fitted(row: list, wanted: list[float], places) -> list[float]:
@@ -250,70 +247,30 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
     return [base + shift for base, shift in zip(bases, offsets, strict=True)]
 
 
-# ---- drawing -------------------------------------------------------------------------------------------------------
-
-
-def picture(places: list[Place], edges: list[tuple[Edge, list[Place]]],
-            around: list[tuple[str, float, float, float, float]]) -> str:
-    """edges: with the places that each passes.  around: the frames, (name, left, top, right, bottom) of each."""
-    parts = []
-    for name, left, top, right, bottom in around:
-        parts.append(svg.rect(left, top, right - left, bottom - top, rx=6, fill="none", stroke="#b6bfca"))
-        parts.append(svg.text(left + 7, top + 14, name, fill="#57606a"))
-    parts += [edge_path(edge, way) for edge, way in edges]
-    parts += [box_shape(place, place.box) for place in places if place.box]
-    corners = [corner[1:] for corner in around]
-    corners += [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in places]
-    left, top = (min((c[i] for c in corners), default=0) - MARGIN for i in (0, 1))
-    right, bottom = (max((c[i] for c in corners), default=40) + MARGIN for i in (2, 3))
-    return svg.picture(parts, round(right - left), round(max(bottom - top, 40)), left=round(left), top=round(top),
-                       font_size=SIZE)
-
-
 def frames(names: tuple[str, ...], places: list[Place], sides,
-           inner: dict[int, int]) -> list[tuple[str, float, float, float, float]]:
+           inner: dict[int, int]) -> list[Frame]:
     """The frame of each module, those around it first; its name stands in its upper left corner."""
     around = []
     for path, (left, right) in sides.items():
         members = [p for p in places if p.frames[: len(path)] == path]
         top = min(p.y - p.height / 2 for p in members) - (FRAME + HEAD) * inner[path[-1]]
         bottom = max(p.y + p.height / 2 for p in members) + FRAME * inner[path[-1]]
-        around.append((names[path[-1]], left, top, right, bottom))
+        around.append(Frame(names[path[-1]], left, top, right, bottom, top + HEAD / 2 + 2))
     return around
 
 
-def edge_path(edge: Edge, way: list[Place]) -> str:
+def curve(edge: Edge, way: list[Place]) -> Line:
+    """From the side of a box to that of another, through the places between."""
     a, b = way[0], way[-1]
-    color = edge.color or "#5b6775"
-    dash = {"dashed": "5 3", "dotted": "2 3"}.get(edge.style)
-    sign = 1 if b.rank >= a.rank else -1
-    points = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]),
-              (b.x, b.y - sign * (b.height / 2 + 6))]
     if a is b:
-        points = [(a.x + a.width / 2, a.y - 4), (a.x + a.width / 2 + 14, a.y), (a.x + a.width / 2 + 6, a.y + 4)]
-    d = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in zip(points, points[1:]):  # noqa: RUF007
-        middle = (y0 + y1) / 2
-        d += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
-    x, y = points[-1]
-    head = f"M{x - 3.5:.1f} {y:.1f}L{x:.1f} {y + sign * 6:.1f}L{x + 3.5:.1f} {y:.1f}Z"
-    (x0, y0), (x1, y1) = points[0], points[1]
-    label = (svg.text((x0 + x1) / 2 + 4, (y0 + y1) / 2 + 4, edge.label, fill="#57606a", font_size=10, **svg.HALO)
-             if edge.label else "")
-    return svg.path(d, fill="none", stroke=color, stroke_dasharray=dash) + svg.path(head, fill=color) + label
-
-
-def box_shape(place: Place, box: Box) -> str:
-    look = {"fill": box.fill or "#ffffff", "stroke": box.color, "stroke_width": box.thick or "1",
-            "stroke_dasharray": "5 3" if "dashed" in box.style else None}
-    x, y, w, h = place.x - place.width / 2, place.y - place.height / 2, place.width, place.height
-    if box.shape == "ellipse":
-        shape = svg.element("ellipse", cx=place.x, cy=place.y, rx=w / 2, ry=h / 2, **look)
-    else:
-        shape = svg.rect(x, y, w, h, rx=5, **look)
-    if box.double:
-        shape += svg.rect(x - 3, y - 3, w + 6, h + 6, rx=7, fill="none", stroke="#5b6775")
-    first = place.y - (len(box.lines) - 1) * LINE / 2 + 4
-    return shape + "".join(
-        [svg.text(place.x, first + i * LINE, line, text_anchor="middle", fill=box.ink or "#24292f")
-         for i, line in enumerate(box.lines)])
+        x, y = a.x + a.width / 2, a.y
+        return Line(edge, ((x, y - 5), (x + 22, y - 9), (x + 22, y + 9), (x + TIP, y + 5)), (x, y + 5),
+                    (x + 20 + label_size(edge.label)[0] / 2, y) if edge.label else None)
+    sign = 1 if b.rank >= a.rank else -1
+    tip = b.x, b.y - sign * b.height / 2
+    ends = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, tip[1] - sign * TIP)]
+    points = [ends[0]]
+    for (x0, y0), (x1, y1) in zip(ends, ends[1:]):  # noqa: RUF007
+        points += [(x0, (y0 + y1) / 2), (x1, (y0 + y1) / 2), (x1, y1)]
+    (x0, y0), (x1, y1) = ends[:2]
+    return Line(edge, tuple(points), tip, ((x0 + x1) / 2, (y0 + y1) / 2) if edge.label else None)

@@ -1,0 +1,119 @@
+"""A picture of boxes, lines and frames that somebody has placed: all engines place, this alone draws.
+
+So a picture looks the same whoever placed it, every box is as large as its text needs in any font, and no text goes
+through another program. Read next: `layout.py` and `graphviz_layout.py`, which place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from . import svg_writer as svg
+from .boxes import Box, Edge
+from .fonts import wide
+from .theme import LINE, PLAIN, SOFT
+
+SIZE, SMALL = 12, 11  # of text in boxes; of labels of edges and frames; in pixels
+LEADING = 16  # from a line of text to the next
+PAD_X, PAD_Y, MARGIN = 10, 6, 6
+RIM = 3  # between the two edges of a folded box
+TIP = 6  # length of an arrow
+DASHES = {"dashed": "5 3", "dotted": "2 3"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """An edge with its way: a Bezier curve, of an end, two points that bend it, the next end, ...; then the tip of its
+    arrow, and the middle of its label."""
+
+    edge: Edge
+    points: tuple[tuple[float, float], ...]
+    tip: tuple[float, float]
+    label: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The sides of a frame; the middle of its name's height."""
+
+    name: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    name_y: float
+
+
+def line_widths(box: Box) -> list[float]:
+    """Of its lines of text: the first is bold where others follow."""
+    return [wide(line, SIZE, bold=i == 0 and len(box.lines) > 1) for i, line in enumerate(box.lines)]
+
+
+def size_of(box: Box) -> tuple[float, float]:
+    """(width, height) in pixels; an oval holds the corners of all its lines."""
+    widths, tall = line_widths(box), len(box.lines) * LEADING
+    if box.shape != "ellipse":
+        more = 2 * RIM * box.double
+        return max(widths, default=0) + 2 * PAD_X + more, tall + 2 * PAD_Y + more
+    b = 0.62 * tall + 4
+    across = [(width / 2 + 3) / math.sqrt(1 - ((abs(i - (len(widths) - 1) / 2) * LEADING + 0.5 * SIZE) / b) ** 2)
+              for i, width in enumerate(widths)]
+    return 2 * max(across, default=0), 2 * b
+
+
+def label_size(words: str) -> tuple[float, float]:
+    """(width, height) of the plate of an edge's or a frame's label."""
+    return wide(words, SMALL) + 2 * svg.PAD, 1.5 * SMALL
+
+
+def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
+    """The picture as SVG. boxes: with the middle of each.  frames: those around others first."""
+    boxes, lines, frames = list(boxes), list(lines), list(frames)
+    parts = [svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE,
+                      stroke_width=".8") for f in frames]
+    parts += map(line_of, lines)
+    labels = [(f.left + 6, f.name_y, f.name) for f in frames]
+    labels += [(line.label[0] - label_size(line.edge.label)[0] / 2, line.label[1], line.edge.label) for line in lines
+               if line.label]
+    parts += [svg.label(x + svg.PAD, y + 0.36 * SMALL, words, size=SMALL, ink=SOFT) for x, y, words in labels]
+    parts += [shape_of(box, x, y) + words_of(box, x, y) for box, x, y in boxes]
+    corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
+    corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
+    corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for box, x, y in boxes for w, h in [size_of(box)]]
+    corners += [(x, y - h / 2, x + w, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
+    left, top = (math.floor(min((c[i] for c in corners), default=0)) - MARGIN for i in (0, 1))
+    right, bottom = (math.ceil(max((c[i] for c in corners), default=20)) + MARGIN for i in (2, 3))
+    return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=SIZE)
+
+
+def line_of(line: Line) -> str:
+    """The curve and its arrow."""
+    (x0, y0), (x, y), color = line.points[-1], line.tip, line.edge.color or LINE
+    d = "M" + svg.number(line.points[0][0]) + " " + svg.number(line.points[0][1])
+    d += "C" + " ".join(svg.number(n) for point in line.points[1:] for n in point)
+    far = math.hypot(x - x0, y - y0) or 1.0
+    dx, dy = (x - x0) / far * TIP, (y - y0) / far * TIP
+    head = [(x, y), (x - dx - dy / 2, y - dy + dx / 2), (x - dx + dy / 2, y - dy - dx / 2)]
+    return svg.path(d, fill="none", stroke=color, stroke_dasharray=DASHES.get(line.edge.style)) + svg.path(
+        "M" + "L".join(f"{svg.number(a)} {svg.number(b)}" for a, b in head) + "Z", fill=color)
+
+
+def shape_of(box: Box, x: float, y: float) -> str:
+    w, h = size_of(box)
+    look = {"fill": box.fill or PLAIN, "stroke": box.color or LINE, "stroke_width": box.thick or None,
+            "stroke_dasharray": DASHES["dashed"] if "dashed" in box.style else None}
+    if box.shape == "ellipse":
+        return svg.element("ellipse", cx=x, cy=y, rx=w / 2, ry=h / 2, **look)
+    rim = svg.rect(x - w / 2 + RIM, y - h / 2 + RIM, w - 2 * RIM, h - 2 * RIM, rx=3, fill="none",
+                   stroke=look["stroke"]) if box.double else ""
+    return svg.rect(x - w / 2, y - h / 2, w, h, rx=5, **look) + rim
+
+
+def words_of(box: Box, x: float, y: float) -> str:
+    """The lines in the middle of a box."""
+    first = y - (len(box.lines) - 1) * LEADING / 2 + 0.36 * SIZE
+    title, *rest = [svg.text(x, first + i * LEADING, line) for i, line in enumerate(box.lines)]
+    return svg.group([title], font_weight="bold" if rest else None, text_anchor="middle", fill=box.ink) + svg.group(
+        rest, text_anchor="middle", fill=box.ink or SOFT)

@@ -1,0 +1,69 @@
+"""Places from Graphviz: it is sent numbers and sizes, never a text, and answers where all is.
+
+Read next: `drawing.py`, which draws it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from .boxes import Box, Diagram, Edge
+from .dot import written
+from .drawing import Frame, Line, drawn, label_size, size_of
+
+HEAD = [
+    "digraph minflow {",
+    '  graph [rankdir=TB fontname="Helvetica" fontsize=14 nodesep=0.3 ranksep=0.4 margin=0]',
+    '  node [label="" fixedsize=true]',
+    '  edge [fontname="Helvetica" fontsize=14 arrowsize=0.6]',
+]
+LETTER = 7.5  # pixels of an "n" of that size, at least
+
+
+def stand_in(words: str) -> str:
+    """A label as wide as our plate, in any font that Graphviz may measure it with."""
+    return "n" * math.ceil(label_size(words)[0] / LETTER)
+
+
+def sizes_text(diagram: Diagram) -> str:
+    """The diagram in DOT, its boxes as large as they will be drawn."""
+    numbers = {box.id: i for i, box in enumerate((*diagram.boxes, *diagram.beside))}
+
+    def box_size(box: Box) -> str:
+        width, height = size_of(box)
+        return f"{numbers[box.id]} [shape={box.shape} width={width / 72:.3f} height={height / 72:.3f}]"
+
+    def edge_number(number: int, edge: Edge) -> str:
+        label = f" label={stand_in(edge.label)}" * bool(edge.label)
+        return f"{numbers[edge.source]} -> {numbers[edge.target]} [id={number}{label}{' constraint=false' * edge.back}]"
+
+    return written(diagram, HEAD, box_size, edge_number, stand_in)
+
+
+def placed_svg(diagram: Diagram, answer: bytes) -> str:
+    """The picture. answer: of Graphviz, as JSON: `-Tjson0`."""
+    graph = json.loads(answer)
+    top = floats(graph["bb"])[3]  # its y grow upwards
+    boxes, lines, frames = (*diagram.boxes, *diagram.beside), [], []
+    centres = {}
+    for place in graph.get("objects", ()):
+        if place["name"].startswith("cluster_"):
+            left, low, right, high = floats(place["bb"])
+            name = diagram.frames[int(place["name"].removeprefix("cluster_"))]
+            frames.append(Frame(name, left, top - high, right, top - low, top - floats(place["lp"])[1]))
+        else:
+            x, y = floats(place["pos"])
+            centres[int(place["name"])] = x, top - y
+    for place in graph.get("edges", ()):
+        edge, tip, points = diagram.edges[int(place["id"])], None, []
+        for part in place["pos"].split():
+            x, y = floats(part.removeprefix("e,"))
+            tip, points = ((x, top - y), points) if part.startswith("e,") else (tip, [*points, (x, top - y)])
+        x, y = floats(place["lp"]) if edge.label else (0, 0)
+        lines.append(Line(edge, tuple(points), tip or points[-1], (x, top - y) if edge.label else None))
+    return drawn([(box, *centres[i]) for i, box in enumerate(boxes)], lines, frames)
+
+
+def floats(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]

@@ -1,0 +1,139 @@
+"""Pictures of boxes: drawn alike whoever places them, in sizes of our own; text in boxes and on plates."""
+
+import re
+import shutil
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from hostile_views import VIEWS, bundles
+from test_hostile_names import in_html
+
+import minflow as flow
+from minflow import nn
+from minflow.views.draw import theme
+from minflow.views.draw.boxes import LOOKS, MARKS, Box, Diagram, Edge
+from minflow.views.draw.drawing import LEADING, SIZE, size_of
+from minflow.views.draw.engines import ENGINES, render_svg
+from minflow.views.draw.fonts import wide
+from minflow.views.draw.graphviz_layout import sizes_text
+from minflow.views.show import picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+TAGS = "rect ellipse circle path text".split()
+NAMES = ("conv1", "model.encoder.layers.11.attention.output", "卷积层", '"]; evil <b>\\N\\l</b> & {|}')
+
+
+def diagram(name: str) -> Diagram:
+    """A box of each look under each other; names in all places, a loop, an edge upwards, parallel edges."""
+    looks = [*LOOKS.values(), *[{**LOOKS["op"], **look} for _, look in MARKS.values()]]
+    boxes = [Box(f"{name}{i}", (name, "float32[3, 4]", "grad " + name)[: 1 + i % 3], (0, 1)[: i % 3], **look)
+             for i, look in enumerate(sorted(looks, key=lambda look: look.get("shape", "")))]
+    boxes.sort(key=lambda box: box.frames)
+    edges = [Edge(a.id, b.id, name if i % 2 else "") for i, (a, b) in enumerate(pairwise(boxes))]
+    edges += [Edge(boxes[0].id, boxes[1].id, "b", "dashed"), Edge(boxes[1].id, boxes[1].id, "again"),
+              Edge(boxes[-1].id, boxes[0].id, "update", "dotted", back=True), Edge("beside", boxes[0].id, "a")]
+    return Diagram(tuple(boxes), (Box("beside", (name,), **LOOKS["constant"]),), tuple(edges), (name, "inside"))
+
+
+def elements(svg: str) -> list:
+    """(tag, look with what it inherits, text) of what is drawn, in order."""
+    found, stack = [], [(ElementTree.fromstring(svg), {})]
+    while stack:
+        node, inherited = stack.pop()
+        look = {**inherited, **node.attrib}
+        if node.tag.removeprefix(SVG) in TAGS:
+            found.append((node.tag.removeprefix(SVG), look, "".join(node.itertext())))
+        stack += [(child, look) for child in reversed(node)]
+    return found
+
+
+def sides(tag: str, look: dict, text: str) -> tuple[float, float, float, float]:
+    """(left, top, right, bottom)"""
+    if tag == "text":
+        size, x = float(look["font-size"]), float(look["x"])
+        width = wide(text, size, look.get("font-weight") == "bold") - 0.2  # coordinates have one decimal
+        left = x - width * {"start": 0, "middle": 0.5, "end": 1}[look.get("text-anchor", "start")]
+        return left, float(look["y"]) - 0.75 * size, left + width, float(look["y"]) + 0.2 * size
+    if tag == "ellipse":
+        cx, cy, rx, ry = (float(look[name]) for name in ("cx", "cy", "rx", "ry"))
+        return cx - rx, cy - ry, cx + rx, cy + ry
+    x, y, width, height = (float(look[name]) for name in ("x", "y", "width", "height"))
+    return x, y, x + width, y + height
+
+
+def holds(tag: str, outer: tuple, inner: tuple) -> bool:
+    if tag == "rect":
+        return all(a <= b + 0.2 for a, b in zip(outer[:2], inner[:2])) and all(
+            a >= b - 0.2 for a, b in zip(outer[2:], inner[2:]))
+    (cx, rx), (cy, ry) = (((outer[i] + outer[i + 2]) / 2, (outer[i + 2] - outer[i]) / 2) for i in (0, 1))
+    return all(((x - cx) / rx) ** 2 + ((y - cy) / ry) ** 2 <= 1.02 for x in inner[::2] for y in inner[1::2])
+
+
+def homeless(svg: str) -> list[str]:
+    """The texts that no light box or plate under them holds by our measure."""
+    grounds, left_out = [], []
+    for tag, look, text in elements(svg):
+        if tag in ("rect", "ellipse") and look.get("fill") in theme.FILLS:
+            grounds.append((tag, sides(tag, look, text)))
+        elif tag == "text" and text.strip():
+            box = sides(tag, look, text)
+            left_out += [text] * (not any(holds(kind, ground, box) for kind, ground in grounds))
+    return left_out
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_text_is_held_whoever_places_the_boxes(engine, name):
+    if engine == "dot" and shutil.which("dot") is None:
+        pytest.skip("no program dot")
+    drawn, used = render_svg(diagram(name), (engine,))
+    assert used == engine and not homeless(drawn)
+    texts = [text for tag, _, text in elements(drawn) if tag == "text"]
+    assert texts.count(name) >= 6 and {"inside", "update", "again", "a", "b"} <= set(texts)
+    left, top, width, height = map(float, ElementTree.fromstring(drawn).get("viewBox").split())
+    for tag, look, text in elements(drawn):
+        if tag != "path":
+            assert holds("rect", (left, top, left + width, top + height), sides(tag, look, text)), (tag, look)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_colours_are_those_of_the_theme(engine):
+    if engine == "dot" and shutil.which("dot") is None:
+        pytest.skip("no program dot")
+    drawn = render_svg(diagram("fc"), (engine,))[0]
+    for tag, look, text in elements(drawn):
+        assert look.get("stroke", theme.LINE) in theme.LINES, (tag, look)
+        assert look["fill"] in {"text": theme.INKS, "path": (*theme.LINES, "none")}.get(tag, (*theme.FILLS, "none"))
+    assert "#ffffff" not in drawn.replace(f'fill="{theme.PLAIN}" stroke=', ""), "only boxes are white"
+
+
+def test_no_text_goes_to_graphviz():
+    text = sizes_text(diagram('"]; evil'))
+    assert "evil" not in text and re.search(r"^  0 \[shape=box width=[\d.]+ height=[\d.]+\]$", text, re.M)
+
+
+def test_an_oval_holds_its_lines_and_is_not_much_larger():
+    for lines in (("x",), ("weight", "float32[512, 784]"), ("a", "b" * 20, "c" * 20, "d" * 20)):
+        width, height = size_of(Box("x", lines, shape="ellipse"))
+        assert len(lines) * LEADING < height < 2 * len(lines) * LEADING + 1
+        widest = max(wide(line, SIZE) for line in lines)
+        assert widest < width < 2.3 * widest + 12
+
+
+@pytest.mark.parametrize("what", [what for what in VIEWS if "explorer" not in what])
+def test_no_picture_fills_the_page(what):
+    for bundle in bundles(what, "conv1"):
+        for drawn in in_html(bundle.get("text/html", ""))[1]:
+            root = ElementTree.fromstring(drawn)
+            size = float(root.get("width")) * float(root.get("height"))
+            for tag, look, text in elements(drawn):
+                if tag == "rect" and look.get("fill") != "none":
+                    left, top, right, bottom = sides(tag, look, text)
+                    assert (right - left) * (bottom - top) < 0.6 * size, look
+
+
+def test_a_folded_box_has_two_rims_and_a_result_a_thick_one():
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(3)])
+    drawn = picture(model(flow.ones(1, 2)).sum(), names={}, boxes=4).svg
+    assert drawn.count('rx="3"') >= 2 and drawn.count('stroke-width="2.4"') == 1

@@ -5,8 +5,10 @@ Knows nothing of curves. Read next: `loss_curve.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +33,31 @@ def check_options(total, epoch, x, control=None) -> None:
         hint = "what flow.start returned, or an object with pause(), resume(), stop() and state"
         values = {"got": type(control).__name__}
         raise MinflowError("LossCurve: control is what the buttons act on", values=values, hint=hint)
+
+
+def check_name(name, config) -> dict[str, Any]:
+    """The hyper-parameters, as JSON holds them. Raises MinflowError for a name that is no text, or for no mapping."""
+    from minflow.core.base.errors import MinflowError
+
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        values = {"got": repr(name)[:60]}
+        raise MinflowError("LossCurve: name is what the run is called", values=values, hint='name="lr 0.1"')
+    config = vars(config) if isinstance(config, Namespace) else config
+    if config is not None and not isinstance(config, Mapping):
+        values = {"got": repr(config)[:60]}
+        raise MinflowError("LossCurve: config holds hyper-parameters by name", values=values, hint='config={"lr": 0.1}')
+    return {str(name): as_json(value) for name, value in (config or {}).items()}
+
+
+def as_json(value: Any) -> Any:
+    """A number or a text; anything else by its text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    try:
+        number = float(value)
+        return number if number - number == 0.0 else str(number)
+    except Exception:
+        return str(value)[:200]
 
 
 def words(panels) -> tuple[str, ...]:

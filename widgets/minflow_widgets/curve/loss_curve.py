@@ -7,8 +7,10 @@ itself; `series.py`, what is sent and why so little.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -17,8 +19,9 @@ from minflow.views.text.listing import clean
 
 from .. import frontends
 from . import live_curve, previous_run
-from .arguments import as_number, check_options, words
+from .arguments import as_number, check_name, check_options, words
 from ..pump import Ending, Pump, clock
+from ..runs.log import OPEN, RunLog
 from .epochs import Epochs
 from .feed import Feed
 from .panels import drawn, encode, latest, warnings
@@ -47,6 +50,9 @@ class LossCurve:
     a DataLoader's pass around the steps.  x: "step", or "time" in seconds since each series began.  log: logarithmic
     scale of the values; by default where they are more than four decades apart, which the picture says.
     panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
+    log may be a folder instead: the numbers are kept there too, as a table `NAME.csv` that is written as the run goes
+    on (see `../runs/log.py`), and `compare` shows such runs side by side.  name: of the run and of its file, with a
+    number behind it where there is such a file already.  config: hyper-parameters by name, kept with the run.
     control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
 
     >>> curve = LossCurve()
@@ -60,13 +66,18 @@ class LossCurve:
         total: float | None = None,
         epoch: float | None = None,
         x: str = "step",
-        log: bool | None = None,
+        log: bool | str | os.PathLike | None = None,
         panels: tuple[str, ...] = (),
         control=None,
+        name: str | None = None,
+        config=None,
     ):
         check_options(total, epoch, x, control)
         self.total, self.x, self.panels, self.control = total, x, words(panels), control
-        self.log = None if log is None else bool(log)
+        self.name, self.configs = name, {"": check_name(name, config)}  # of what is recorded under each prefix
+        kept = isinstance(log, str | os.PathLike)
+        self.log = None if log is None or kept else bool(log)
+        self._log = RunLog(log) if kept else None
         self._epochs = Epochs(epoch)
         self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
         self._series: dict[str, Series] = {}
@@ -178,6 +189,11 @@ class LossCurve:
             return {name: (s.steps.copy(), s.values.copy()) for name, s in self._series.items()}
 
     @property
+    def paths(self) -> list[Path]:
+        """The tables that hold this run, if it is kept; there is none before its first number."""
+        return self._log.paths if self._log is not None else []
+
+    @property
     def epochs(self) -> dict[str, tuple]:
         """The means over epochs that have ended: name -> (numbers of the epochs, from 1; means), two arrays alike.
 
@@ -226,6 +242,9 @@ class LossCurve:
             try:
                 if self._pump is not None:
                     self._pump.stop()
+                if self._log is not None:
+                    self._log.write(self, self._note)
+                    self._add_note(self._log.problem)
             finally:  # an interrupt while it waits for the pump must not cost the picture
                 if self._front is not None:
                     frontends.leave(self._front, self)
@@ -273,6 +292,8 @@ class LossCurve:
         self._cell = notebook.running_cell()
         self._front = live_curve.start(self)
         self._pump = Pump(self)
+        if self._log is not None:
+            OPEN.add(self)
 
     # -- what is shown
 
@@ -288,7 +309,10 @@ class LossCurve:
             source.look()
         self._look_for_pauses()
         with self._lock:
-            return self._take()
+            fresh = self._take()
+        if self._log is not None:
+            self._log.write(self)
+        return fresh
 
     def _look_for_pauses(self) -> None:
         open_ = bool(self._pauses) and len(self._pauses[-1]) == 1
@@ -388,6 +412,7 @@ class LossCurve:
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
         parts += [s.now() for s in self._series.values() if s.name not in lines]
+        parts += [clean(str(path)) for path in self.paths]
         return " · ".join(parts + ([state] if state == "paused" else []))
 
     def _runs(self) -> list[tuple[str, float, float]]:
@@ -422,7 +447,8 @@ class LossCurve:
             self._take()
             empty = not (self._note or self._finished or self._series)
             note = self._source.note() if self._source is not None and empty else self._note
-            return describe(self._averaged(), note)
+            kept = f"kept in {', '.join(map(str, self.paths))}" if self.paths else ""
+            return describe(self._averaged(), "; ".join(filter(None, [note, kept])))
 
     def __repr__(self) -> str:
         return clean(f"LossCurve({self.text()})")

@@ -9,7 +9,7 @@ from minflow.nn.graph import Graph
 from ..pump import clock
 from .gradient_norm import GradientNorm
 from .source import Source
-from .step_values import LOSS, NOTHING, numbers_of, rates, scheduled
+from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled
 
 
 class GraphSource(Source):
@@ -23,6 +23,9 @@ class GraphSource(Source):
         self.norm = GradientNorm() if gradients and graph.training and graph.config.gradients else None
         rates_panel = scheduled(graph.optimizers[0][0]) if graph.training else ()
         self.panels = ("loss", *rates_panel, *(["norm"] if self.norm else []))
+
+    def config(self) -> dict:
+        return hyperparameters(self.graph.optimizers[0][0]) if self.training else {}
 
     def listeners(self) -> dict:
         return {GraphRan: self.ran}

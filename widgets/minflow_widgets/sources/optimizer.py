@@ -10,7 +10,7 @@ from minflow.nn.graph.compiled import GraphRan
 from ..pump import clock
 from .gradient_norm import GradientNorm
 from .source import Source
-from .step_values import LOSS, NOTHING, numbers_of, rates, scheduled
+from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled
 
 MOST = 1000  # losses of one step that are remembered
 
@@ -29,6 +29,9 @@ class OptimizerSource(Source):
         # rates of the last step; as names and numbers; names of a step with a loss
         self.last_rates, self.lr, self.names = None, NOTHING, LOSS
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
+
+    def config(self) -> dict:
+        return hyperparameters(self.optimizer)
 
     def listeners(self) -> dict:
         return {events.BackwardDone: self.backward, events.StepDone: self.stepped, GraphRan: self.ran}

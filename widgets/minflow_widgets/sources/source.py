@@ -35,6 +35,10 @@ class Source:
 
         return heard
 
+    def config(self) -> dict:
+        """The hyper-parameters that it knows."""
+        return {}
+
     def wait(self) -> None:
         pass
 

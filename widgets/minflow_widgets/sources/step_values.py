@@ -9,6 +9,8 @@ import numpy as np
 
 from minflow.core.tensor import Tensor
 
+from ..curve.arguments import as_json
+
 LARGE = 100_000  # values of a result, above which its mean is not taken
 Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
 NOTHING: Numbers = (), ()
@@ -26,6 +28,13 @@ def rates(lr: tuple[float, ...]) -> Numbers:
     if len(lr) == 1 or len(set(lr)) == 1:
         return LR, lr[:1]
     return tuple([f"group {i} lr" for i in range(len(lr))]), lr
+
+
+def hyperparameters(optimizer) -> dict:
+    """What an optimizer was created with, as its first group has it now: its class, and numbers by name."""
+    group = optimizer.param_groups[0] if optimizer.param_groups else {}
+    return {"optimizer": type(optimizer).__name__} | {name: as_json(group.get(name, optimizer.defaults[name]))
+                                                      for name in optimizer.defaults if name != "params"}
 
 
 def numbers_of(result, training: bool) -> Numbers:

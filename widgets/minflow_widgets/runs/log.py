@@ -1,0 +1,226 @@
+"""RunLog: what a curve records, as files that pandas and spreadsheets read, written while the run goes on.
+
+`runs/lr 0.1.csv` has a row for each step: step, epoch where it is known, a column for each series, means of epochs, and
+seconds since the first value. `runs/lr 0.1.json` beside it has what is not of a step: name, start, hyper-parameters.
+The last row stays open: what comes later for its step, such as a val_loss, is put into it. Read next:
+`../curve/loss_curve.py`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import csv
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+from datetime import datetime
+from pathlib import Path
+from weakref import WeakSet
+
+import numpy as np
+
+from minflow.core.base.errors import MinflowError
+from minflow.core.where import caller, here, warn_at
+
+FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in the names of files, of any system that people use
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # Windows: whatever the suffix
+LONGEST = 120  # bytes of a name
+OPEN: WeakSet = WeakSet()  # curves that are kept; a program that ends leaves all that they have
+MEAN = "_epoch_mean"  # after the name of a series: the column of its means, in the last row of each epoch
+
+
+class RunLog:
+    """The files of one curve: one for each thing that it is recorded of, under its prefix.
+
+    folder: made if it is not there. Raises MinflowError where it cannot be written, before any training. Later a file
+    that cannot be written is reported once; the numbers wait in memory, and are written if it works again.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = Path(folder).expanduser()
+        self.files: dict[str, RunFile] = {}
+        self.lock = threading.Lock()  # the pump and the end of a block may both write
+        self.problem, self.at = "", (caller(2), here())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.folder).close()
+        except (OSError, ValueError) as error:
+            raise MinflowError(
+                "the run cannot be kept in this folder",
+                values={"log": self.folder, "because": reason(error)},
+                where=here(),
+                hint='log="runs/", a folder that can be written, or no log',
+            ) from error
+
+    @property
+    def paths(self) -> list[Path]:
+        return [file.path for file in self.files.values() if file.path is not None]
+
+    def write(self, curve, note: str | None = None) -> None:
+        """Write what is new. note: what the curve says at its end."""
+        with self.lock:
+            with curve._lock:
+                news = self.news(curve)
+            try:
+                for file, parts in news:
+                    file.write(parts, curve._epochs)
+                if note is not None:
+                    for file in self.files.values():
+                        file.describe(note)
+            except (OSError, ValueError) as error:
+                self.fail(error)
+
+    def news(self, curve) -> list[tuple[RunFile, dict]]:
+        """For each file what it does not have yet: column -> (steps, values, times), copies. Called with the lock."""
+        columns: dict[str, dict] = {}
+        for s in curve._averaged():
+            prefix = max((one for one in curve.configs if one and s.name.startswith(one)), key=len, default="")
+            columns.setdefault(prefix, {})[s.name[len(prefix) :]] = s
+        news = []
+        for prefix, series in columns.items():
+            if prefix not in self.files:
+                name = " ".join(filter(None, [curve.name, prefix.strip()])) or "run"
+                self.files[prefix] = RunFile(self.folder, name, curve.configs.get(prefix, {}))
+            file = self.files[prefix]
+            if parts := file.news(series, curve._epochs.known(prefix.rstrip()), prefix.rstrip()):
+                news.append((file, parts))
+        return news
+
+    def fail(self, error: Exception) -> None:
+        if not self.problem:
+            self.problem = f"the run is not kept: {reason(error)}"
+            hint = "make room or give permission: it is written as soon as it can be; curve.csv(path) writes elsewhere"
+            warn_at(f"watch: {self.problem}", hint, {"log": str(self.folder)}, *self.at, kind=f"log {id(self)}")
+
+
+class RunFile:
+    """One table. columns: those of the header.  offset: where its last row begins in the file, which is written anew
+    as long as values of its step may come."""
+
+    def __init__(self, folder: Path, name: str, config: dict):
+        self.folder, self.name, self.path = folder, name, None
+        self.about = {"name": name, "started": datetime.now().astimezone().isoformat(timespec="seconds"),
+                      "minflow": sys.modules["minflow"].__version__, "config": config}
+        self.columns: list[str] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.written: dict[str, int] = {}  # values of each column that the file has
+        self.averaged: dict[str, int] = {}
+        self.open: dict[str, float] = {}  # the last row
+        self.offset = 0
+
+    def news(self, series: dict, known: bool, prefix: str) -> dict:
+        means = [name for name, s in series.items() if s.epochs and not s.returns]
+        columns = ["step", *["epoch"] * known, *series, *[name + MEAN for name in means], "seconds"]
+        if columns != self.columns:  # a new one: all is written once more
+            self.columns = columns
+            self.restart()
+        parts = {name: s.table[:, self.written.get(name, 0) : s.count].copy() for name, s in series.items()}
+        ended = {name: {series[name].steps[one.stop - 1]: one.mean
+                        for one in series[name].epochs[self.averaged.get(name, 0) :]} for name in means}
+        if not any(part.size for part in parts.values()) and not any(ended.values()):
+            return {}
+        first = next(iter(series.values()))
+        for name, part in parts.items():
+            part[2] += series[name].zero - first.zero
+        counts = {name: s.count for name, s in series.items()}, {name: len(series[name].epochs) for name in means}
+        return {"parts": parts, "means": ended, "counts": counts, "first": first.table.item(0, 0), "prefix": prefix}
+
+    def write(self, news: dict, epochs) -> None:
+        rows = joined(self.open, news["parts"])
+        for row in rows:
+            for name, ended in news["means"].items():
+                if row["step"] in ended:
+                    row[name + MEAN] = ended[row["step"]]
+        if "epoch" in self.columns:
+            steps, seconds = (np.array([row[name] for row in rows]) for name in ("step", "seconds"))
+            for row, number in zip(rows, epochs.numbers(news["prefix"], news["first"], steps, seconds).tolist()):
+                row["epoch"] = number
+        lines = [line([shown(row[name]) if name in row else "" for name in self.columns]) for row in rows]
+        if self.path is None:
+            self.path = self.create()
+        if not self.offset:
+            header, part = line(self.columns), self.path.with_name(self.path.name + ".part")
+            part.write_bytes(b"".join([header, *lines]))
+            os.replace(part, self.path)
+            self.offset = len(header)
+        else:
+            with open(self.path, "r+b") as file:
+                file.seek(self.offset)
+                file.truncate()
+                file.write(b"".join(lines))
+        self.offset += sum(map(len, lines[:-1]))
+        self.open, (self.written, self.averaged) = rows[-1], news["counts"]
+
+    def create(self) -> Path:
+        """A file of a name that no other run has."""
+        taken, name = {entry.name.casefold() for entry in os.scandir(self.folder)}, file_name(self.name)
+        number = 1
+        while True:
+            stem = name if number == 1 else f"{name}-{number}"
+            if not {f"{stem}.csv".casefold(), f"{stem}.json".casefold()} & taken:
+                try:
+                    open(self.folder / f"{stem}.csv", "xb").close()
+                except FileExistsError:  # another program, a moment ago
+                    pass
+                else:
+                    self.path = self.folder / f"{stem}.csv"
+                    self.about["name"] += stem[len(name) :]
+                    self.describe()
+                    return self.path
+            number += 1
+
+    def describe(self, note: str | None = None) -> None:
+        """Write what is not of a step. note: at the end of the run."""
+        if self.path is not None:
+            ended = {"ended": datetime.now().astimezone().isoformat(timespec="seconds"), "note": note}
+            text = json.dumps(self.about | (ended if note is not None else {}), indent=1)
+            self.path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+
+
+@atexit.register
+def leave() -> None:
+    for curve in tuple(OPEN):
+        curve._log.write(curve)
+
+
+def joined(last: dict, parts: dict[str, np.ndarray]) -> list[dict[str, float]]:
+    """The rows: values in the order in which they came, those of one step together. last: the row to go on with."""
+    times = np.concatenate([part[2] for part in parts.values()])
+    names = [name for name, part in parts.items() for _ in range(part.shape[1])]
+    steps, values = (np.concatenate([part[k] for part in parts.values()]).tolist() for k in (0, 1))
+    row = dict(last)
+    rows = [row] if row else []
+    for i, seconds in zip(times.argsort(kind="stable").tolist(), np.sort(times).tolist()):
+        if not row or row["step"] != steps[i] or names[i] in row:
+            row = {"step": steps[i], "seconds": round(seconds, 6)}
+            rows.append(row)
+        row[names[i]] = values[i]
+    return rows
+
+
+def line(words: list[str]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(words)
+    return out.getvalue().encode("utf-8", "backslashreplace")
+
+
+def shown(x: float) -> str:
+    """As Python writes it, so that it is read again exactly; a whole number without a point."""
+    return f"{x:.0f}" if x == x // 1 and abs(x) < 2**53 else repr(x)
+
+
+def file_name(name: str) -> str:
+    """A name as that of a file, without its suffix, on Linux, macOS and Windows."""
+    short = FORBIDDEN.sub("-", name.encode("utf-8", "replace").decode())
+    short = short.encode()[:LONGEST].decode(errors="ignore").strip(" .") or "run"
+    return f"_{short}" if RESERVED.match(short) else short
+
+
+def reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

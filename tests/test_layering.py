@@ -133,7 +133,7 @@ CAPS = {
     "job.saving": 700,
     "job.look": 240,
     "face": 600,                # minflow/__init__.py, the namespaces of one screen each, the command line
-    "widgets": 2840,
+    "widgets": 2880,
 }
 FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "cli", "headless", "doctor", "__main__"]
 FILES_MOST = 12  # Python files in a folder, `__init__` left out

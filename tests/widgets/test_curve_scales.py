@@ -170,12 +170,12 @@ def test_a_pause_is_no_training(monkeypatch):
     assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · 30 s of pauses · 20 s left")
     (a, b), = header(curve)["gaps"]
     assert 10 < a < 14 and 36 < b < 40.2
-    for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#1f5fa8"', curve.svg()):
+    for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg()):
         points = [(pen, float(x)) for pen, x in re.findall(r"([ML])([-\d.]+) ", path)]
         assert max(x - before for (_, before), (pen, x) in zip(points, points[1:]) if pen == "L") < 40
         assert [pen for pen, _ in points].count("M") == 2
     curve.x = "step"
-    whole = re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#1f5fa8"', curve.svg())
+    whole = re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg())
     assert whole and all(path.count("M") == 1 for path in whole)
     curve.finish()
     assert "10 steps/s · 50 s · 30 s of pauses" in curve._status()

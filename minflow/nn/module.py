@@ -97,7 +97,7 @@ class Module(Display):
         hooks = self.__dict__["_hooks"]
         return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass defines it."""
         messages.missing_forward(self, Module)
 

@@ -47,7 +47,7 @@ def packages() -> list[str]:
     """What minflow and its tests need, without a front end."""
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     needed = project["project"]["dependencies"] + project["dependency-groups"]["test"]
-    return [name for name in needed if not name.startswith(("jupyterlab", "numba"))]
+    return [name for name in needed if not name.startswith("jupyterlab")]
 
 
 def environment(folder: Path, wanted: list[str]) -> Path:

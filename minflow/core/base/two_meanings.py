@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable)
 
 BUILDING: ContextVar[Any] = ContextVar("the job function that is being built", default=None)
 SHARED: dict[str, Callable] = {}  # "flow.sort" -> its definition
 CHOICES: list[Callable[[str, tuple, Mapping[str, Any]], Callable | None]] = []  # the one, once job/ has registered it
 
 
-def two_meanings(function: Callable, name: str = "") -> Callable:
+def two_meanings(function: F, name: str = "") -> F:
     """The function itself, whose public name has a second meaning. name: where it is not that of the definition."""
     SHARED[f"flow.{name or function.__name__}"] = function
     return function

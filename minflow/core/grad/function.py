@@ -5,6 +5,8 @@ Read next: `autograd.py`, whose backward asks such a node for all its gradients 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..autograd import as_tuple, second_backward
@@ -58,15 +60,15 @@ class Function:
     """
 
     @staticmethod
-    def forward(ctx, *args):
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         raise GradError("this Function has no forward", hint="@staticmethod def forward(ctx, x): ...")
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         raise GradError("this Function has no backward", hint="@staticmethod def backward(ctx, grad): ...")
 
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args: Any) -> Any:
         mode, ctx = MODE.get(), Context()
         places = [i for i, x in enumerate(args) if hasattr(x, "spec")]
         tensors = [mode.own(args[i]) for i in places]

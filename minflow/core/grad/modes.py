@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from ..mode import MODE
+
+F = TypeVar("F", bound=Callable)
 
 
 class GradMode:
@@ -13,17 +17,17 @@ class GradMode:
 
     wanted = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.tokens: list = []
 
-    def __enter__(self):
+    def __enter__(self) -> GradMode:
         self.tokens.append(MODE.set(MODE.get().but(grad=self.wanted)))
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         MODE.reset(self.tokens.pop())
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -57,27 +61,35 @@ class no_grad(GradMode):
 
     wanted = False
 
-    def __new__(cls, function=None):
+    @overload
+    def __new__(cls, function: None = None) -> no_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: Any = None) -> Any:
         self = super().__new__(cls)
         if function is None:
             return self
         self.tokens = []
         return self(function)  # @flow.no_grad without the parentheses
 
-    def __init__(self, function=None):
+    def __init__(self, function: Callable | None = None) -> None:
         super().__init__()
 
 
 class inference_mode(no_grad):
     """The same as `no_grad`; `inference_mode(False)` changes nothing."""
 
-    def __new__(cls, mode=True):
+    @overload
+    def __new__(cls, mode: bool = True) -> inference_mode: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...
+    def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls) if not callable(mode) else super().__new__(cls, mode)
         if isinstance(mode, bool) and not mode:
             self.wanted = MODE.get().grad
         return self
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: Any = True) -> None:
         GradMode.__init__(self)
 
 
@@ -90,7 +102,7 @@ class enable_grad(GradMode):
 class set_grad_enabled(GradMode):
     """Turn recording on or off, at once; as a context, until its end."""
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         super().__init__()
         self.wanted = bool(mode)
         self.tokens.append(MODE.set(MODE.get().but(grad=self.wanted)))
@@ -98,7 +110,7 @@ class set_grad_enabled(GradMode):
     def __enter__(self):
         return self
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         MODE.reset(self.tokens.pop())  # as a decorator it holds inside the function only
         return super().__call__(function)
 
@@ -116,7 +128,7 @@ def is_grad_enabled() -> bool:
 class detect_anomaly(GradMode):
     """Within it backward checks every gradient and stops at the first NaN, naming the op and the line that made it."""
 
-    def __init__(self, check_nan: bool = True):
+    def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
         self.check = check_nan
 

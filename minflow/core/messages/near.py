@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.two_meanings import BUILDING, SHARED, other_meaning
@@ -34,6 +34,7 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
     "batchsize": "batch_size",
     "workers": "num_workers", "params": "parameters", "parameters": "params",
 }.items()}  # fmt: skip
+Kind = TypeVar("Kind", bound=type)
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
 # job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that
@@ -290,7 +291,7 @@ def ours(function: Any) -> bool:
 QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_".split()
 
 
-def hint_methods(cls: type) -> type:
+def hint_methods(cls: Kind) -> Kind:
     """Put `with_hints` around the methods that have arguments; operators and a few others are left as quick as they
     are."""
     for name, function in list(vars(cls).items()):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..base.errors import DTypeError
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from ..op import define, kernel
@@ -503,10 +501,8 @@ def _(xp, x, out=None):
 
 @kernel(erf)
 def _(xp, x, out=None):
-    if xp is np:
-        from scipy import special  # not at import: it takes longer than all of minflow
-    else:
-        from cupyx.scipy import special
+    from scipy import special  # not at import: it takes longer than all of minflow
+
     out = xp.empty(x.shape, x.dtype) if out is None else out
     return special.erf(x, out=out, casting="same_kind")
 

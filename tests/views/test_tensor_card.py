@@ -9,11 +9,13 @@ import zlib
 
 import numpy as np
 import pytest
+from plates import off_their_plates
 
 import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
 from minflow.nn.graph.explore.array_summary import summary_of
+from minflow.views.draw import theme
 from minflow.views.draw.png import png
 from minflow.views.show import picture
 from minflow.views.text.sparkline import curve_line, shaded, sparkline
@@ -34,12 +36,12 @@ def pixels_of(image: bytes) -> np.ndarray:
         assert struct.unpack(">I", image[at + 8 + size : at + 12 + size])[0] == zlib.crc32(name + data)
         chunks[name], at = data, at + 12 + size
     width, height, _, kind = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
-    depth = 3 if kind == 2 else 1
+    depth = {4: 2, 2: 3, 6: 4}.get(kind, 1)
     lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + depth * width)
     rows = []
     for line in lines:
         rows.append(line[1:] if line[0] == 0 else line[1:] + rows[-1])
-    return np.stack(rows).reshape((height, width, 3) if depth == 3 else (height, width))
+    return np.stack(rows).reshape((height, width, depth) if depth > 1 else (height, width))
 
 
 def html_of(x) -> str:
@@ -115,8 +117,10 @@ def test_marks_are_signs_not_only_colours():
 def test_a_png_is_what_was_painted():
     cells = np.random.default_rng(0).integers(0, 50, (9, 13)).astype(np.uint8)
     assert (pixels_of(png(cells.repeat(3, 0), palette(False))) == cells.repeat(3, 0)).all()
-    colors = np.random.default_rng(0).integers(0, 255, (5, 4, 3)).astype(np.uint8)
-    assert (pixels_of(png(colors)) == colors).all()
+    for depth in (2, 3, 4):
+        colors = np.random.default_rng(0).integers(0, 255, (5, 4, depth)).astype(np.uint8)
+        assert (pixels_of(png(colors)) == colors).all()
+    assert b"tRNS\xff\xff\xff\0" in png(cells, palette(False), 3)
 
 
 def test_one_far_number_does_not_hide_the_others():
@@ -162,6 +166,21 @@ def test_numbers_of_small_slices_are_written():
     assert "[1]\n      0   1   2   3\n  0  12  13  14  15\n  1  16" in view.text
     places = {words: (float(x), float(y)) for x, y, words in re.findall(r'<text x="(\S+)" y="(\S+)">(\d+)<', view.svg)}
     assert places["17"][0] > places["7"][0] and places["17"][1] == places["5"][1] < places["21"][1]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: flow.randn(8, 8) * 1e-5, lambda: flow.randn(300_000, 3), lambda: flow.randn(2, 3, 4, 5),
+    lambda: flow.ones(5, 5) > 0,
+    lambda: nn.Parameter(flow.full((5, 6), -1e38)), lambda: flow.arange(40) * 10**9, lambda: flow.randn(20, 28, 28),
+])  # fmt: skip
+def test_every_text_stands_on_a_plate_and_every_number_is_read_in_its_cell(make):
+    x = make()
+    x.label = "卷积层" * 40
+    plates = off_their_plates(picture(x, numbers=True).svg)
+    assert not [words for words in plates if not re.fullmatch(r"[-+.e\d]+|True|inf|nan", words)]
+    for diverging in (False, True):
+        for color in ["#" + bytes(color).hex() for color in palette(diverging)]:
+            assert max(theme.contrast(color, "#000000"), theme.contrast(color, "#ffffff")) >= 4.5
 
 
 def test_integers_have_a_bin_each():

@@ -13,10 +13,11 @@ import zlib
 import numpy as np
 
 
-def png(pixels: np.ndarray, palette: np.ndarray | None = None) -> bytes:
-    """A PNG file of uint8 pixels: (H, W) grey, or numbers of a uint8 (n, 3) palette; (H, W, 3) colours."""
+def png(pixels: np.ndarray, palette: np.ndarray | None = None, clear: int | None = None) -> bytes:
+    """A PNG file of uint8 pixels: (H, W) grey, or numbers of a uint8 (n, 3) palette; (H, W, 3) colours; (H, W, 2) and
+    (H, W, 4) the same with how opaque they are. clear: a number of the palette through which the page is seen."""
     height, width = pixels.shape[:2]
-    kind = 3 if palette is not None else 2 if pixels.ndim == 3 else 0
+    kind = 3 if palette is not None else 0 if pixels.ndim == 2 else {2: 4, 3: 2, 4: 6}[pixels.shape[2]]
     rows = pixels.reshape(height, -1)
     same = np.zeros(height, bool)
     same[1:] = (rows[1:] == rows[:-1]).all(axis=1)  # a row like the one above is stored as nothing but zeros
@@ -25,6 +26,8 @@ def png(pixels: np.ndarray, palette: np.ndarray | None = None) -> bytes:
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))]
     if palette is not None:
         chunks.append((b"PLTE", palette.astype(np.uint8).tobytes()))
+    if clear is not None:
+        chunks.append((b"tRNS", b"\xff" * clear + b"\0"))
     chunks += [(b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
     body = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
             for name, data in chunks]

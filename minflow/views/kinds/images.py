@@ -34,7 +34,8 @@ NO_NUMBER = (255, 0, 200)  # a pixel that is NaN or infinite; how many there are
 
 @dataclass(frozen=True)
 class ImagesRecord:
-    """pixels: uint8 of `shape`, (H, W) or (H, W, 3): all images in rows, a light line between them.
+    """pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, grey or in colours, and last how
+    opaque they are: the page is seen between them.
     width: on the screen.  title: what is shown, in words.  first: the first image in grey, for text.
     one: height and width of an image in the picture.  labels: of the images shown, row by row; none, or one for each.
     """
@@ -126,14 +127,16 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     size = max(1, min(12, (96 if shown <= 6 else 64) // max(rows, columns)))
     across = max(1, min(shown, WIDE // (columns * size + GAP)))
     tall, wide = -(-shown // across) * (rows * size + GAP) - GAP, across * (columns * size + GAP) - GAP
-    sheet = np.full((tall, wide, *pixels.shape[3:]), 255, np.uint8)
+    sheet = np.zeros((tall, wide, 2 if pixels.ndim == 3 else 4), np.uint8)
     for k, image in enumerate(pixels):
         y, x = k // across * (rows * size + GAP), k % across * (columns * size + GAP)
-        sheet[y : y + rows * size, x : x + columns * size] = image.repeat(size, 0).repeat(size, 1)
+        place = sheet[y : y + rows * size, x : x + columns * size]
+        place[..., :-1], place[..., -1] = image.reshape(rows, columns, -1).repeat(size, 0).repeat(size, 1), 255
         if bad and size >= 4:  # a cross, for who does not tell this colour from others
             for i, j in np.argwhere((image == NO_NUMBER).all(axis=-1)).tolist():
                 at = np.arange(size)
-                sheet[y + i * size + at, x + j * size + at] = sheet[y + i * size + at, x + j * size + size - 1 - at] = 0
+                square = place[i * size : (i + 1) * size, j * size : (j + 1) * size, :-1]
+                square[at, at] = square[at, size - 1 - at] = 0
     parts = [f"{count(total, 'image')} of {height} x {width}{', colour' if depth == 3 else ''} (axes read as {axes})"]
     parts += [f"shown: the first {shown}, row by row"] if shown < total else []
     parts += [f"every {step}th pixel".replace("2th", "2nd").replace("3th", "3rd")] if step > 1 else []
@@ -181,11 +184,18 @@ def images_text(record: ImagesRecord) -> str:
 
 def images_png(record: ImagesRecord) -> bytes:
     """The picture as a PNG file, without labels."""
-    return png(pixels_of(record))
+    return png(opaque(pixels_of(record)))
 
 
 def pixels_of(record: ImagesRecord) -> np.ndarray:
     return np.frombuffer(record.pixels, np.uint8).reshape(record.shape)
+
+
+def opaque(pixels: np.ndarray) -> np.ndarray:
+    """(H, W) or (H, W, 3) where no page is seen between images: simpler, and what other programs expect."""
+    if pixels[..., -1].min() < 255:
+        return pixels
+    return pixels[..., 0] if pixels.shape[2] == 2 else pixels[..., :3]
 
 
 def images_html(record: ImagesRecord) -> str:
@@ -197,7 +207,7 @@ def images_html(record: ImagesRecord) -> str:
 
 def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
     """alt: escaped.  width: on the screen, in pixels."""
-    data = base64.b64encode(png(pixels)).decode()
+    data = base64.b64encode(png(opaque(pixels))).decode()
     return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
 

@@ -1,8 +1,8 @@
 """A TensorRecord as a picture: heat maps with their colour scale, a histogram and the statistics in words.
 
-An SVG on a light ground of its own; the cells are one PNG inside it. NaN and infinity are drawn as signs, on yellow,
-never by colour alone. Pure functions of records. Read next: `../html/page.py`, cards; `images.py`, tensors as
-photographs.
+Cells and slices stand on the page itself, all words on plates. Without numbers the cells are one PNG. NaN and infinity
+are drawn as signs, on yellow, never by colour alone. Pure functions of records. Read next: `../html/page.py`, cards;
+`images.py`, tensors as photographs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from html import escape
 
 import numpy as np
 
-from ..draw import svg_writer as svg
+from ..draw import svg_writer as svg, theme
+from ..draw.fonts import wide, wrapped
 from ..html.page import CARD, NO_MATH, picture_card
 from ..draw.png import data_uri, enlarged, png
 from ..text.sparkline import short_number
 from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, numbers_line, shown_line, with_numbers
 from ..text.listing import clean
-from ..text.tables import cut
 
-INK, FAINT, BAR = "#24292f", "#57606a", "#5b6775"
 LEVELS = 48  # colours of a scale
 NAN, PLUS, MINUS, PAPER = LEVELS, LEVELS + 1, LEVELS + 2, LEVELS + 3  # numbers of the palette after those of the scale
 DOWN = ((43, 95, 168), (247, 247, 247), (181, 71, 11))  # below zero, zero, above zero
@@ -27,7 +26,8 @@ UP = ((247, 251, 255), (107, 163, 214), (8, 48, 107))  # from the least to the g
 GROUND, SIGN = (255, 236, 153), (122, 31, 21)  # of a cell that is no number, and the sign on it
 LONGEST = 2600  # characters of the numbers below a card; all of them stand in text/plain
 TEXT_CELL = (58, 20)  # a cell with its number written in it, in pixels
-LEFT, TOP = 34, 58
+LEFT, TOP, SIZE, LINE = 34, 44, 11.5, 16  # where the cells begin, at least; of text, from line to line
+SCALE, ROOM = 190, 218  # pixels of the colour scale, and of the plate that it stands on
 
 
 def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
@@ -87,27 +87,31 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
     numbers = with_numbers(record)
-    if not cells:
-        parts, width, height = [], 0, 0
-    elif numbers:
-        parts, width, height = written(record, cells, low, high, diverging)
-    else:
-        parts, width, height = mosaic(record, cells, low, high, diverging)
-    side = scale_and_histogram(record, low, high, diverging, LEFT + width + 22)
-    height = max(TOP + height + 22, TOP + 112)
-    width = max(LEFT + width + 22 + 190, 460)
-    head = cut(clean(f"{record.spec}  ·  {record.about}" if record.about else record.spec), 90)
-    parts += [svg.text(8, 20, head, fill=INK, font_weight="bold"), svg.text(8, 38, numbers_line(record), fill=INK)]
+    left = max(LEFT, 16 + int(wide(f"{record.rows - 1:,}", SIZE)))
+    draw = written if numbers else mosaic
+    parts, width, height = draw(record, cells, scale_of(record), left) if cells else ([], 0, 0)
+    parts += scale_and_histogram(record, low, high, diverging, left + width + 22)
+    width, height = max(left + width + 22 + ROOM, 460), max(TOP + height, TOP + 87)
+    title = f"{record.spec}  ·  {record.about}" if record.about else record.spec
+    head = [(line, bold) for words, bold in ((title, True), (numbers_line(record), False))
+            for line in wrapped(words, width - 4 * svg.PAD, SIZE, bold)]
+    plate = max(wide(line, SIZE, bold) for line, bold in head) + 2 * svg.PAD
+    top = LINE * len(head) + 6
+    above = [svg.rect(4, 4, plate, top, rx=4, fill=theme.PLATE)]
+    above += [svg.text(4 + svg.PAD, LINE * (k + 1) + 2, line, font_weight="bold" if bold else None)
+              for k, (line, bold) in enumerate(head)]
     notes = [shown_line(record)] if shown_line(record) else []
     if asked and cells and not numbers:
         notes.append(f"colours only: numbers are written into at most {NUMBERS[1]} rows and {NUMBERS[0]} columns")
     if not numbers and (record.nan or record.plus or record.minus):
         signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
-    for note in notes:
-        height += 16
-        parts.append(svg.text(8, height - 8, note, fill=FAINT))
-    return svg.picture([*parts, *side], width, height, alt_text(record))
+    notes = [line for note in notes for line in wrapped(note, width - 4 * svg.PAD, SIZE)]
+    if notes:
+        parts.append(svg.label(4 + svg.PAD, height + 20, *notes, size=SIZE, ink=theme.SOFT))
+        height += LINE * len(notes) + 8
+    all_ = [*above, svg.group(parts, transform=f"translate(0 {top - TOP + 26})")]
+    return svg.picture(all_, width, height + top - TOP + 34, alt_text(record), font_size=SIZE)
 
 
 def alt_text(record: TensorRecord) -> str:
@@ -116,49 +120,51 @@ def alt_text(record: TensorRecord) -> str:
     return clean(f"Tensor {record.spec}{about}; {numbers_line(record)}")
 
 
-def written(record: TensorRecord, cells: list[np.ndarray], low: float, high: float, diverging: bool):
+def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):
     """Few enough cells to write each number into its own: (parts, width, height)."""
-    colors = palette(diverging)
-    light = colors.astype(int) @ (299, 587, 114) > 140_000
-    wide, tall = TEXT_CELL
+    colors = ["#" + bytes(color).hex() for color in palette(scale[2])]
+    inks = ["#000000" if theme.contrast(color, "#000000") > theme.contrast(color, "#ffffff") else "#ffffff"
+            for color in colors]
+    across, down = TEXT_CELL
     rows, columns = cells[0].shape
-    title = 0 if len(cells) == 1 else 15
-    step_x, step_y = wide * columns + GAP + 12, tall * rows + GAP + title + 12
+    title = 0 if len(cells) == 1 else 22
+    step_x, step_y = across * columns + GAP + 12, down * rows + GAP + title + 12
     parts = []
     for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
-        x, y = LEFT + k % record.across * step_x, TOP + title + k // record.across * step_y
-        indices = levels(values, low, high)
+        x, y = left + k % record.across * step_x, TOP + title + k // record.across * step_y
+        indices = levels(values, *scale[:2])
         indices[indices >= LEVELS] = LEVELS + 4
-        ground = indices.repeat(tall, axis=0).repeat(wide, axis=1)
-        ground[tall - 1 :: tall] = ground[:, wide - 1 :: wide] = PAPER
-        image = {"width": wide * columns, "height": tall * rows, "href": data_uri(png(ground, colors))}
-        parts.append(svg.element("image", x=x, y=y, **image))
-        numbers = [svg.text(x - 6, y + tall * i + 14, str(i)) for i in range(rows)]
-        parts.append(svg.group(numbers, text_anchor="end", fill=FAINT))
-        numbers = [svg.text(x + wide * j + 28, y - 5, str(j)) for j in range(columns)]
-        parts.append(svg.group(numbers, text_anchor="middle", fill=FAINT))
+        parts.append(ruler(x, y - 17, across * columns - 1, 15))
+        parts += [svg.text(x + across * j + 28, y - 5, str(j), fill=theme.SOFT, text_anchor="middle")
+                  for j in range(columns)]
+        parts.append(ruler(x - 24, y, 22, down * rows - 1))
+        parts += [svg.text(x - 6, y + down * i + 14, str(i), fill=theme.SOFT, text_anchor="end") for i in range(rows)]
         if title:
-            parts.append(svg.text(x, y - 19, tile.title, fill=INK))
-        for dark in (False, True):
-            words = [
-                svg.text(x + wide * j + 28, y + tall * i + 14, cell_text(record, number))
-                for i, row in enumerate(values.tolist())
-                for j, number in enumerate(row)
-                if bool(light[indices[i, j]]) is not dark
-            ]
-            parts.append(svg.group(words, text_anchor="middle", fill="#ffffff" if dark else INK))
-    down = -(-len(cells) // record.across)
-    return parts, step_x * record.across - GAP - 12, step_y * down - GAP - 12 + title
+            parts.append(svg.label(x + svg.PAD, y - 24, tile.title, size=SIZE))
+        for i, j in np.ndindex(rows, columns):
+            square = f"M{x + across * j} {y + down * i}h{across - 1}v{down - 1}h{1 - across}z"
+            parts.append(svg.path(square, fill=colors[indices[i, j]]))
+        for ink in ("#000000", "#ffffff"):
+            words = [svg.text(x + across * j + 28, y + down * i + 14, cell_text(record, values[i, j].item()))
+                     for i, j in np.ndindex(rows, columns) if inks[indices[i, j]] == ink]
+            parts.append(svg.group(words, text_anchor="middle", fill=ink, font_size=11))
+    beneath = -(-len(cells) // record.across)
+    return parts, step_x * record.across - GAP - 12, step_y * beneath - GAP - 12 + title
 
 
-def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: float, diverging: bool):
+def ruler(x: float, y: float, width: float, height: float) -> str:
+    """The plate of the numbers of rows or columns."""
+    return svg.rect(x, y, width, height, rx=3, fill=theme.PLATE)
+
+
+def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):
     """Heat maps side by side, as one PNG: (parts, width, height)."""
     rows, columns = cells[0].shape
     one = len(cells) == 1
     room = ACROSS // record.across - GAP  # what each may be wide
     side = 480 if rows == 1 else 336 if one else 84
     size = max(LEAST, min(24 if rows > 1 else 18, side // max(rows, columns), room // columns))
-    title = 0 if one else 15
+    title = 0 if one else 20
     across = min(len(cells), record.across)
     step_x, step_y = columns * size + GAP, rows * size + GAP + title
     width, height = step_x * across - GAP, step_y * -(-len(cells) // across) - GAP
@@ -166,52 +172,59 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], low: float, high: floa
     parts = []
     for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
         x, y = k % across * step_x, k // across * step_y + title
-        paper[y : y + rows * size, x : x + columns * size] = painted(levels(values, low, high), size)
+        paper[y : y + rows * size, x : x + columns * size] = painted(levels(values, *scale[:2]), size)
         if title:
-            parts.append(svg.text(LEFT + x, TOP + y - 4, tile.title, fill=FAINT))
-    look = {"style": "image-rendering:pixelated", "href": data_uri(png(paper, palette(diverging)))}
-    parts.insert(0, svg.element("image", x=LEFT, y=TOP, width=width, height=height, **look))
+            parts.append(svg.label(left + x + svg.PAD, TOP + y - 7, tile.title))
+    look = {"style": "image-rendering:pixelated", "href": data_uri(png(paper, palette(scale[2]), PAPER))}
+    parts.insert(0, svg.element("image", x=left, y=TOP, width=width, height=height, **look))
     if one:
-        parts.append(svg.rect(LEFT - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=BAR,
-                              stroke_opacity=".5"))
-        parts.append(svg.text(LEFT, TOP - 5, "0", fill=FAINT))
-        parts.append(svg.text(LEFT + width, TOP - 5, f"{record.columns - 1:,}", fill=FAINT, text_anchor="end"))
+        parts.append(svg.rect(left - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=theme.LINE))
+        last = f"{record.columns - 1:,}"
+        look = {"fill": theme.SOFT, "text_anchor": "end"}
+        parts.append(ruler(left, TOP - 19, max(width, wide(last, SIZE) + 20), 16))
+        parts.append(svg.text(left + 3, TOP - 7, "0", fill=theme.SOFT))
+        parts.append(svg.text(left + max(width, wide(last, SIZE) + 20) - 3, TOP - 7, last, **look))
         if rows > 1:
-            parts.append(svg.text(LEFT - 5, TOP + 10, "0", fill=FAINT, text_anchor="end"))
-            parts.append(svg.text(LEFT - 5, TOP + height, f"{record.rows - 1}", fill=FAINT, text_anchor="end"))
+            parts.append(ruler(4, TOP, left - 8, height))
+            parts.append(svg.text(left - 7, TOP + 12, "0", **look))
+            parts.append(svg.text(left - 7, TOP + height - 3, f"{record.rows - 1:,}", **look))
     return parts, width, height
 
 
 def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging: bool, x: float) -> list[str]:
-    """The colour scale with the numbers at its ends, and over it how often each occurs, at the right of the cells."""
+    """A plate at the right of the cells: the colour scale with the numbers at its ends, and over it how often each
+    occurs."""
     counts, first, last = record.histogram
     # no counts: from -1e308 to 1e308, no float says how far that is
     if not high > low or record.true is not None or not counts:
         return []
     strip = data_uri(png(np.arange(LEVELS, dtype=np.uint8)[None], palette(diverging)))
-    wide, base = 150, TOP + 62
+    base, many = TOP + 53, len(record.tiles) > 1
     most = max(counts)
-    start, end = x + (first - low) / (high - low) * wide, x + (last - low) / (high - low) * wide
+    start, end = x + (first - low) / (high - low) * SCALE, x + (last - low) / (high - low) * SCALE
     step = (end - start) / len(counts)
     bars = []
     for i, n in enumerate(counts):
-        tall = max(n / most * 50, 1.0)
+        tall = max(n / most * 48, 1.0)
         bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
-    share = f"how often; tallest bar: {most / sum(counts):.0%}"
     under = base + 4
     ends = (("≤ " if record.least < low else "") + short_number(low),
             ("≥ " if record.most > high else "") + short_number(high))
     parts = [
-        svg.text(x, TOP + 4, share, fill=FAINT),
-        svg.path("".join(bars), fill=BAR),
-        svg.element("image", x=x, y=under, width=wide, height=10, preserveAspectRatio="none", href=strip),
-        svg.rect(x, under, wide, 10, fill="none", stroke=BAR, stroke_opacity=".5"),
-        svg.text(x, under + 23, ends[0], fill=INK),
-        svg.text(x + wide, under + 23, ends[1], fill=INK, text_anchor="end"),
+        ruler(x - 10, TOP - 17, SCALE + 20, 104 + 15 * many),
+        svg.text(x, TOP - 2, f"how often; tallest bar: {most / sum(counts):.0%}", fill=theme.SOFT),
+        svg.path("".join(bars), fill=theme.SOFT),
+        svg.element("image", x=x, y=under, width=SCALE, height=10, preserveAspectRatio="none", href=strip),
+        svg.rect(x, under, SCALE, 10, fill="none", stroke=theme.SOFT),
+        svg.text(x, under + 23, ends[0]),
+        svg.text(x + SCALE, under + 23, ends[1], text_anchor="end"),
     ]
-    if len(record.tiles) > 1:
-        parts.append(svg.text(x, under + 38, f"one scale for all {len(record.tiles)} pictures", fill=FAINT))
-    return parts + ([svg.text(x + wide / 2, under + 23, "0", fill=INK, text_anchor="middle")] if diverging else [])
+    if many:
+        words = f"one scale for all {len(record.tiles)} pictures"
+        parts.append(svg.text(x, under + 38, words, fill=theme.SOFT))
+    if diverging and max(wide(end, SIZE) for end in ends) < SCALE / 2 - 10:
+        parts.append(svg.text(x + SCALE / 2, under + 23, "0", text_anchor="middle"))
+    return parts
 
 
 def tensor_html(record: TensorRecord, always: bool = False) -> str:

@@ -14,7 +14,6 @@ from .fonts import SIZE, wide
 from .theme import INK, PLATE
 
 FONT = "Helvetica, Arial, sans-serif"
-HALO = {"stroke": "#ffffff", "stroke_width": 3, "paint_order": "stroke"}  # of a text that a line may pass behind
 PAD = 6  # pixels between the text of a label and the sides of its plate
 LEADING = 1.36  # from a line of a label to the next, in font sizes
 
@@ -49,18 +48,21 @@ def text(x: float, y: float, words: str, **look: object) -> str:
 
 
 def label(x: float, y: float, *lines: str, size: float = SIZE, anchor: str = "start", bold: bool = False,
-          ink: str = INK, fill: str = PLATE) -> str:
+          ink: str = INK, fill: str = PLATE, rest: str = "") -> str:
     """Lines of text on a light plate that holds the widest of them in any font; y is the baseline of the first.
 
     anchor: whether x is the "start", the "middle" or the "end" of the lines; the plate goes PAD further to the sides.
+    rest: the ink of the lines after the first, which are not bold then.
     """
-    width = max(wide(clean(line), size, bold) for line in lines)
+    width = max(wide(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
     left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
     height = (len(lines) - 1) * LEADING * size + size * 1.5
     words = [text(x, y + i * LEADING * size, line) for i, line in enumerate(lines)]
-    look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None, "fill": ink}
+    look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None}
+    heads = len(words) if not rest else 1
     return rect(left - PAD, y - 1.1 * size, width + 2 * PAD, height, rx=4, fill=fill) + group(
-        words, **look, font_weight="bold" if bold else None)
+        words[:heads], **look, fill=ink, font_weight="bold" if bold else None) + group(
+        words[heads:], **look, fill=rest)
 
 
 def span(words: str, **look: object) -> str:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 
 from ..draw import svg_writer as svg
+from ..draw import theme
+from ..draw.fonts import fitted
 from ..records.reports import Block, MemoryMap
 from ..text.reports import nbytes_text
-from ..text.tables import cut
 from ..text.listing import clean
 
-WIDTH, LEFT, RIGHT, TOP, TALL = 760, 84, 22, 62, 300
-INK, SOFT, FAINT, RED = "#24292f", "#57606a", "#d0d7de", "#b42318"
+WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 70, 300
 # phase -> (fill, edge, how its hatching leans: 1 rises, -1 falls, 0 is level, None: none)
 LOOKS = {
-    "forward": ("#dbe8f8", "#1f5fa8", None),
-    "backward": ("#fbe3d4", "#a8420a", 1),
-    "recompute": ("#e6e0f5", "#5b3fa0", -1),
-    "optimizer": ("#dcf1e4", "#1d7a46", 0),
+    "forward": (theme.PALE_BLUE, theme.BLUE, None),
+    "backward": (theme.PALE_AMBER, theme.AMBER, 1),
+    "recompute": (theme.PALE_VIOLET, theme.VIOLET, -1),
+    "optimizer": (theme.PALE_GREEN, theme.GREEN, 0),
 }
-OTHER = ("#eceff2", "#4b5563", None)
+OTHER = (theme.PLATE, theme.LINE, None)
+LEGIBLE = 96  # pixels that a name takes, at least
 GRID = 8  # pixels from one line of a hatching to the next
-LETTER = 6.3  # pixels, about, of one letter
 
 
 def peak(record: MemoryMap) -> tuple[int, int]:
@@ -82,25 +82,25 @@ def memory_svg(record: MemoryMap) -> str:
         f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call"
     )
     parts = [
-        svg.text(12, 20, cut(clean(record.title), 100), font_weight="bold", fill=INK),
-        svg.text(12, 37, shares, fill=SOFT),
-        svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, TALL, fill="#ffffff", stroke=FAINT),
+        svg.label(svg.PAD, 16, fitted(record.title, WIDTH - 12, bold=True), fitted(shares, WIDTH - 12), bold=True,
+                  rest=theme.SOFT),
+        svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, TALL, fill="none", stroke=theme.LINE),
     ]
     for i in range(5):
         y = TOP + TALL * (1 - i / 4)
-        parts.append(svg.path(f"M{LEFT - 4} {y:g}H{LEFT}", stroke=SOFT))
-        parts.append(svg.text(LEFT - 7, y + 4, nbytes_text(record.arena * i // 4), text_anchor="end", fill=SOFT))
-    parts.append(svg.text(12, TOP - 9, "address", fill=SOFT))
+        parts.append(svg.path(f"M{LEFT - 4} {y:g}H{LEFT}", stroke=theme.LINE))
+        parts.append(svg.label(LEFT - 12, y + 4, nbytes_text(record.arena * i // 4), anchor="end", ink=theme.SOFT))
+    parts.append(svg.label(svg.PAD, TOP - 14, "address", ink=theme.SOFT))
     size = round_step(record.steps)
     for t in range(0, record.steps + 1, size):
         x = (across(t) + across(t + 1)) / 2
-        parts.append(svg.path(f"M{x:.1f} {TOP + TALL}v4", stroke=SOFT))
-        parts.append(svg.text(x, TOP + TALL + 17, str(t), text_anchor="middle", fill=SOFT))
+        parts.append(svg.path(f"M{x:.1f} {TOP + TALL}v4", stroke=theme.LINE))
+        parts.append(svg.label(x, TOP + TALL + 17, str(t), anchor="middle", ink=theme.SOFT))
     axis = "step of the plan: the operations in the order in which they run"
-    parts.append(svg.text(LEFT, TOP + TALL + 33, axis, fill=SOFT))
-    parts += drawn(record.blocks, across, up)
-    parts += mark(across, step, most)
-    parts += legend(phases, TOP + TALL + 46)
+    parts.append(svg.label(LEFT + svg.PAD, TOP + TALL + 38, axis, ink=theme.SOFT))
+    blocks, names = drawn(record.blocks, across, up)
+    parts += [*blocks, *mark(across, step, most), *names]
+    parts += legend(phases, TOP + TALL + 52)
     return svg.picture(parts, WIDTH, TOP + TALL + 72, headline(record))
 
 
@@ -115,9 +115,8 @@ def ends_of(blocks: tuple[Block, ...]) -> list[int]:
     return [b.last - 1 if taken and b.last > b.first else b.last for b, taken in zip(blocks, over)]
 
 
-def drawn(blocks: tuple[Block, ...], across, up) -> list[str]:
-    """The values: of each phase one path for all rectangles and one for their hatching, and over them the names that
-    fit.
+def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
+    """(the values, of each phase one path for all rectangles and one for their hatching; the names that fit over them)
 
     No two values take the same place, so the order of drawing shows nothing.
     """
@@ -138,22 +137,21 @@ def drawn(blocks: tuple[Block, ...], across, up) -> list[str]:
         fill, edge, _ = LOOKS.get(phase, OTHER)
         parts.append(svg.path("".join(paths), fill=fill, stroke=edge, stroke_width=stroke))
     parts += [hatching("".join(paths), phase) for phase, paths in lines.items()]
-    return [*parts, svg.group(names, fill=INK, **svg.HALO, stroke_linejoin="round")]
+    return parts, names
 
 
 def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
-    """The name of a value and how large it is, where that fits into its rectangle."""
-    room = int((wide - 8) / LETTER)
-    on_end = room < 12 and wide >= 15 and tall >= 100
-    room = int((tall - 8) / LETTER) if on_end else room
-    if room < 12 or tall < 15:
+    """The name of a value and how large it is, where that fits into its rectangle, on a plate over its hatching."""
+    on_end = wide < LEGIBLE
+    long, high = (tall, wide) if on_end else (wide, tall)
+    if long < LEGIBLE or high < 19:
         return []
-    lines = [clean(block.name), f"{clean(block.spec)}, {nbytes_text(block.nbytes)}"][: 2 if tall >= 32 else 1]
-    if on_end:
-        middle, bottom = round(x + wide / 2 + 4, 1), round(y + tall - 4, 1)
-        return [svg.text(middle, bottom, cut(lines[0], room), transform=f"rotate(-90 {middle} {bottom})")]
-    top = y + tall / 2 + 4 - 7.5 * (len(lines) - 1)
-    return [svg.text(x + 4, top + 15 * i, cut(line, room)) for i, line in enumerate(lines)]
+    words = [block.name, f"{block.spec}, {nbytes_text(block.nbytes)}"][: 2 if high >= 36 else 1]
+    lines = [fitted(line, long - 2 * svg.PAD - 2) for line in words]
+    along, across = 1 + svg.PAD, high / 2 + 4 - 7.5 * (len(lines) - 1)
+    start, base = (x + across, y + tall - along) if on_end else (x + along, y + across)
+    name = svg.label(start, base, *lines, fill=LOOKS.get(block.phase, OTHER)[0])
+    return [svg.group([name], transform=f"rotate(-90 {svg.number(start)} {svg.number(base)})") if on_end else name]
 
 
 def mark(across, step: int, most: int) -> list[str]:
@@ -162,8 +160,8 @@ def mark(across, step: int, most: int) -> list[str]:
     anchor = "start" if x < WIDTH / 3 else "end" if x > WIDTH * 2 / 3 else "middle"
     words = f"peak: {nbytes_text(most)} at step {step}"
     return [
-        svg.path(f"M{x:.1f} {TOP - 4}V{TOP + TALL}", stroke=RED, stroke_width=1.5, stroke_dasharray="5 3"),
-        svg.text(x, TOP - 9, words, fill=RED, font_weight="bold", text_anchor=anchor),
+        svg.path(f"M{x:.1f} {TOP - 5}V{TOP + TALL}", stroke=theme.RED, stroke_width=1.5, stroke_dasharray="5 3"),
+        svg.label(x, TOP - 10, words, bold=True, ink=theme.RED_INK, fill=theme.PALE_RED, anchor=anchor),
     ]
 
 
@@ -189,15 +187,16 @@ def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
 
 def hatching(path: str, phase: str) -> str:
     """The lines as an element; nothing where there are none."""
-    return svg.path(path, stroke=LOOKS.get(phase, OTHER)[1], stroke_opacity=".35", fill="none")
+    return svg.path(path, stroke=LOOKS.get(phase, OTHER)[1], stroke_width=".4", fill="none")
 
 
 def legend(phases: list[str], y: float) -> list[str]:
     parts = []
     for i, phase in enumerate(phases):
-        x, (fill, edge, _) = LEFT + 118 * i, LOOKS.get(phase, OTHER)
+        x, (fill, edge, _) = LEFT + 124 * i, LOOKS.get(phase, OTHER)
         parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
         parts.append(hatching(hatched(x, y, 24, 12, phase), phase))
-        parts.append(svg.text(x + 30, y + 10, phase or "other", fill=INK))
+        parts.append(svg.label(x + 30 + svg.PAD, y + 10, phase or "other"))
     note = "computed in; a box: one value, until it is last read"
-    return parts + ([svg.text(WIDTH - RIGHT, y + 10, note, text_anchor="end", fill=SOFT)] if len(phases) < 4 else [])
+    return parts + ([svg.label(WIDTH - RIGHT - svg.PAD, y + 10, note, anchor="end", ink=theme.SOFT)]
+                    if len(phases) < 4 else [])

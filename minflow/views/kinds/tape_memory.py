@@ -7,6 +7,7 @@ that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlo
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,15 +15,16 @@ from typing import Any
 
 from ...core.ir import Freed, Node, Source, Value, toposort, where_text
 from ..draw import svg_writer as svg
+from ..draw import theme
+from ..draw.fonts import SIZE, fitted, wide
 from ..html.page import picture_card
 from ..records.graph import input_name
 from ..records.tape import leaf_name, names_in
-from ..text.tables import cut, ruled_table
+from ..text.tables import ruled_table
 from ..text.listing import clean, count
 
 ROWS = 20  # arrays that are listed one by one, the largest; of the others only the sum
-INK, FAINT, OWN, SHARED = "#24292f", "#57606a", "#b5470b", "#1f5fa8"
-LONGEST, LETTER = 150, 5.9  # characters of a line of the picture, at most; and how wide one is, about
+BAR, WIDEST = 150, 900  # pixels: of the longest bar; of a line of text at most
 KEPT = 3  # operations that are named of those which keep one array
 
 
@@ -250,38 +252,40 @@ def memory_svg(record: MemoryRecord) -> str:
     """Bars, one for each array: solid for what only the tape holds, outlined for what stays with its owner."""
     rows = record.rows[:ROWS]
     most = max((row.nbytes for row in rows), default=1) or 1
-    wide, left, y, width = 150, 10, 40, 740.0
+    parts, y, width = [], 18.0, 0.0
 
-    def line(x: float, y: float, content: str, color: str, weight: str = "") -> str:
-        nonlocal width
-        content = cut(content, LONGEST)
-        width = max(width, x + len(content) * LETTER * (1.1 if weight else 1) + 10)
-        return svg.text(x, y, content, font_weight=weight, fill=color)
+    def words(x: float, *lines: str, **look) -> None:
+        """Lines on a plate, cut to WIDEST; the next come below them."""
+        nonlocal y, width
+        lines = tuple([fitted(line, WIDEST, bold="bold" in look) for line in lines])
+        width = max(width, x + max(wide(line, bold="bold" in look) for line in lines) + svg.PAD)
+        parts.append(svg.label(x, y, *lines, **look))
+        y += svg.LEADING * SIZE * len(lines)
 
-    own, shared = {"fill": OWN}, {"fill": "#ffffff", "stroke": SHARED, "stroke_width": 1.5}
-    parts = [line(10, 20, headline(record), INK, "bold")]
+    def bar(x: float, y: float, long: float, owned: bool) -> str:
+        look = {"fill": theme.PALE_BLUE, "stroke": theme.BLUE} if owned else {"fill": theme.AMBER}
+        return svg.rect(x, y, long, 12, **look, stroke_width=1.5 if owned else None)
+
+    words(svg.PAD, headline(record), bold=True)
     for row in rows:
-        parts.append(svg.rect(left, y, max(row.nbytes / most * wide, 1.5), 13, **shared if row.owner else own))
-        words = f"{size(row.nbytes)}  {row.spec}  freed when backward has passed #{row.last}"
-        words += f"; {row.owner} holds it too" if row.owner else ""
-        parts.append(line(left + wide + 10, y + 11, clean(words), INK))
-        parts.append(line(left + wide + 10, y + 26, "; ".join(kept_for(row)), FAINT))
-        y += 36
+        y += 8
+        parts.append(bar(1, y - 9, max(row.nbytes / most * BAR, 1.5), bool(row.owner)))
+        first = f"{size(row.nbytes)}, {row.spec}, freed when backward has passed #{row.last}"
+        first += f"; {row.owner} holds it too" if row.owner else ""
+        words(BAR + 8 + svg.PAD, clean(first), "; ".join(kept_for(row)), rest=theme.SOFT)
     if len(record.rows) > ROWS:
         rest = record.rows[ROWS:]
-        words = f"{count(len(rest), 'smaller array')}: {size(sum(row.nbytes for row in rest))}"
-        parts.append(svg.text(left + wide + 10, y + 11, words, fill=INK))
-        y += 24
-    y += 6
-    if rows:
-        parts += [svg.rect(left, y, 24, 11, **own), svg.text(left + 30, y + 10, "only the tape holds it", fill=INK)]
-        parts.append(svg.rect(left + 200, y, 24, 11, **shared))
-        parts.append(svg.text(left + 230, y + 10, "also the numbers of a leaf or a variable", fill=INK))
-        y += 20
-    for note in notes(record):
-        parts.append(line(left, y + 12, note, FAINT))
-        y += 16
-    return svg.picture(parts, round(width), y + 10, headline(record))
+        y += 8
+        words(BAR + 8 + svg.PAD, f"{count(len(rest), 'smaller array')}: {size(sum(row.nbytes for row in rest))}")
+    for owned, meaning in ((False, "only the tape holds it"),
+                           (True, "also the numbers of a leaf or a variable")) if rows else ():
+        y += 8
+        parts.append(bar(1, y - 9, 24, owned))
+        words(32 + svg.PAD, meaning)
+    y += 8
+    if record.rows or record.gradients[0]:
+        words(svg.PAD, *notes(record), ink=theme.SOFT)
+    return svg.picture(parts, math.ceil(width), math.ceil(y), headline(record))
 
 
 def memory_html(record: MemoryRecord) -> str:

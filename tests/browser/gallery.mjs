@@ -44,18 +44,24 @@ const look = (grounds) => {
         .filter((e) => !e.closest('defs, clipPath, marker'));
       const boxes = seen.map((e) => e.getBoundingClientRect());
       const fills = seen.map((e) => (['text', 'line'].includes(e.localName) ? null : paint(e, 'fill')));
+      // A path may be many shapes far from each other: asked where it is filled.
+      const covers = (i, x, y) => fills[i] && boxes[i].left <= x && x <= boxes[i].right && boxes[i].top <= y && y <= boxes[i].bottom
+        && (seen[i].localName !== 'path' || seen[i].isPointInFill(new DOMPoint(x, y).matrixTransform(seen[i].getScreenCTM().inverse())));
+      const share = (i) => {
+        const at = [...Array(15).keys()].map((k) => (k + 0.5) / 15);
+        return at.flatMap((a) => at.map((b) => covers(i, frame.left + a * frame.width, frame.top + b * frame.height))).filter(Boolean).length / 225;
+      };
       seen.forEach((e, i) => {
         const box = boxes[i];
         if (fills[i] && box.width * box.height > PAGE * frame.width * frame.height && frame.width * frame.height > 20000
-            && !seen.some((t, j) => t.localName === 'text' && inside(boxes[j], box, 1) && box.height < 3 * boxes[j].height))
+            && (e.localName !== 'path' || share(i) > PAGE) && !seen.some((t, j) => t.localName === 'text' && inside(boxes[j], box, 1) && box.height < 3 * boxes[j].height))
           found.push(`a filled page: ${e.localName} of ${Math.round(box.width)} x ${Math.round(box.height)}`);
         if (e.localName === 'text') {
           if (!says(e)) return;
           if (!inside(box, frame, SLACK)) found.push(`leaves the picture: ${says(e)}`);
           const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
-          const under = seen.map((_, j) => j).filter((j) => j < i && fills[j] && boxes[j].left <= x && x <= boxes[j].right
-            && boxes[j].top <= y && y <= boxes[j].bottom);
-          const solid = under.filter((j) => fills[j][3] > 0.5).sort((j, k) => boxes[j].width * boxes[j].height - boxes[k].width * boxes[k].height)[0];
+          const under = seen.map((_, j) => j).filter((j) => j < i && covers(j, x, y));
+          const solid = under.findLast((j) => fills[j][3] > 0.5);
           if (solid === undefined) { found.push(`on no plate: ${says(e)}`); return; }
           const home = boxes[solid];
           if (!inside(box, { left: home.left, right: home.right, top: -1e9, bottom: 1e9 }, SLACK))

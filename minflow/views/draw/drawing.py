@@ -70,7 +70,7 @@ def label_size(words: str) -> tuple[float, float]:
 
 def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
     """The picture as SVG. boxes: with the middle of each.  frames: those around others first."""
-    boxes, lines, frames = list(boxes), list(lines), list(frames)
+    places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
     parts = [svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE,
                       stroke_width=".8") for f in frames]
     parts += map(line_of, lines)
@@ -78,10 +78,10 @@ def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], fram
     labels += [(line.label[0] - label_size(line.edge.label)[0] / 2, line.label[1], line.edge.label) for line in lines
                if line.label]
     parts += [svg.label(x + svg.PAD, y + 0.36 * SMALL, words, size=SMALL, ink=SOFT) for x, y, words in labels]
-    parts += [shape_of(box, x, y) + words_of(box, x, y) for box, x, y in boxes]
+    parts += [shape_of(*place) + words_of(*place[:3]) for place in places]
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
-    corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for box, x, y in boxes for w, h in [size_of(box)]]
+    corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]
     corners += [(x, y - h / 2, x + w, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
     left, top = (math.floor(min((c[i] for c in corners), default=0)) - MARGIN for i in (0, 1))
     right, bottom = (math.ceil(max((c[i] for c in corners), default=20)) + MARGIN for i in (2, 3))
@@ -100,8 +100,7 @@ def line_of(line: Line) -> str:
         "M" + "L".join(f"{svg.number(a)} {svg.number(b)}" for a, b in head) + "Z", fill=color)
 
 
-def shape_of(box: Box, x: float, y: float) -> str:
-    w, h = size_of(box)
+def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
     look = {"fill": box.fill or PLAIN, "stroke": box.color or LINE, "stroke_width": box.thick or None,
             "stroke_dasharray": DASHES["dashed"] if "dashed" in box.style else None}
     if box.shape == "ellipse":

@@ -3,22 +3,21 @@
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
-import minflow_widgets
 import numpy as np
 import pytest
+from minflow_widgets import frontends
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import Series, number
 
 NODE = shutil.which("node")
-SCRIPT = Path(minflow_widgets.__file__).with_name("curve") / "curve_panel.js"
+SCRIPTS = "page_theme.js", "curve/curve_panel.js"
 pytestmark = pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
 
 
 def in_node(code: str, given):
     """What `code` makes of `given`, JSON both."""
-    source = SCRIPT.read_text(encoding="utf-8") + (
+    source = frontends.script(*SCRIPTS) + (
         f"\nconst given = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconsole.log(JSON.stringify({code}));"
     )
     done = subprocess.run([NODE, "-e", source], input=json.dumps(given), capture_output=True, text=True, timeout=60)

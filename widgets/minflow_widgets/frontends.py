@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections import deque
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
@@ -32,6 +33,11 @@ def choose(widget, lines=None):
         except Exception:  # no anywidget, or one that does not fit this notebook: pictures need neither
             return Still(live=True)
     return (lines or Lines)(sys.stdout, live)
+
+
+def script(*files: str) -> str:
+    """What a page runs: the files, by their places in this package, one after the other."""
+    return "".join([Path(__file__).parent.joinpath(file).read_text("utf-8") for file in files])
 
 
 def leave(front, shown) -> None:

@@ -1,9 +1,8 @@
 // One panel of a curve on a canvas: what panels.py encodes, scales, lines, legend and the values under the pointer.
-// Put before loss_curve.js, the widget that asks for it.
+// Put behind page_theme.js, and before loss_curve.js, the widget that asks for it.
 const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24;
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
-const LIGHT = { lines: ["#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0"], ink: "#24292f", faint: "#d0d7de", red: "#b42318", old: "#a3abb3", mark: "#57606a", card: "#fff" };
-const DARK = { lines: ["#7db7ff", "#ffa36b", "#6fd39a", "#c9a0ff"], ink: "#e6e6e6", faint: "#4a4f57", red: "#ff8f85", old: "#868e96", mark: "#b0b7bf", card: "#222" };
+const COLORS = [LINES.blue, LINES.amber, LINES.green, LINES.violet];
 
 function decode(view) {
   if (!view || view.byteLength < 4) return null;
@@ -123,8 +122,8 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   let free = left;
   for (const [step, seconds, label] of scene.marks) {
     const at = across(scene.x === "time" ? seconds : step), short = label.length > 12 ? label.slice(0, 11) + "\u2026" : label;
-    rule([[at, top], [at, bottom]], theme.mark, [1, 3]);
-    if (numbered && at - 4 - c.measureText(short).width > free) { text(at - 3, top + 10, short, "right", theme.mark); free = at + 3; }
+    rule([[at, top], [at, bottom]], theme.soft, [1, 3]);
+    if (numbered && at - 4 - c.measureText(short).width > free) { text(at - 3, top + 10, short, "right", theme.soft); free = at + 3; }
   }
   const mean = Math.max(0, ...members.map((s) => s.window));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
@@ -136,10 +135,10 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");
   if (!members.length) text(left, 18, `no ${title} yet`);
-  for (const s of old) stroke(s.x, s.y, theme.old, 1, 1, []);
+  for (const s of old) stroke(s.x, s.y, LINES.grey, 1, 1, []);
   let row = 0;
   members.forEach((s, k) => {
-    const color = theme.lines[k % 4], dash = DASHES[k % 4];
+    const color = COLORS[k % 4], dash = DASHES[k % 4];
     stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash, scene.gaps);
     if (s.m) stroke(s.mx, s.my, color, 2, 1, dash, scene.gaps);
     else if (s.n <= DOTS) s.x.forEach((x, i) => { if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(x, s.y[i], color, 2.5); });
@@ -160,7 +159,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);
   const said = members.filter((s) => s.n).map((s) => {
     const i = nearest(s.x, scene.at);
-    if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], theme.lines[members.indexOf(s) % 4], 3.5);
+    if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], COLORS[members.indexOf(s) % 4], 3.5);
     return `${s.name} ${Number.isFinite(s.y[i]) ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`;
   });
   if (!said.length) return left;

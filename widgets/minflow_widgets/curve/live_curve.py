@@ -9,13 +9,12 @@ import functools
 import json
 import sys
 import weakref
-from pathlib import Path
 
 from minflow.diagnosis import notebook
 
 from .. import frontends
 
-SCRIPTS = ("curve_panel.js", "loss_curve.js")
+SCRIPTS = ("page_theme.js", "curve/curve_panel.js", "curve/loss_curve.js")
 
 
 def start(curve):
@@ -36,7 +35,7 @@ def widget_class():
 
     class LiveCurve(frontends.Hearing, anywidget.AnyWidget):
         hears = "look", "wish"
-        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS)
+        _esm = frontends.script(*SCRIPTS)
         data = traitlets.Bytes(b"").tag(sync=True)
         before = traitlets.Bytes(b"").tag(sync=True)
         look = traitlets.Unicode("{}").tag(sync=True)

@@ -1,13 +1,6 @@
 // Draws what panels.py encodes: one trait holds all of it, so a page that is loaded again shows the whole curve.
 // Traits: data, before (the previous run), look (what the reader chose), wish (the button that was pressed last).
 // Put behind curve_panel.js, which draws the panels.
-function isDark(el) {
-  const flag = document.body.dataset.jpThemeLight;
-  if (flag) return flag === "false";
-  const [r, g, b] = (getComputedStyle(el).color.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
-  return r + g + b > 384; // light text: a dark page
-}
-
 function render({ model, el }) {
   const make = (kind, style) => Object.assign(document.createElement(kind), { style });
   const box = make("div", "max-width:720px;font:11.5px Helvetica,Arial,sans-serif"), canvas = make("canvas", "display:block");
@@ -49,7 +42,7 @@ function render({ model, el }) {
     const height = rows.reduce((sum, row) => sum + tall(row), 0);
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
-    const c = canvas.getContext("2d"), theme = isDark(el) ? DARK : LIGHT;
+    const c = canvas.getContext("2d"), theme = themeOf(el);
     c.font = "11.5px Helvetica, Arial, sans-serif";
     box.style.color = theme.ink;
     scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], limits: limits([...lines, ...known.values()].map((s) => s.x)) };
@@ -100,11 +93,10 @@ function render({ model, el }) {
   stop.onclick = () => wish("stop");
   const traits = ["change:data", "change:before", "change:look"];
   for (const name of traits) model.on(name, soon);
-  const size = new ResizeObserver(soon), theme = new MutationObserver(soon);
+  const size = new ResizeObserver(soon), unfollow = followTheme(soon);
   size.observe(box);
-  theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class", "data-theme"] });
   soon();
-  return () => { for (const name of traits) model.off(name, soon); size.disconnect(); theme.disconnect(); };
+  return () => { for (const name of traits) model.off(name, soon); size.disconnect(); unfollow(); };
 }
 
 export default { render };

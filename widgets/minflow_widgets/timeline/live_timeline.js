@@ -1,9 +1,9 @@
 // Draws what live_timeline.py encodes: lanes of bars, the last steps of a job. One trait holds all of it.
+// Put behind page_theme.js.
 const LEFT = 104, RIGHT = 22, LANE = 25, TALL = 18, TOP = 4;
-const BARS = ["#1f5fa8", "#4b5563", "#a8420a", "#1d7a46"], RED = "#b42318";
+const BARS = [["#e2efff", LINES.blue], ["#f3f5f8", LINES.grey], ["#fff8e5", LINES.amber], ["#e6f5ea", LINES.green]]; // fill, rim
+const FAILED = ["#fff0ee", LINES.red], WAITS = ["#f3f5f8", LINES.grey];
 const WHO = ["your loop", "step waits", "the worker", "the worker"];
-const LIGHT = { names: BARS, bars: BARS, ink: "#24292f", soft: "#57606a", lane: "#f3f4f6" };
-const DARK = { names: ["#7db7ff", "#c3c9d1", "#ffa36b", "#6fd39a"], bars: ["#2a6cb8", "#6b7280", "#b8501a", "#238a52"], ink: "#e6e6e6", soft: "#b6bcc4", lane: "#2b2f36" };
 
 function decode(view) {
   if (!view || view.byteLength < 4) return null;
@@ -19,13 +19,6 @@ function decode(view) {
   return head;
 }
 
-function isDark(el) {
-  const flag = document.body.dataset.jpThemeLight;
-  if (flag) return flag === "false";
-  const [r, g, b] = (getComputedStyle(el).color.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
-  return r + g + b > 384; // light text: the page is dark
-}
-
 function draw(c, head, width, seconds, theme) {
   const plot = width - LEFT - RIGHT, across = (t) => LEFT + (t / seconds) * plot;
   const text = (s, x, y, color, align, font) => {
@@ -33,23 +26,25 @@ function draw(c, head, width, seconds, theme) {
   };
   head.lanes.forEach((name, i) => {
     const y = TOP + i * LANE;
-    c.fillStyle = theme.lane; c.fillRect(LEFT, y + 1, plot, LANE - 2);
-    text(name, 12, y + 11, theme.names[i], "left", "bold 12px"); text(WHO[i], 12, y + 22, theme.soft);
+    c.fillStyle = theme.faint; c.fillRect(LEFT, y + LANE - 1, plot, 1);
+    c.fillStyle = BARS[i][1]; c.fillRect(4, y + 2, 3, LANE - 4);
+    text(name, 12, y + 11, theme.ink, "left", "bold 12px"); text(WHO[i], 12, y + 22, theme.soft);
   });
+  c.font = "11px Helvetica, Arial, sans-serif";
   for (const b of head.bars) {
     const x = across(b.start), wide = Math.max(across(b.stop) - x, 1);
     const tall = TALL / b.rows, y = TOP + b.lane * LANE + (LANE - TALL) / 2 + b.row * tall;
     if (b.kind === 1) {
       if (wide < 2.5) continue;
-      c.fillStyle = theme.lane; c.fillRect(x, y + 1, wide, TALL - 2);
-      c.strokeStyle = theme.soft; c.setLineDash([2, 2]); c.strokeRect(x, y + 1, wide, TALL - 2); c.setLineDash([]);
-      if (wide > 40) text("waits", x + wide / 2, y + 13, theme.soft, "center");
+      if (wide > 48) { c.fillStyle = WAITS[0]; c.fillRect(x, y + 1, wide, TALL - 2); }
+      c.strokeStyle = WAITS[1]; c.lineWidth = 1; c.setLineDash([2, 2]); c.strokeRect(x, y + 1, wide, TALL - 2); c.setLineDash([]);
+      if (wide > 48) text("waits", x + wide / 2, y + 13, LIGHT.soft, "center");
       continue;
     }
-    c.fillStyle = b.kind === 2 ? RED : theme.bars[b.lane]; c.globalAlpha = b.number % 2 ? 1 : 0.88;
-    c.fillRect(x, y, wide, tall - (b.rows > 1 ? 1 : 0)); c.globalAlpha = 1;
-    const label = String(b.number);
-    if (wide > 7 * label.length + 2 && tall > 11) text(label, x + wide / 2, y + tall / 2 + 4, "#ffffff", "center");
+    const [fill, rim] = b.kind === 2 ? FAILED : BARS[b.lane], high = tall - (b.rows > 1 ? 1 : 0), label = String(b.number);
+    c.fillStyle = wide > 8 ? fill : rim; c.fillRect(x, y, wide, high);
+    if (wide > 8) { c.strokeStyle = rim; c.lineWidth = 1.6; c.strokeRect(x + 0.8, y + 0.8, wide - 1.6, high - 1.6); }
+    if (wide > c.measureText(label).width + 4 && tall > 11) text(label, x + wide / 2, y + tall / 2 + 4, LIGHT.ink, "center");
   }
   const rough = seconds / 6, scale = 10 ** Math.floor(Math.log10(rough));
   const step = scale * [1, 2, 5, 10].find((m) => scale * m >= rough * 0.999);
@@ -80,7 +75,7 @@ function render({ model, el }) {
     const width = Math.max(box.clientWidth || 760, 320), ratio = window.devicePixelRatio || 1, height = TOP + 4 * LANE + 22;
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
-    const c = canvas.getContext("2d"), theme = isDark(el) ? DARK : LIGHT;
+    const c = canvas.getContext("2d"), theme = themeOf(el);
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     seconds = Math.max(head.seconds, seconds < 2 * head.seconds ? seconds * 0.97 : 0);  // a calm scale
     box.style.color = theme.ink;
@@ -92,11 +87,10 @@ function render({ model, el }) {
   };
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(show); } };
   model.on("change:data", soon);
-  const size = new ResizeObserver(soon), look = new MutationObserver(soon);
+  const size = new ResizeObserver(soon), unfollow = followTheme(soon);
   size.observe(box);
-  look.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class", "data-theme"] });
   soon();
-  return () => { model.off("change:data", soon); size.disconnect(); look.disconnect(); };
+  return () => { model.off("change:data", soon); size.disconnect(); unfollow(); };
 }
 
 export default { render };

@@ -15,7 +15,6 @@ import functools
 import json
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -249,7 +248,7 @@ def widget_class():
     import traitlets
 
     class LiveLanes(frontends.Hearing, anywidget.AnyWidget):
-        _esm = Path(__file__).with_name("live_timeline.js").read_text(encoding="utf-8")
+        _esm = frontends.script("page_theme.js", "timeline/live_timeline.js")
         data = traitlets.Bytes(b"").tag(sync=True)
 
         def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal

@@ -1,18 +1,18 @@
 """The command line: `minflow lab | run | doctor`. Start at `main`.
 
-`lab` opens JupyterLab on the course, `run 00` executes one notebook headless and prints what it prints, `doctor`
-says what this machine has (its checks are in doctor.py). Nothing here is imported by `import minflow`; Jupyter is
-imported by the command that needs it.
+`lab` opens JupyterLab on the learner's copy of the course (course.py lays it out), `run 00` executes one notebook
+headless and prints what it prints, `doctor` says what this machine has (its checks are in doctor.py). Nothing here is
+imported by `import minflow`; Jupyter is imported by the command that needs it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
-import shutil
 import sys
 from pathlib import Path
+
+from . import course
 
 PACKAGE = Path(__file__).resolve().parent
 FIRST = "00"
@@ -21,6 +21,9 @@ FIRST = "00"
 def main(argv: list[str] | None = None) -> int:
     """Run one command. argv: words after the program's name, sys.argv's by default. Returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a console of Windows cannot write every letter of a path or a tape
+            stream.reconfigure(errors="backslashreplace")
     if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
         words.insert(0, "lab")
     options, rest = parser().parse_known_args(words)
@@ -39,13 +42,18 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"minflow {version()}")
     commands = top.add_subparsers(title="commands", metavar="lab | run | doctor", required=True)
 
-    one = commands.add_parser("lab", help="open JupyterLab on the course (the default)",
-                              description="Open JupyterLab on the course. Other options go to JupyterLab as they are.")
+    text = "open JupyterLab on your copy of the course"
+    one = commands.add_parser(
+        "lab", help=f"{text} (the default)", allow_abbrev=False,
+        description=f"{text}, which is laid out, or brought up to date, first. Other options go to JupyterLab.")
+    one.add_argument("--folder", help="where your copy is (default: $MINFLOW_COURSE, else ~/minflow-course)")
     one.set_defaults(command=lab)
 
     one = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
     one.add_argument("notebook", help="its number (00), its name (00_tour) or a path")
     one.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
+    one.add_argument("--here", action="store_true",
+                     help="in the notebook's own folder, not in a temporary one: it reads or writes files there")
     one.set_defaults(command=run)
 
     one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
@@ -67,46 +75,6 @@ def version() -> str:
     return minflow.__version__
 
 
-# ---- where the notebooks are ------------------------------------------------------------------------------------
-
-def checkout() -> Path | None:
-    """The folder of the repository that this package is run from, or None for an installed package."""
-    top = PACKAGE.parent
-    return top if (top / "pyproject.toml").is_file() and (top / "notebooks").is_dir() else None
-
-
-def copy_notebooks(target: Path) -> list[Path]:
-    """Copy the packaged course to `target`; a file that is already there stays as it is. Returns the files kept that
-    differ from the packaged ones."""
-    kept = []
-    source = PACKAGE / "_notebooks"
-    for file in sorted(path for path in source.rglob("*") if path.is_file()):
-        to = target / file.relative_to(source)
-        if not to.exists():
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, to)
-        elif to.read_bytes() != file.read_bytes():
-            kept.append(to)
-    return kept
-
-
-def find_notebook(name: str) -> Path | None:
-    """`00`, `00_tour`, `00_tour.ipynb` or a path -> the file. Looks here, in ./minflow-notebooks, in the checkout, in
-    the package, and takes the first that is there."""
-    path = Path(name)
-    if path.suffix == ".ipynb" and os.path.isfile(path):
-        return path
-    top = checkout()
-    folders = [Path.cwd() / "minflow-notebooks", *([top / "notebooks"] if top else []), PACKAGE / "_notebooks"]
-    stem = re.escape(path.name.removesuffix(".ipynb"))
-    for folder in folders:
-        result = [file for file in sorted(folder.rglob("*.ipynb"))
-                 if re.match(rf"{stem}(_|\.ipynb$)", file.name) and ".ipynb_checkpoints" not in file.parts]
-        if result:
-            return result[0]
-    return None
-
-
 # ---- the commands -----------------------------------------------------------------------------------------------
 
 def one_blas_thread() -> None:
@@ -119,22 +87,39 @@ def one_blas_thread() -> None:
 
 
 def lab(options: argparse.Namespace) -> int:
-    """Open JupyterLab in the folder of the notebooks, on the first one."""
+    """Open JupyterLab in the learner's folder, on the first lesson."""
     one_blas_thread()
-    top = checkout()
-    folder = top / "notebooks" if top else Path.cwd() / "minflow-notebooks"
-    if top is None:
-        kept = copy_notebooks(folder)
-        print(f"The course is in {folder}")
-        if kept:
-            print(f"Kept as you left them: {', '.join(path.name for path in kept)} (delete one to get a fresh copy)")
+    folder = None
     try:
+        folder = course.work_folder(options.folder)
+        replaced, beside = course.update(folder)
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"minflow lab: the course cannot be laid out in {folder or 'your home folder'}: {error}\n"
+              "Try: minflow lab --folder PLACE, or set MINFLOW_COURSE, to a folder that you may write to",
+              file=sys.stderr)
+        return 1
+    print(f"Your copy of the course is in {folder}")
+    if replaced:
+        print(f"Brought up to date: {', '.join(path.name for path in replaced)}")
+    if beside:
+        print(f"New versions of what you have changed lie beside yours: {', '.join(path.name for path in beside)}")
+    try:
+        from jupyter_client.manager import KernelManager
         from jupyterlab.labapp import LabApp
     except ImportError as error:
         print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
         return 1
-    first = sorted(folder.glob(f"{FIRST}_*.ipynb"))
-    words = [*(str(path) for path in first[:1]), f"--ServerApp.root_dir={folder}", *options.jupyter]
+    print("JupyterLab opens in your browser; if it does not, copy the address below into one.\n"
+          "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.", flush=True)
+    # Settings of this start alone: those of the user are neither written nor, where both speak, overruled.
+    paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), str(PACKAGE / "_jupyter")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else kernels of some versions warn of the debugger
+    words = [str(path) for path in sorted(folder.glob(f"{FIRST}_*.ipynb"))[:1]]
+    words += [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
+    if hasattr(KernelManager, "transport_encryption"):  # else each kernel warns that others may listen to it
+        words.append("--KernelManager.transport_encryption=auto")
+    words += options.jupyter
     # The server refuses to start for root, and in a container one often is root: the one command has to work there.
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in words:
         words.append("--allow-root")
@@ -143,13 +128,12 @@ def lab(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Execute a notebook cell by cell in its own folder; print its headings and outputs as they come."""
+    """Execute a notebook cell by cell; print its headings and outputs as they come."""
     one_blas_thread()
-    path = find_notebook(options.notebook)
+    path = course.find(options.notebook)
     if path is None:
         print(f"minflow run: there is no notebook {options.notebook!r}. Here are:", file=sys.stderr)
-        top = checkout()
-        for file in sorted((top / "notebooks" if top else PACKAGE / "_notebooks").glob("*.ipynb")):
+        for file in sorted(course.source().glob("*.ipynb")):
             print(f"  {file.stem}", file=sys.stderr)
         return 1
     try:
@@ -157,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
     except ImportError as error:
         print(f"minflow run: nbclient cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
         return 1
-    return execute(path, options.timeout)
+    return execute(path, options.timeout, options.here)
 
 
 def doctor() -> int:

@@ -1,14 +1,22 @@
 """Execute a notebook without a browser and print its outputs as text, each as soon as it comes.
 
-Called by `minflow run`; knows Jupyter's nbclient and nothing of the engine.
+Called by `minflow run`; knows Jupyter's nbclient and nothing of the engine. What the kernel says of itself goes to a
+file, and is shown if it dies.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 import re
+import signal
 import sys
+import tempfile
+import warnings
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import nbformat
 from nbclient import NotebookClient
@@ -36,13 +44,27 @@ def text_of(output: dict) -> str:
 
 class Printing(NotebookClient):
     """A NotebookClient that prints. shown: what each display id showed last, so that an update which changes nothing
-    in text is not printed again.  at: the number of the cell that runs.  expected: it is there to show an error."""
+    in text is not printed again.  at: the number of the cell that runs.  expected: it is there to show an error.
+    stopped: the signal that ended it, 0 for none."""
 
     def __init__(self, notebook, **settings):
         super().__init__(notebook, **settings)
         self.shown: dict[str, str] = {}
         self.at = 0
         self.expected = False
+        self.stopped = 0
+
+    async def async_start_new_kernel(self, **settings):
+        """nbclient's own answer to Ctrl-C, set just before, ends in an error of its own."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(RuntimeError):                        # Windows, where Ctrl-C is a KeyboardInterrupt
+                loop.add_signal_handler(number, self.stop, number, task)
+        await super().async_start_new_kernel(**settings)
+
+    def stop(self, number: int, task: asyncio.Task) -> None:
+        self.stopped, self.shutdown_kernel = number, "immediate"
+        task.cancel()
 
     def show(self, output: dict, display_id: str | None = None) -> None:
         if output["output_type"] == "error" and not self.expected:
@@ -79,12 +101,15 @@ class Printing(NotebookClient):
         return await super().async_execute_cell(cell, cell_index, *words, **settings)
 
 
-def execute(path: Path, timeout: float = 600) -> int:
-    """Run all cells of the notebook at `path` in its folder. timeout: seconds per cell. Returns 0, or 1 if a cell
-    failed; then its number (counted over the cells that hold code), source and traceback go to stderr. The file is
-    not changed."""
-    # Nobody sees a widget here: a live curve prints what it ends with.
+def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
+    """Run all cells of the notebook at `path`: in a temporary folder, where its own folder is only imported from, or
+    `here`, in its own folder. timeout: seconds per cell, rounded up. Returns 0; 1 if a cell failed, whose number
+    (counted over the cells that hold code) and traceback go to stderr; 128 + the number of a signal that came, as a
+    shell does. The file is not changed."""
+    # Nobody sees a widget here: a live curve prints what it ends with. Nor a card: the error says the same as text.
     os.environ.setdefault("MINFLOW_LIVE", "0")
+    os.environ.setdefault("MINFLOW_CARDS", "0")
+    warnings.filterwarnings("ignore", "Proactor event loop", RuntimeWarning)  # of Windows: it is slower, and works
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it has more than {LARGEST:,} bytes")
@@ -95,15 +120,40 @@ def execute(path: Path, timeout: float = 600) -> int:
         say(f"minflow run: {path} is no notebook that can be read: {ascii(reason)[1:-1]}\n"
             "Try: open it in JupyterLab; or copy it again from where it came\n", sys.stderr)
         return 1
-    client = Printing(notebook, timeout=timeout, kernel_name="python3", store_widget_state=False,
-                      resources={"metadata": {"path": str(path.resolve().parent)}})
-    try:
-        client.execute()
-    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        cell = notebook.cells[client.at]
-        number = sum(cell.cell_type == "code" for cell in notebook.cells[: client.at + 1])
-        source = "\n".join(f"    {line}" for line in cell.source.splitlines())
-        traces = [text_of(output) for output in cell.get("outputs", []) if output["output_type"] == "error"]
-        say(f"\n{path.name}: cell {number} failed:\n{source}\n\n{''.join(traces) or error}\n", sys.stderr)
-        return 1
+    own = path.resolve().parent
+    with (tempfile.TemporaryDirectory(prefix="minflow-run-", ignore_cleanup_errors=True) as work,
+          tempfile.TemporaryFile("w+", errors="replace") as log):
+        importing = f"__import__('sys').path.insert(1, {str(own)!r})"
+        client = Printing(
+            notebook, timeout=min(math.ceil(timeout), 10**7), kernel_name="python3", store_widget_state=False,
+            resources={"metadata": {"path": str(own if here else work)}},
+            extra_arguments=["--IPKernelApp.log_level=ERROR", "--InteractiveShell.xmode=Plain",
+                             f"--IPKernelApp.exec_lines={importing}"])
+        try:
+            client.execute(stdout=log, stderr=log)
+        except (CellExecutionError, CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
+            return failed(client, path, error, log)
     return 0
+
+
+def failed(client: Printing, path: Path, error: BaseException, log: IO[str]) -> int:
+    """Say why the notebook stopped; the exit code."""
+    cell = client.nb.cells[client.at]
+    number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.at + 1])
+    place = f"\n{path.name}: cell {number}"
+    if client.stopped:
+        say(f"{place} was interrupted\n", sys.stderr)
+        return 128 + client.stopped
+    traces = "".join(text_of(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
+    source = "".join(f"    {line}\n" for line in cell.source.splitlines())
+    if isinstance(error, CellTimeoutError):
+        say(f"{place} took longer than {client.timeout} s and was stopped:\n{traces or source}"
+            "Try: minflow run --timeout SECONDS, with more of them\n", sys.stderr)
+    elif isinstance(error, DeadKernelError):
+        log.seek(0)
+        say(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
+    else:
+        say(f"{place} failed:\n{traces or error}", sys.stderr)
+        if "FileNotFoundError" in traces:
+            say("Try: minflow run --here, if it reads a file of its own folder\n", sys.stderr)
+    return 1

@@ -1,17 +1,18 @@
 """The commands, as typed. Notebooks run in real kernels; only the start of JupyterLab itself is replaced."""
 
 import os
-import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 
 import minflow
-from minflow import cli, doctor
+from minflow import cli, course, doctor
 
 TOP = Path(__file__).parent.parent
 
@@ -54,22 +55,69 @@ def test_unknown_words_are_refused(capsys):
 # ---- lab --------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
-def started(monkeypatch):
-    """The words with which JupyterLab would have been started."""
+def started(monkeypatch, tmp_path):
+    """The words with which JupyterLab would have been started, and an environment that is put back."""
     pytest.importorskip("jupyterlab")
     from jupyterlab.labapp import LabApp
 
     calls = []
     monkeypatch.setattr(LabApp, "launch_instance", classmethod(lambda kind, argv: calls.append(argv)))
+    monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "Zoë's course"))
+    for name in ("JUPYTER_CONFIG_PATH", "PYDEVD_DISABLE_FILE_VALIDATION"):
+        monkeypatch.setenv(name, "x")
+        monkeypatch.delenv(name)
     return calls
 
 
 @pytest.mark.parametrize("words", [[], ["lab"], ["--no-browser"], ["lab", "--no-browser", "--port=9999"]])
-def test_lab_opens_the_course(started, words):
+def test_lab_opens_a_copy_of_the_course(started, words, tmp_path, capsys):
     assert cli.main(words) == 0
     argv, = started
-    assert f"--ServerApp.root_dir={TOP / 'notebooks'}" in argv
+    folder = tmp_path / "Zoë's course"
+    assert argv[:2] == [str(folder / "00_tour.ipynb"), f"--ServerApp.root_dir={folder}"]
     assert [word for word in words if word != "lab"] == [word for word in argv if word in words]
+    for file in (TOP / "notebooks").glob("*.ipynb"):
+        assert (folder / file.name).read_bytes() == file.read_bytes()
+    assert f"Your copy of the course is in {folder}\n" in capsys.readouterr().out
+
+
+def test_lab_in_a_folder_that_is_named(started, tmp_path):
+    assert cli.main(["--folder", str(tmp_path / "other"), "--port=1"]) == 0
+    assert f"--ServerApp.root_dir={tmp_path / 'other'}" in started[0] and "--port=1" in started[0]
+    assert not (tmp_path / "Zoë's course").exists()
+
+
+def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
+    package = tmp_path / "site" / "minflow"
+    monkeypatch.setattr(course, "PACKAGE", package)
+    for name in ("00_tour", "01_more"):
+        write(package / "_notebooks" / f"{name}.ipynb", "1")
+    cli.main(["lab"])
+    write(tmp_path / "Zoë's course" / "00_tour.ipynb", "my own")
+    for name in ("00_tour", "01_more"):
+        write(package / "_notebooks" / f"{name}.ipynb", "2")
+    capsys.readouterr()
+    cli.main(["lab"])
+    text = capsys.readouterr().out
+    assert "Brought up to date: 01_more.ipynb\n" in text
+    assert "New versions of what you have changed lie beside yours: 00_tour.new.ipynb\n" in text
+
+
+@pytest.mark.parametrize(("where", "why"), [("file", "it is a file"), ("file/inside", "file"),
+                                            (str(TOP / "work"), f"it lies in the checkout {TOP}")])
+def test_lab_where_no_folder_can_be(started, tmp_path, capsys, where, why):
+    (tmp_path / "file").touch()
+    assert cli.main(["lab", "--folder", str(tmp_path / where)]) == 1
+    text = capsys.readouterr().err
+    assert f"cannot be laid out in {tmp_path / where}: " in text and why in text and "--folder" in text
+    assert started == [] and not (TOP / "work").exists()
+
+
+def test_lab_without_a_home(started, monkeypatch, capsys):
+    monkeypatch.delenv("MINFLOW_COURSE")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert cli.main([]) == 1
+    assert "in your home folder: Could not determine home directory" in capsys.readouterr().err and started == []
 
 
 def test_lab_starts_as_root_too(started, monkeypatch):
@@ -80,58 +128,48 @@ def test_lab_starts_as_root_too(started, monkeypatch):
     assert ["--allow-root" in argv for argv in started] == [True, False]
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """A package outside a checkout, with a course of two notebooks, and an empty folder to work in."""
-    package = tmp_path / "site" / "minflow"
-    write(package / "_notebooks" / "00_tour.ipynb", "1")
-    write(package / "_notebooks" / "extra" / "01_more.ipynb", "2")
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.setattr(cli, "PACKAGE", package)
-    monkeypatch.chdir(work)
-    return package, work / "minflow-notebooks"
+def test_lab_asks_for_no_news_in_this_start_alone(started, monkeypatch, tmp_path):
+    pytest.importorskip("jupyterlab_server")
+    from jupyterlab_server.settings_utils import _get_overrides
 
-
-def test_lab_outside_a_checkout_copies_the_course(started, installed):
-    package, folder = installed
-    assert cli.main(["lab"]) == 0
-    assert started[0][:2] == [str(folder / "00_tour.ipynb"), f"--ServerApp.root_dir={folder}"]
-    more = "extra/01_more.ipynb"
-    assert (folder / more).read_bytes() == (package / "_notebooks" / more).read_bytes()
-
-
-def test_lab_keeps_what_the_learner_wrote(started, installed, capsys):
-    package, folder = installed
-    cli.main(["lab"])
-    write(folder / "00_tour.ipynb", "my own")
-    mine = (folder / "00_tour.ipynb").read_bytes()
-    (folder / "extra" / "01_more.ipynb").unlink()
-    write(package / "_notebooks" / "02_new.ipynb", "3")
-    capsys.readouterr()
-    cli.main(["lab"])
-    assert (folder / "00_tour.ipynb").read_bytes() == mine
-    assert (folder / "extra" / "01_more.ipynb").exists() and (folder / "02_new.ipynb").exists()
-    kept = re.search("Kept as you left them: (.*) \\(", capsys.readouterr().out)[1]
-    assert kept == "00_tour.ipynb"
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path / "of the user"))
+    cli.main([])
+    first, second = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert first == str(tmp_path / "of the user") and Path(second).parent == TOP / "minflow"
+    notification = "@jupyterlab/apputils-extension:notification"
+    assert _get_overrides("")[0][notification] == {"fetchNews": "false", "checkForUpdates": False}
 
 
 # ---- run --------------------------------------------------------------------------------------------------------
 
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package outside a checkout, with a course of two notebooks, and the learner's folder, not there yet."""
+    package = tmp_path / "site" / "minflow"
+    write(package / "_notebooks" / "00_tour.ipynb", "1")
+    write(package / "_notebooks" / "extra" / "01_more.ipynb", "2")
+    monkeypatch.setattr(course, "PACKAGE", package)
+    monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "mine"))
+    return package / "_notebooks", tmp_path / "mine"
+
+
 def test_find_notebook(installed):
-    package, folder = installed
-    assert cli.find_notebook("00") == package / "_notebooks" / "00_tour.ipynb"
-    assert cli.find_notebook("01_more") == package / "_notebooks" / "extra" / "01_more.ipynb"
-    assert cli.find_notebook("0") is None and cli.find_notebook("00_to") is None
+    packaged, folder = installed
+    assert course.find("00") == packaged / "00_tour.ipynb"
+    assert course.find("01_more") == packaged / "extra" / "01_more.ipynb"
+    assert course.find("0") is None and course.find("00_to") is None and course.find("00.*") is None
     mine = write(folder / "00_tour.ipynb", "1")
-    assert cli.find_notebook("00_tour.ipynb") == mine
-    assert cli.find_notebook(str(package / "_notebooks" / "00_tour.ipynb")) == package / "_notebooks" / "00_tour.ipynb"
+    write(folder / "00_tour.new.ipynb", "1")
+    assert course.find("00_tour.ipynb") == course.find("00") == mine
+    assert course.find("00_tour.new") == folder / "00_tour.new.ipynb"
+    assert course.find(str(packaged / "00_tour.ipynb")) == packaged / "00_tour.ipynb"
 
 
 def test_run_prints_outputs_as_text(tmp_path):
     path = write(tmp_path / "00_small.ipynb",
                  "# A heading\nwords", "x = 2 + 3\nprint('five is', x)", "x * 2",
-                 "import os, sys\nprint(os.environ['MINFLOW_LIVE'], os.getcwd())\nprint('aside', file=sys.stderr)",
+                 "import os, sys\nopen('left', 'w').write('x')\nprint(os.environ['MINFLOW_LIVE'], 'minflow-run-' in "
+                 "os.getcwd())\nprint('aside', file=sys.stderr)",
                  "h = display('a', display_id=True)\nh.update('a')\nh.update('b')",
                  "# NBVAL_RAISES_EXCEPTION\n1 / 0".replace("# N", "#N"),
                  "from IPython.display import HTML\ndisplay({'text/html': '<b>'}, raw=True)", "'last'")
@@ -140,28 +178,85 @@ def test_run_prints_outputs_as_text(tmp_path):
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == before
     assert "\x1b" not in done.stdout               # no colours where no terminal shows them
-    lines = done.stdout.splitlines()
-    expected = ["# A heading", "five is 5", "10", f"0 {tmp_path}", "'a'", "'b'", "[text/html]", "'last'"]
-    assert [line for line in lines if line in expected] == expected
-    assert "ZeroDivisionError" in done.stdout and "aside" in done.stderr
+    assert done.stdout.splitlines() == [
+        "", "# A heading", "five is 5", "10", "0 True", "'a'", "'b'", "Traceback (most recent call last):", "",
+        "  Cell In[5], line 2", "    1 / 0", "", "ZeroDivisionError: division by zero", "", "[text/html]", "'last'"]
+    assert done.stderr == "aside\n", "no line of the kernel's own"
+    assert [file.name for file in tmp_path.iterdir()] == ["00_small.ipynb"]
+
+
+WAIT = """
+import os, pathlib, time
+pathlib.Path({started!r}).write_text(f"{{os.getpid()}} {{os.getcwd()}}")
+until = time.time() + 60
+while not pathlib.Path({go!r}).exists() and time.time() < until: time.sleep(0.05)
+print('went' if pathlib.Path({go!r}).exists() else 'nobody came')
+"""
+
+
+def running(path, *words):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.Popen([sys.executable, "-m", "minflow", "run", *words, str(path)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def test_run_prints_while_the_notebook_runs_and_stops_at_the_failing_cell(tmp_path):
-    path = write(tmp_path / "bad.ipynb", "# Title", "print('first')",
-                 "import pathlib, time\nuntil = time.time() + 60\n"
-                 "while not pathlib.Path('go').exists() and time.time() < until: time.sleep(0.05)\n"
-                 "print('went' if pathlib.Path('go').exists() else 'nobody came')",
-                 "value = 1\nvalue / 0", "print('after')")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])}
-    with subprocess.Popen([sys.executable, "-m", "minflow", "run", str(path)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, env=environment) as process:
+    wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "go"))
+    path = write(tmp_path / "bad.ipynb", "# Title", "print('first')", wait, "value = 1\nvalue / 0", "print('after')")
+    with running(path) as process:
         while (line := process.stdout.readline()) != "first\n":
             assert line                                     # the second cell still waits
         (tmp_path / "go").touch()
         assert process.stdout.read().strip() == "went"
         said = process.stderr.read()
     assert process.returncode == 1
-    assert "bad.ipynb: cell 3 failed:\n    value = 1\n    value / 0" in said and "ZeroDivisionError" in said
+    assert said.split("\n") == [
+        "", "bad.ipynb: cell 3 failed:", "Traceback (most recent call last):", "", "  Cell In[3], line 2",
+        "    value / 0", "", "ZeroDivisionError: division by zero", "", ""]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_is_interrupted(tmp_path, number):
+    wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "never"))
+    with running(write(tmp_path / "long.ipynb", "1", wait)) as process:
+        while not (tmp_path / "started").exists() or not (tmp_path / "started").read_text():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, said = process.communicate()
+    assert (process.returncode, said) == (128 + number, "\nlong.ipynb: cell 2 was interrupted\n")
+    kernel, folder = (tmp_path / "started").read_text().split(" ", 1)
+    assert not os.path.exists(folder)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(kernel), 0)
+
+
+@pytest.mark.parametrize(("cell", "words", "said"), [
+    ("import os\nos._exit(3)", [], "cell 1 ended its kernel:\n    import os\n    os._exit(3)\n"),
+    ("import time\ntime.sleep(60)", ["--timeout=0.5"], "cell 1 took longer than 1 s and was stopped:\n"),
+    ("open('beside.csv')", [], "Try: minflow run --here, if it reads a file of its own folder\n")])
+def test_run_says_how_a_cell_ended(tmp_path, cell, words, said):
+    (tmp_path / "beside.csv").touch()
+    done = command("run", *words, str(write(tmp_path / "x.ipynb", cell)))
+    assert done.returncode == 1 and said in done.stderr and "Kernel is running" not in done.stderr
+
+
+def test_run_here(tmp_path):
+    (tmp_path / "beside.csv").write_text("1,2")
+    (tmp_path / "helper.py").write_text("word = 'found'")
+    path = write(tmp_path / "own.ipynb", "import helper, os\nprint(helper.word, os.path.exists('beside.csv'))")
+    for words, there in ([], False), (["--here"], True):
+        done = command("run", *words, str(path))
+        assert (done.stdout, done.stderr, done.returncode) == (f"found {there}\n", "", 0)
+
+
+def test_run_says_an_error_of_ours_once(tmp_path):
+    path = write(tmp_path / "x.ipynb", "import minflow as flow\ndef f(x):\n    return flow.nn.Linear(9, 1)(x)",
+                 "f(flow.ones(3, 8))")
+    done = command("run", str(path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("ShapeError: linear: the input has 8 features") == done.stderr.count("ShapeError") == 1
+    assert "  Cell In[1], line 3 in f\n" in done.stderr and "Try: nn.Linear(8, 1)" in done.stderr
 
 
 def test_run_names_the_notebooks_that_are_there(installed, capsys):

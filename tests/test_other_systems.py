@@ -30,7 +30,8 @@ def ask(pid, number, kill=os.kill):
 
 class System:  # for the starting of processes, which has to be that of the system that there is
     platform = sys.platform
-    __getattr__, __setattr__ = lambda self, name: getattr(sys, name), lambda self, name, value: setattr(sys, name, value)
+    __getattr__ = lambda self, name: getattr(sys, name)
+    __setattr__ = lambda self, name, value: setattr(sys, name, value)
 
 multiprocessing.spawn.sys = System()
 

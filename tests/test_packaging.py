@@ -181,9 +181,10 @@ def test_sdist_is_the_checkout_and_builds_the_same_wheel(uv, built, tmp_path):
 
 @pytest.mark.slow
 def test_wheel_runs_outside_a_checkout(installed, tmp_path):
-    program = ("import minflow, minflow_widgets, minflow.cli as cli; print(minflow.__file__); print(cli.checkout()); "
-               "print(cli.find_notebook('00')); print(float(minflow.tensor([2.0, 3.0]).sum()))")
-    needed = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path)}  # not the checkout
+    program = ("import minflow, minflow_widgets, minflow.course as c; print(minflow.__file__); print(c.checkout()); "
+               "print(c.find('00')); print(float(minflow.tensor([2.0, 3.0]).sum()))")
+    needed = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path),  # not the checkout
+              "MINFLOW_COURSE": str(tmp_path / "none")}
     done = subprocess.run([installed, "-c", program], cwd=tmp_path, env=os.environ | needed, capture_output=True,
                           text=True, check=True, timeout=120)
     home = Path(done.stdout.split()[0]).parent

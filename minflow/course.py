@@ -1,0 +1,129 @@
+"""The learner's copy of the course: in a folder of theirs, brought up to date without touching what they have changed.
+
+What they never changed is replaced; a changed lesson stays, and the new one is laid beside it as `00_tour.new.ipynb`,
+once; a deleted lesson is laid out afresh. A record in the folder, one checksum a line as of `sha256sum`, knows every
+file that ever came from here: it is only appended to, so that two programs at once or one that is killed lose nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from .io import atomic
+
+PACKAGE = Path(__file__).resolve().parent
+RECORD = ".minflow-course"
+
+
+def checkout() -> Path | None:
+    """The folder of the repository that this package is run from, or None for an installed package."""
+    top = PACKAGE.parent
+    return top if (top / "pyproject.toml").is_file() and (top / "notebooks").is_dir() else None
+
+
+def source() -> Path:
+    """Where the course comes from."""
+    top = checkout()
+    return top / "notebooks" if top else PACKAGE / "_notebooks"
+
+
+def work_folder(named: str | None = None) -> Path:
+    """Where the learner works: `named`, else `$MINFLOW_COURSE`, else `~/minflow-course`. Raises RuntimeError where no
+    home is known."""
+    return Path(named or os.environ.get("MINFLOW_COURSE") or "~/minflow-course").expanduser().absolute()
+
+
+def find(name: str) -> Path | None:
+    """`00`, `00_tour`, `00_tour.ipynb` or a path -> the file: the learner's copy if there is one, else the course's."""
+    path = Path(name)
+    if path.suffix == ".ipynb" and os.path.isfile(path):
+        return path
+    lesson = re.compile(rf"{re.escape(path.name.removesuffix('.ipynb'))}(_.*)?\.ipynb")
+    for folder in (work_folder(), source()):
+        result = sorted(file for file in folder.rglob("*.ipynb") if lesson.fullmatch(file.name) and shown(file, folder))
+        if result:
+            return result[0]
+    return None
+
+
+def shown(file: Path, folder: Path) -> bool:
+    """Is it no hidden file, such as Jupyter's checkpoints?"""
+    return not any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def update(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Lay out the course in `folder`, or bring it up to date. Returns the files that were replaced, and those that
+    were laid beside changed ones. Raises OSError, or ValueError where the folder lies in the checkout."""
+    refuse(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    replaced, beside = [], []
+    top = source()
+    for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
+        path, data = folder / file.relative_to(top), file.read_bytes()
+        mine, new, ours = checksum(path), hashlib.sha256(data).hexdigest(), recorded(folder)
+        if mine is None or (mine != new and mine in ours):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            record(folder, new, path)  # first: a file that were laid down and not recorded would count as changed
+            write(path, data)
+            replaced += [path] * (mine is not None)
+        elif mine == new and new not in ours:
+            record(folder, new, path)
+        elif mine != new and new not in ours:
+            other = next(place for place in places_beside(path) if checksum(place) in (None, new, *ours))
+            write(other, data)
+            record(folder, new, other)  # last: what is recorded is not laid beside again
+            beside.append(other)
+        if checksum(path) == new:
+            for other in itertools.takewhile(os.path.lexists, places_beside(path)):
+                if checksum(other) in (new, *ours):  # nobody has written in it, and it says nothing more
+                    atomic.remove(other)
+    return replaced, beside
+
+
+def refuse(folder: Path) -> None:
+    """Raise where no course can be: what a learner writes must not show up in git, nor stand in the way of a pull."""
+    top = checkout()
+    if top and any(place.exists() and place.samefile(top) for place in (folder, *folder.parents)):
+        raise ValueError(f"it lies in the checkout {top}, where git would see what you write")
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError("it is a file")
+
+
+def checksum(path: Path) -> str | None:
+    """Of the file; None if nothing is there, "" for what is no plain file that can be read: that is left alone."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return "" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def recorded(folder: Path) -> set[str]:
+    """The checksums of all files that were ever laid down in the folder."""
+    try:
+        text = (folder / RECORD).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return set()
+    return set(re.findall(r"^([0-9a-f]{64}) ", text, re.MULTILINE))
+
+
+def record(folder: Path, number: str, path: Path) -> None:
+    with open(folder / RECORD, "a", encoding="utf-8") as file:
+        file.write(f"\n{number}  {path.relative_to(folder).as_posix()}")  # a line torn by a kill stays alone
+
+
+def write(path: Path, data: bytes) -> None:
+    atomic.replace(path, lambda file: file.write(data))
+
+
+def places_beside(path: Path) -> Iterator[Path]:
+    """`00_tour.new.ipynb`, `00_tour.new2.ipynb`, ..."""
+    yield path.with_name(f"{path.stem}.new{path.suffix}")
+    for i in itertools.count(2):
+        yield path.with_name(f"{path.stem}.new{i}{path.suffix}")

@@ -1,0 +1,263 @@
+"""The learner's copy of the course: laid out, brought up to date, and never written over."""
+
+import errno
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from minflow import course
+from minflow.io import atomic
+
+TOP = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed package with a course of two lessons; `publish` makes another version of it."""
+    place = tmp_path / "site" / "minflow"
+    monkeypatch.setattr(course, "PACKAGE", place)
+    publish(place, {"00_tour.ipynb": "tour 1", "extra/01_more.ipynb": "more 1", "README.md": "read 1"})
+    return place
+
+
+def publish(package, files):
+    for name, text in files.items():
+        file = package / "_notebooks" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def content(folder):
+    """Name -> text of all files that a learner sees."""
+    return {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8")
+            for file in sorted(folder.rglob("*")) if file.is_file() and course.shown(file, folder)}
+
+
+def names(update):
+    return tuple([path.name for path in part] for part in update)
+
+
+FIRST = {"00_tour.ipynb": "tour 1", "README.md": "read 1", "extra/01_more.ipynb": "more 1"}
+# Also where a home is called so.
+FOLDERS = ["course", "Zoë's course, 50% #1 [a] 学生", "deep/er/course"]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_laid_out_once(package, tmp_path, name):
+    folder = tmp_path / name
+    assert course.update(folder) == ([], [])
+    assert content(folder) == FIRST
+    record = (folder / course.RECORD).read_bytes()
+    assert course.update(folder) == ([], []) and content(folder) == FIRST
+    assert (folder / course.RECORD).read_bytes() == record, "nothing new: nothing is written"
+    lines = record.decode().split("\n")[1:]
+    assert [line.split("  ", 1) for line in lines] == [
+        [hashlib.sha256(text.encode()).hexdigest(), path] for path, text in FIRST.items()]
+
+
+def test_an_unchanged_lesson_is_replaced_and_a_changed_one_stays(package, tmp_path):
+    course.update(tmp_path / "c")
+    (tmp_path / "c" / "00_tour.ipynb").write_text("mine")
+    publish(package, {"00_tour.ipynb": "tour 2", "extra/01_more.ipynb": "more 2", "02_new.ipynb": "new 2"})
+    assert names(course.update(tmp_path / "c")) == (["01_more.ipynb"], ["00_tour.new.ipynb"])
+    assert content(tmp_path / "c") == {"00_tour.ipynb": "mine", "00_tour.new.ipynb": "tour 2", "02_new.ipynb": "new 2",
+                                       "README.md": "read 1", "extra/01_more.ipynb": "more 2"}
+    assert course.update(tmp_path / "c") == ([], [])
+
+
+def test_a_new_version_is_laid_beside_once(package, tmp_path):
+    folder = tmp_path / "c"
+    course.update(folder)
+    (folder / "00_tour.ipynb").write_text("mine")
+    assert course.update(folder) == ([], []), "of this version they have changed what they have"
+    publish(package, {"00_tour.ipynb": "tour 2"})
+    course.update(folder)
+    (folder / "00_tour.new.ipynb").unlink()
+    assert course.update(folder) == ([], []), "they have thrown it away"
+    publish(package, {"00_tour.ipynb": "tour 3"})
+    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb"])
+    publish(package, {"00_tour.ipynb": "tour 4"})
+    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb"]), "nobody wrote into the one that was there"
+    (folder / "00_tour.new.ipynb").write_text("mine too")
+    publish(package, {"00_tour.ipynb": "tour 5"})
+    assert names(course.update(folder)) == ([], ["00_tour.new2.ipynb"])
+    publish(package, {"00_tour.ipynb": "tour 2"})
+    assert course.update(folder) == ([], []), "an older package again"
+    assert content(folder) == FIRST | {"00_tour.ipynb": "mine", "00_tour.new.ipynb": "mine too",
+                                       "00_tour.new2.ipynb": "tour 5"}
+
+
+@pytest.mark.parametrize("how", ["rename", "delete", "undo"])
+def test_who_takes_the_new_version_has_one_file_again(package, tmp_path, how):
+    folder, tour, new = tmp_path / "c", tmp_path / "c/00_tour.ipynb", tmp_path / "c/00_tour.new.ipynb"
+    course.update(folder)
+    tour.write_text("mine")
+    publish(package, {"00_tour.ipynb": "tour 2"})
+    course.update(folder)
+    if how == "rename":
+        os.replace(new, tour)
+    elif how == "delete":
+        tour.unlink()
+    else:
+        tour.write_text("tour 1")
+    assert names(course.update(folder)) == (["00_tour.ipynb"] * (how == "undo"), [])
+    assert content(folder) == FIRST | {"00_tour.ipynb": "tour 2"}
+
+
+def test_a_deleted_lesson_is_laid_out_afresh(package, tmp_path):
+    course.update(tmp_path / "c")
+    (tmp_path / "c/00_tour.ipynb").unlink()
+    (tmp_path / "c/extra/01_more.ipynb").unlink()
+    (tmp_path / "c/extra").rmdir()
+    assert course.update(tmp_path / "c") == ([], []) and content(tmp_path / "c") == FIRST
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0\0", b"tour 1  00_tour.ipynb", None])
+def test_without_a_record_what_is_there_counts_as_changed(package, tmp_path, damage):
+    folder = tmp_path / "c"
+    course.update(folder)
+    if damage is None:
+        (folder / course.RECORD).unlink()
+    else:
+        (folder / course.RECORD).write_bytes(damage)
+    publish(package, {"00_tour.ipynb": "tour 2"})
+    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb"])
+    assert content(folder) == FIRST | {"00_tour.new.ipynb": "tour 2"}
+
+
+def test_a_line_that_was_torn_spoils_no_other(package, tmp_path):
+    folder = tmp_path / "c"
+    course.update(folder)
+    with (folder / course.RECORD).open("a") as file:
+        file.write("\n" + "ab" * 20)
+    publish(package, {"00_tour.ipynb": "tour 2"})
+    assert names(course.update(folder)) == (["00_tour.ipynb"], [])
+    publish(package, {"00_tour.ipynb": "tour 3"})
+    assert names(course.update(folder)) == (["00_tour.ipynb"], [])
+
+
+def test_what_is_no_plain_file_is_left_alone(package, tmp_path):
+    folder, elsewhere = tmp_path / "c", tmp_path / "elsewhere.ipynb"
+    course.update(folder)
+    (folder / "00_tour.ipynb").rename(elsewhere)
+    (folder / "00_tour.ipynb").symlink_to(elsewhere)
+    (folder / "README.md").unlink()
+    (folder / "README.md").mkdir()
+    publish(package, {"00_tour.ipynb": "tour 2", "README.md": "read 2"})
+    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb", "README.new.md"])
+    assert elsewhere.read_text() == "tour 1" and (folder / "README.md").is_dir()
+
+
+def test_checkpoints_and_hidden_files_are_no_lessons(package, tmp_path):
+    publish(package, {".ipynb_checkpoints/00_tour-checkpoint.ipynb": "old", ".hidden": "x"})
+    course.update(tmp_path / "c")
+    assert content(tmp_path / "c") == FIRST and not (tmp_path / "c/.ipynb_checkpoints").exists()
+    (tmp_path / "c/.ipynb_checkpoints").mkdir()
+    (tmp_path / "c/.ipynb_checkpoints/77_old.ipynb").touch()
+    assert course.find("77") is None
+
+
+# ---- where it lies --------------------------------------------------------------------------------------------------
+
+def test_the_work_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "Zoë K"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "Zoë K"))
+    monkeypatch.delenv("MINFLOW_COURSE", raising=False)
+    assert course.work_folder() == tmp_path / "Zoë K" / "minflow-course"
+    monkeypatch.setenv("MINFLOW_COURSE", "~/lessons")
+    assert course.work_folder() == tmp_path / "Zoë K" / "lessons"
+    monkeypatch.chdir(tmp_path)
+    assert course.work_folder("here") == tmp_path / "here"
+
+
+def test_never_in_the_checkout(tmp_path, monkeypatch):
+    top = tmp_path / "checkout"
+    publish(top / "minflow", {"00_tour.ipynb": "packaged"})
+    publish(top, {})
+    (top / "notebooks").mkdir()
+    (top / "notebooks/00_tour.ipynb").write_text("tour 1")
+    (top / "pyproject.toml").touch()
+    monkeypatch.setattr(course, "PACKAGE", top / "minflow")
+    (tmp_path / "link").symlink_to(top)
+    for folder in (top, top / "notebooks", top / "new" / "er", tmp_path / "link" / "mine"):
+        with pytest.raises(ValueError, match=f"in the checkout {top}"):
+            course.update(folder)
+    assert [path.name for path in sorted(top.iterdir())] == ["minflow", "notebooks", "pyproject.toml"]
+    course.update(tmp_path / "mine")
+    assert content(tmp_path / "mine") == {"00_tour.ipynb": "tour 1"}
+
+
+def test_where_no_folder_can_be(package, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(NotADirectoryError, match="it is a file"):
+        course.update(tmp_path / "file")
+    with pytest.raises(OSError):
+        course.update(tmp_path / "file" / "inside")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_full_disk_leaves_what_was(package, tmp_path, monkeypatch):
+    folder = tmp_path / "c"
+    course.update(folder)
+    publish(package, {"00_tour.ipynb": "tour 2"})
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        course.update(folder)
+    monkeypatch.undo()
+    assert content(folder) == FIRST and not list(folder.glob(".*.tmp"))
+    monkeypatch.setattr(course, "PACKAGE", package)
+    assert names(course.update(folder)) == (["00_tour.ipynb"], [])
+
+
+# ---- two at once, and a kill -----------------------------------------------------------------------------------------
+
+LOOP = """
+import sys
+from pathlib import Path
+from minflow import course
+course.PACKAGE = Path(sys.argv[1])
+folder = Path(sys.argv[2])
+for i in range(int(sys.argv[3])):
+    course.update(folder)
+    (folder / "00_tour.ipynb").unlink(missing_ok=True)
+    print("went", flush=True)
+"""
+
+
+def program(package, folder, rounds):
+    return subprocess.Popen([sys.executable, "-c", LOOP, str(package), str(folder), str(rounds)], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=os.environ | {"PYTHONPATH": str(TOP)})
+
+
+def test_two_at_once(package, tmp_path):
+    folder = tmp_path / "c"
+    both = [program(package, folder, 30) for _ in range(2)]
+    for one in both:
+        assert one.communicate(timeout=120)[1] == ""
+    course.update(folder)
+    assert content(folder) == FIRST
+
+
+def test_killed_at_any_moment(package, tmp_path):
+    folder = tmp_path / "c"
+    for i in range(6):
+        one = program(package, folder, 10_000)
+        assert one.stdout.readline() == "went\n"
+        time.sleep(0.003 * i)                        # another moment each time
+        one.send_signal(signal.SIGKILL)
+        one.communicate()
+        publish(package, {"00_tour.ipynb": f"tour {i}"})
+        course.update(folder)
+        assert content(folder) == FIRST | {"00_tour.ipynb": f"tour {i}"}
+        assert not list(folder.glob(".*.tmp"))

@@ -291,7 +291,9 @@ def test_numbers_of_a_table_have_equally_many_decimals():
     assert summary_of(np.array([5e-324, 0.0])).power == -324 and summary_of(np.array(-0.0)).text == "0"
     wide = summary_of(np.ones((3, 50, 32), "i4"))
     assert len(wide.corner) == 6 and len(wide.corner[0]) == 10 and wide.corner[0][0] == "1"
-    assert histogram("values", wide)[6:] == [0, [3, 50, 32], []]
+    *_, power, shape, maps = histogram("values", wide)
+    assert (power, shape, maps[2]) == (
+        0, [3, 50, 32], "maps [0] to [2] of 3, each 50 × 32; one row and column of 2 is drawn; all 1")
 
 
 def test_details_of_an_operation_a_module_and_a_parameter():

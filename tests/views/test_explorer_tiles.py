@@ -1,4 +1,4 @@
-"""The maps of an array with four axes, in the explorer's panel."""
+"""The maps of an array with three axes or more, in the explorer's panel."""
 
 import base64
 import zlib
@@ -17,7 +17,7 @@ from minflow_widgets import explore
 
 def drawn(tiles):
     """Numbers of the palette, as the PNG has them; and its width on the screen and its words."""
-    uri, width, words = tiles_picture(tiles)
+    uri, width, words, *_ = tiles_picture(tiles)
     data = base64.b64decode(uri.removeprefix("data:image/png;base64,"))
     columns, rows = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     at = data.index(b"IDAT")
@@ -34,7 +34,7 @@ def test_the_channels_of_the_first_image_stand_side_by_side():
     x[0, :, 1, 2] = np.arange(10)
     x[1:] = 1000
     cells, width, words = drawn(tiles_of(x))
-    assert words == "maps [0, 0] to [0, 9] of 3 × 10, each 4 × 5; white 0 to dark blue 9" and 200 < width <= 272
+    assert words == "maps [0, 0] to [0, 9] of 3 × 10, each 4 × 5; white 0 to dark blue 9" and width == 174
     across = (cells.shape[1] + 1) // 6
     bright = [cells[k // across * 5 + 1, k % across * 6 + 2] for k in range(10)]
     assert bright == [round(k / 9 * (LEVELS - 1)) for k in range(10)], "one scale for all, from the first image alone"
@@ -47,6 +47,9 @@ def test_the_channels_of_the_first_image_stand_side_by_side():
     ((2, 64, 28, 28), "maps [0, 0] to [0, 15] of 2 × 64, each 28 × 28"),
     ((1, 6, 224, 100), "maps [0, 0] to [0, 5] of 1 × 6, each 224 × 100; one row and column of 7 is drawn"),
     ((1, 1, 2, 2), "maps [0, 0] of 1 × 1, each 2 × 2"),
+    ((8, 5, 6), "maps [0] to [7] of 8, each 5 × 6"),  # a batch of sequences
+    ((2, 4, 3, 5, 5), "maps [0, 0, 0] to [1, 3, 2] of 2 × 4 × 3, each 5 × 5"),
+    ((3, 2, 6, 5, 5), "maps [0, 0, 0] to [0, 0, 5] of 3 × 2 × 6, each 5 × 5"),
 ])  # fmt: skip
 def test_as_many_as_fit(shape, words):
     tiles = tiles_of(np.random.default_rng(0).normal(size=shape))
@@ -65,7 +68,7 @@ def test_signs_are_told_and_numbers_that_are_none():
     assert tuple(palette(True)[cells[1, 4]]) == (122, 31, 21)
     assert tiles_of(np.full((1, 4, 3, 3), np.nan)).words.endswith("each 3 × 3; 36 cells not finite, dark red")
     assert tiles_of(np.full((1, 4, 3, 3), 1e308)).words.endswith("all 1e+308")
-    assert tiles_of(np.zeros((2, 4, 1, 1))) is tiles_of(np.zeros((4, 4, 4))) is tiles_of(np.zeros((0, 4, 4, 4))) is None
+    assert tiles_of(np.zeros((2, 4, 1, 1))) is tiles_of(np.zeros((4, 4))) is tiles_of(np.zeros((0, 4, 4, 4))) is None
     assert tiles_of(np.arange(64, dtype="i4").reshape(1, 4, 4, 4)).words.endswith("white 0 to dark blue 63")
 
 
@@ -82,6 +85,8 @@ def test_the_panel_has_them_in_place_of_a_corner_of_padding():
     explorer = explore(Predict(), flow.rand(2, 1, 12, 12))
     explorer.session.act({"do": "step", "to": 0})
     told = explorer.session.detail()["hists"][-1]
+    low, high, scale = told[8][3:]
+    assert low == "-" + high and high == told[8][2].rpartition(" ")[2] and scale.startswith("data:image/png")
     assert told[5] == [] and told[8][2].startswith("maps [0, 0] to [0, 7] of 2 × 8, each 12 × 12")
     assert len(told[4]) == 24
     kernel = histogram("weight now", summary_of(np.ones((8, 1, 3, 3), "f4")))

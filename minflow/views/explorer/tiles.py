@@ -1,5 +1,5 @@
-"""The maps in an array of four axes, as one small picture: the channels of the first image, side by side, with one
-scale.
+"""The maps in an array of three axes or more, as one small picture: the channels of the first image, or the heads of
+the first attention, side by side, with one scale.
 
 A corner of numbers says little of a convolution: it is mostly what the padding gives. Pure functions of arrays.
 Read next: `../kinds/tensor_picture.py`, whose colours these are.
@@ -23,13 +23,13 @@ COLORED = 4  # channels, below which an image is taken for one with colours, and
 
 @dataclass(frozen=True)
 class Tiles:
-    """cells: numbers of the palette, as uint8 of `shape`, (maps, height, width).  last: (image, channel) of the last
-    map.
+    """cells: numbers of the palette, as uint8 of `shape`, (maps, height, width).  last: index of the last map, such as
+    (image, channel).
     whole: shape of the array.  step: one row and one column of so many is drawn.  low, high: the ends of the scale."""
 
     cells: bytes
     shape: tuple[int, int, int]
-    last: tuple[int, int]
+    last: tuple[int, ...]
     whole: tuple[int, ...]
     step: int
     low: float
@@ -38,9 +38,10 @@ class Tiles:
     @property
     def words(self) -> str:
         """What is shown, and what the colours mean."""
-        n, (images, channels, height, width) = self.shape[0], self.whole
-        shown = "[0, 0]" if n == 1 else f"[0, 0] to [{self.last[0]}, {self.last[1]}]"
-        parts = [f"maps {shown} of {images:,} × {channels:,}, each {height:,} × {width:,}"]
+        *leading, height, width = [f"{n:,}" for n in self.whole]
+        first = [0] * len(leading)
+        shown = f"{first}" if self.shape[0] == 1 else f"{first} to {list(self.last)}"
+        parts = [f"maps {shown} of {' × '.join(leading)}, each {height} × {width}"]
         parts += [f"one row and column of {self.step} is drawn"] if self.step > 1 else []
         wrong = sum(self.cells.count(bytes([LEVELS + k])) for k in range(3))
         low, high = short_number(self.low), short_number(self.high)
@@ -54,10 +55,12 @@ class Tiles:
 
 
 def tiles_of(array: np.ndarray) -> Tiles | None:
-    """The maps of (images, channels, height, width): the channels of the first image, or of fewer than COLORED channels
-    the first images; as many as fit. None for other arrays, and where a map is a single row or column."""
-    if array.ndim != 4 or min(array.shape[2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
+    """The maps of (..., channels, height, width): the channels of the first image, or of fewer than COLORED channels
+    the first images; as many as fit. None for arrays of one or two axes, and where a map is a single row or column."""
+    if array.ndim < 3 or min(array.shape[-2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
         return None
+    whole, leading = array.shape, array.shape[:-2]
+    array = array.reshape(-1, *array.shape[-3:])
     images, channels, height, width = array.shape
     step = -(-max(height, width) // LONGEST)
     one = -(-height // step) * -(-width // step)
@@ -70,16 +73,22 @@ def tiles_of(array: np.ndarray) -> Tiles | None:
     if low < 0 < high:
         high = max(-low, high)
         low = -high
-    return Tiles(levels(some, low, high).tobytes(), some.shape, divmod(n - 1, channels), array.shape, step, low, high)
+    last = tuple([int(i) for i in np.unravel_index(n - 1, leading)])
+    return Tiles(levels(some, low, high).tobytes(), some.shape, last, whole, step, low, high)
 
 
 def tiles_picture(tiles: Tiles) -> list:
-    """[the picture as an address, its width on the screen in pixels, what it shows]."""
+    """[the picture as an address, its width on the screen in pixels, what it shows, the ends of its scale, the scale
+    as an address]."""
     n, height, width = tiles.shape
     size = max(1, min(12, (2 * LARGE if n == 1 else LARGE if n <= 8 else SMALL) // max(height, width)))
     across = max(1, min(n, (WIDE + size) // ((width + 1) * size)))
+    across = -(-n // -(-n // across))  # rows of equal length where that is possible
     sheet = np.full((-(-n // across) * (height + 1) - 1, across * (width + 1) - 1), PAPER, np.uint8)
     for k, cells in enumerate(np.frombuffer(tiles.cells, np.uint8).reshape(tiles.shape)):
         y, x = k // across * (height + 1), k % across * (width + 1)
         sheet[y : y + height, x : x + width] = cells
-    return [data_uri(png(sheet, palette(tiles.low < 0 < tiles.high))), sheet.shape[1] * size, tiles.words]
+    colors = palette(tiles.low < 0 < tiles.high)
+    scale = png(np.arange(LEVELS, dtype=np.uint8)[None], colors)
+    ends = short_number(tiles.low), short_number(tiles.high)
+    return [data_uri(png(sheet, colors)), sheet.shape[1] * size, tiles.words, *ends, data_uri(scale)]

@@ -35,13 +35,13 @@ def seconds_text(s: float) -> str:
 def histogram(label: str, s: Summary) -> list:
     """[label, text, low, high, counts, corner, its power of ten, shape, maps] as the script draws it.
 
-    maps: [address of a picture, width, words] or nothing. The corner, mostly padding, is left out where
+    maps: what `tiles_picture` gives, or nothing. The corner, mostly padding, is left out where
     there are maps that are larger.
     """
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
     shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]
     counts = list(s.counts) if s.size > 1 else []
-    corner = [] if s.tiles and min(shape[2:]) > len(s.corner) else [list(row) for row in s.corner]
+    corner = [] if s.tiles and min(shape[-2:]) > len(s.corner) else [list(row) for row in s.corner]
     maps = tiles_picture(s.tiles) if s.tiles else []
     return [label, text, number_text(s.low), number_text(s.high), counts, corner, s.power, shape, maps]
 

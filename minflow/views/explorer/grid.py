@@ -23,11 +23,16 @@ PAD, FAR, WORDS = 8, 8, 96
 
 # heights: a box of two lines, of one, of an open module's line; between rows; a third line
 HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13
-# of each column: the least and the most; between them, as wide as its texts
-WIDTHS = ((150, 256), (110, 226), (96, 208))
+# of each column: the least and the most; between them, as wide as its texts; of all, what the output of a cell has in a
+# window of 1280 pixels with JupyterLab's file list open
+WIDTHS, WIDTH = ((150, 290), (110, 240), (96, 220)), 772
+# how narrow a column gets where there is too little room, in this order: the optimizer's words are in the details too,
+# and so is what an operation reads besides its first input
+NARROW = ((2, 180), (0, 240), (2, 150), (1, 160), (0, 150), (1, 110))
 # width and number of lanes in a margin; how far an inner row is moved in, how often at most
 LANE, LANES, INSET, INSETS = 8, 7, 7, 6
-TOP, EDGE, BETWEEN = 30, 8, 24
+TOP, EDGE, BETWEEN, LAST = 30, 8, 20, 10  # LAST: from the last lane to the third column
+HEADS = 17  # height of the baseline of the columns' names
 SHAPES = 2  # that a box names on each side
 
 
@@ -180,7 +185,8 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
     words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
     if extra:
         words.append(", ".join(list(dict.fromkeys(s.short.removesuffix("_buffer") for s in extra))[:3]))
-    return title + (f" ({size:,})" if own else ""), " + ".join(w for w in words if w)
+    shown = f"{size:,}" if size < 1e6 else f"{size / 1e6:,.{int(size < 1e8)}f} M"
+    return title + (f" ({shown})" if own else ""), " + ".join(w for w in words if w)
 
 
 def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
@@ -274,15 +280,17 @@ def view_of(grid: Grid) -> dict:
     gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
     texts = [texts_of(record, row) for row in rows]
     widths = [widest(texts, k) for k in range(3)]
-    columns = [gutter, gutter + widths[0] + BETWEEN, 0]
     right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
-    columns[2] = columns[1] + widths[1] + right + 18 if has_backward else columns[1]
-    end = columns[2] + widths[2] if has_update else (columns[1] + widths[1] if has_backward else gutter + widths[0])
-    heads = [[gutter, "forward ↓"]]
-    if has_backward:
-        heads.append([columns[1], "backward ↑"])
-    if has_update:
-        heads.append([columns[2], "parameters, update" if any(n.column == 2 for n in record.nodes) else "parameters"])
+    updates = any(n.column == 2 for n in record.nodes)
+    names = ["forward ↓", "backward ↑", "parameters, update" if updates else "parameters"]
+    drawn_columns = [0] + [1] * has_backward + [2] * has_update
+    widths = [max(width, math.ceil(wide(name, bold=True))) for width, name in zip(widths, names)]
+    beside = (BETWEEN + right + LAST if has_backward else BETWEEN) if has_update else BETWEEN * has_backward
+    widths = narrowed(widths, drawn_columns, WIDTH - EDGE - gutter - beside)
+    columns = [gutter, gutter + widths[0] + BETWEEN, 0]
+    columns[2] = columns[1] + widths[1] + right + LAST if has_backward else columns[1]
+    end = columns[drawn_columns[-1]] + widths[drawn_columns[-1]]
+    heads = [[columns[k], names[k]] for k in drawn_columns]
     drawn, frames = [], []
     for r, row in enumerate(rows):
         inset = min(row.level, INSETS) * INSET
@@ -390,6 +398,27 @@ def widest(texts: list[dict[int, Texts]], column: int) -> int:
     return math.ceil(min(max([least, *[own[column].needed() for own in texts if column in own]]), most))
 
 
+def narrowed(widths: list[int], drawn: list[int], room: float) -> list[int]:
+    """The widths where there is no more room than that: columns give way in the order of NARROW."""
+    widths = [width if k in drawn else 0 for k, width in enumerate(widths)]
+    for k, least in NARROW:
+        widths[k] -= max(min(math.ceil(sum(widths) - room), widths[k] - least), 0)
+    return widths
+
+
+def fitted_shapes(words: str, width: float) -> str:
+    """Shapes cut to a width: of what goes in, but for the first; then all of that; at last what comes out."""
+    arrow = next((arrow for arrow in (" → ", " ← ") if arrow in words), "")
+    if arrow and wide(words) > width:
+        ends = words.split(arrow, 1)
+        k = arrow == " ← "
+        first, _, others = ends[k].partition(", ")
+        for ends[k] in ([f"{first}, …"] if others else []) + ["…"]:
+            if wide(arrow.join(ends)) <= width:
+                return arrow.join(ends)
+    return fitted(words, width)
+
+
 def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: list, widths: list) -> list:
     item, boxes = row.item, []
     name, what, second = forward_words(record, row)
@@ -399,7 +428,8 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
         room, width = own.room(widths[column]), widths[column] - own.inset
         bold = fitted(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, bold=True)
         faint = own.faint and fitted_words(own.faint, room - wide(bold, bold=True) - FAR)
-        second, third = (fitted(words, width - 2 * PAD) for words in (own.second, own.third))
+        cut = fitted_words if column == 2 else fitted_shapes
+        second, third = (cut(words, width - 2 * PAD) for words in (own.second, own.third))
         boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
         if column == 1:
             said.append(f"backward {count(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")

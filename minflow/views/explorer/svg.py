@@ -8,15 +8,17 @@ from __future__ import annotations
 from functools import partial
 
 from ..draw import svg_writer as svg
-from ..draw.fonts import fitted_words
-from .grid import Grid, forward_words, mark_text, update_words
+from ..draw.fonts import fitted_words, wide
+from ..draw.theme import (
+    AMBER, AMBER_INK, BLUE, GREEN, LINE, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, SOFT, VIOLET,
+)
+from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, update_words
 from ..text.listing import clean, columns, count
 
-FILLS = ("#eaf2fb", "#fdf1e7", "#eaf6ee")  # forward, backward, update
-STROKES = ("#1f5fa8", "#b5470b", "#1d7a46")
-LINES = {"f": ("#1f5fa8", ""), "b": ("#b5470b", "6 3"), "u": ("#1d7a46", ""), "k": ("#6e5494", "2 3"),
-         "bh": ("#b5470b", ""), "kh": ("#6e5494", "")}
-INK, FAINT = "#24292f", "#57606a"
+FILLS, STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
+LINES = {"f": (BLUE, ""), "b": (AMBER, "6 3"), "u": (GREEN, ""), "k": (VIOLET, "2 3"), "bh": (AMBER, ""),
+         "kh": (VIOLET, "")}
+NOTES = 460  # pixels that a note may be wide below a narrow picture
 # kind of line -> what it is, where there is one
 KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}
 
@@ -30,36 +32,45 @@ def key_of(view: dict) -> str:
 
 def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: what it is called by a screen reader.  note: a line under it."""
-    below = [line for line in (key_of(view), clean(note)) if line]
-    width, height = view["w"], view["h"] + 2 + 16 * len(below)
-    parts = []
-    for x, y, w, h, level in view["frames"]:
-        parts.append(svg.rect(x, y, w, h, rx=6, fill="#f6f8fa" if level % 2 == 0 else "#ffffff", stroke="#b6bfca"))
-    for kind, d in view["paths"]:
-        color, dash = LINES[kind]
+    below = [line for words in (key_of(view), note) if words for line in lines_of(words, max(view["w"] - 24, NOTES))]
+    width = max([view["w"], *[wide(line) + 24 for line in below]])
+    parts = [svg.rect(x, y, w, h, rx=6, fill="none", stroke=LINE) for x, y, w, h, _ in view["frames"]]
+    for kind, (color, dash) in LINES.items():
+        d = "".join([d for known, d in view["paths"] if known == kind])
         parts.append(svg.path(d, fill="none", stroke=color, stroke_dasharray=dash))
-    parts += [svg.text(x, 17, words, font_weight="bold") for x, words in view["heads"]]
+    parts += [svg.label(x, HEADS, words, bold=True) for x, words in view["heads"]]
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
         parts += [box_svg(kind, column, x, y, w, h, *texts) for column, x, w, *texts in boxes]
-    parts += [svg.text(12, view["h"] + 10 + 16 * i, line, fill=FAINT) for i, line in enumerate(below)]
-    return svg.picture(parts, width, height, title, font_size=11, fill=INK)
+    parts += [svg.label(12, view["h"] + 12, *below, ink=SOFT)] if below else []
+    return svg.picture(parts, width, view["h"] + 6 + 15 * len(below), title, font_size=11,
+                       **{"xml:space": "preserve"})
+
+
+def lines_of(words: str, width: float) -> list[str]:
+    """The sentence in lines that are no wider."""
+    lines = [""]
+    for word in clean(words).split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        lines[-1:] = [longer] if wide(longer) <= width or not lines[-1] else [lines[-1], word]
+    return lines
 
 
 def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str,
             mark: str, third: str) -> str:
-    out = ""
-    if kind != "open":
-        fill, stroke = ("#f6f8fa", "#57606a") if kind in ("input", "output") else (FILLS[column], STROKES[column])
+    if kind == "open":  # a line of a module stands on a plate, for it has no box
+        out = svg.rect(x, y, wide(bold, bold=True) + (wide(faint) + FAR if faint else 0) + 2 * PAD, h, rx=4, fill=PLATE)
+    else:
+        fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (FILLS[column], STROKES[column])
         if kind == "state":
             fill, stroke = FILLS[2], STROKES[2]
         dash = "6 3" if column == 1 or mark == "gone" else None
         round_ = h / 2 if kind in ("input", "output", "state") and h < 30 else 4
         out = svg.rect(x, y, w, h, rx=round_, fill=fill, stroke=stroke, stroke_dasharray=dash)
     line = y + (15 if h > 30 else h / 2 + 4)
-    words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=FAINT)] if faint else [])
-    out += svg.element("text", *words, x=x + 8, y=line, **{"xml:space": "preserve"})
+    words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=SOFT)] if faint else [])
+    out += svg.element("text", *words, x=x + 8, y=line)
     out += "".join([svg.text(x + 8, y + below, line) for below, line in ((29, second), (42, third)) if line])
-    return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill="#7a45d6") if mark
+    return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill=AMBER_INK) if mark
                   else "")
 
 

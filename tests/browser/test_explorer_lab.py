@@ -162,7 +162,7 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
     )
     write(lab[1], MODEL + LENET.replace("(8", "(50"))
     report = act(lab, shots_folder(tmp_path, "explorer-fits"), [
-        *SHOWN, ["eval", seen], ["eval", down], ["eval", seen], ["shot", "down"],
+        ["size", 1280, 720], *SHOWN, ["eval", seen], ["eval", down], ["eval", seen], ["shot", "down"],
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", seen], ["shot", "opened"],
         *[["click", step("on")]] * 9, ["wait", 600], ["eval", seen], ["shot", "stepped"],
         ["click", box("pool1", 1)], ["until", f"{TOLD}.startsWith('pool1')"], ["shot", "maps"],
@@ -180,6 +180,52 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
         ["eval", "document.querySelector('.mfx .scroll').getBoundingClientRect().right"]])  # fmt: skip
     view, told, right = report["values"]
     assert view == [0, 0, 2, []] and told > right, "two columns, and the details beside them"
+
+
+def test_a_picture_is_enlarged_moved_and_fitted(lab, tmp_path):
+    """By buttons, by keys and by the wheel; a drag moves it, and is no click."""
+    at = """(() => { const scroll = document.querySelector('.mfx .scroll'), svg = scroll.querySelector('svg[role=tree]');
+      return [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width, scroll.scrollTop, scroll.scrollHeight - scroll.clientHeight]; })()"""
+    wheel = """(() => { const scroll = document.querySelector('.mfx .scroll'), r = scroll.getBoundingClientRect();
+      scroll.dispatchEvent(new WheelEvent('wheel', { deltaY: -200, ctrlKey: true, bubbles: true, cancelable: true, clientX: r.left + 50, clientY: r.top + 50 })); })()"""
+    drag = """(() => { const scroll = document.querySelector('.mfx .scroll'), row = scroll.querySelectorAll('.row')[3];
+      const before = scroll.scrollTop, r = row.getBoundingClientRect(), point = (type, y) => row.dispatchEvent(new PointerEvent(type, { bubbles: true, button: 0, buttons: 1, pointerId: 1, pointerType: 'mouse', clientX: r.left, clientY: r.top - y }));
+      scroll.setPointerCapture = () => {}; point('pointerdown', 0); point('pointermove', 40); point('pointerup', 40);
+      row.querySelector('rect').dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
+      return scroll.scrollTop - before; })()"""
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-zoom"), [
+        ["size", 1280, 720], *SHOWN, ["eval", at],
+        ["click", ".mfx .tools button[title^=larger]"], ["eval", at], ["press", "+"], ["eval", at], ["shot", "larger"],
+        ["press", "0"], ["eval", at], ["press", "f"], ["wait", 200], ["eval", at], ["shot", "fit"],
+        ["press", "0"], ["eval", ROWS], ["eval", wheel], ["eval", at], ["press", "0"], ["press", "Home"], ["wait", 500],
+        ["eval", drag], ["wait", 500], ["eval", ROWS], ["press", "?"],
+        ["eval", "[...document.querySelectorAll('.mfx .keys dt')].filter((x) => x.offsetHeight).length"],
+        ["see", ".mfx .keys"], ["shot", "keys"],
+    ])  # fmt: skip
+    natural, larger, again, back, fit, rows, _, wheeled, dragged, still, keys = report["values"]
+    width = natural[1]
+    assert [round(view[0] / width, 2) for view in (natural, larger, again, back)] == [1, 1.25, 1.56, 1]
+    assert fit[0] < width and fit[3] <= 1 and wheeled[0] > 1.5 * width, "all in sight; then larger at the pointer"
+    assert dragged == 40 and rows == still and keys >= 15 and report["errors"] == []
+
+
+def test_maps_are_enlarged_and_closed_by_keys(lab, tmp_path):
+    """With the scale of their colours; the focus goes back to where it was."""
+    large = """(() => { const dialog = document.querySelector('.mfx dialog[open]');
+      return dialog && [dialog.querySelector('.range').textContent, dialog.querySelectorAll('img').length,
+        dialog.querySelectorAll('img')[1].getBoundingClientRect().width > 500, dialog.getBoundingClientRect().bottom <= innerHeight]; })()"""
+    write(lab[1], MODEL + LENET)
+    report = act(lab, shots_folder(tmp_path, "explorer-maps"), [
+        ["size", 1280, 720], *SHOWN, ["click", box("pool1")], ["until", f"{TOLD}.startsWith('pool1')"], ["wait", 500],
+        ["press", "m"], ["until", f"{large} != null"], ["wait", 300], ["eval", large], ["shot", "large"],
+        ["press", "Escape"], ["until", f"{large} == null"], ["eval", FOCUS],
+        ["click", ".mfx .maps"], ["until", f"{large} != null"], ["click", ".mfx dialog button"],
+        ["until", f"{large} == null"], ["focus", ".mfx .maps"], ["press", "Enter"], ["until", f"{large} != null"],
+    ])  # fmt: skip
+    (words, images, wide, inside), focus = report["values"]
+    assert words.endswith("close (Esc)") and words[0] in "-0" and images == 2 and wide and inside
+    assert focus.startswith("pool1") and report["errors"] == []
 
 
 def test_keys_alone_do_it_all(lab, tmp_path):
@@ -257,7 +303,9 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
         ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
-    assert report["values"] == ["rgb(30, 34, 39)", "rgb(230, 230, 230)", 1, False]
+    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], (
+        "the colours of the page"
+    )
 
 
 def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):

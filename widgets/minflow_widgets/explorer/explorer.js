@@ -1,8 +1,13 @@
 // The graph explorer. Python lays everything out: the trait `picture` says where each box and line stands, `detail` what
 // is known of the selected one; `ask` carries what the reader wants back. Texts go in by textContent only. Looks: explorer.css.
-// Put before it: place.js, numbers.js, picture.js.
+// Put before it: place.js, numbers.js, picture.js, zoom.js.
 const KEPT = new Set();   // names of those that are drawn anew since "keep as picture" was pressed there
 const BESIDE = 270;       // pixels that the details want beside the picture
+const KEYS = [['↑ ↓', 'one row up or down'], ['Home End', 'the first row, the last row'], ['→', 'open the module or the fold'],
+  ['←', 'close it; from what is in it, go to its first line'], ['Enter', 'open or close'], ['Shift + → ←', 'from forward to backward to update, and back'],
+  ['. ,', 'one instruction on, one back'], ['] [', 'one pass on, one back'], ['/', 'search; Esc ends it'],
+  ['m', 'enlarge the maps in the numbers; Esc closes them'], ['+ −', 'larger, smaller'], ['0', 'natural size, 100 %'], ['f', 'fit all of it into the frame'], ['?', 'show or hide these keys'],
+  ['a click', 'the numbers of a box; a closed module opens'], ['▸ ▾, two clicks', 'open or close'], ['Ctrl + wheel', 'larger or smaller at the pointer'], ['drag', 'move the picture in its frame']];
 
 export default placed({
   render({ model, el }) {
@@ -16,8 +21,8 @@ export default placed({
       label.append(input);
       return { label, input, said };
     };
-    const passes = range('passes', 'passes: from as written'), steps = range('instructions', 'step through');
-    passes.label.append('to as it runs');
+    const passes = range('passes', 'passes'), steps = range('instructions', 'step through');
+    passes.label.title = 'left: the graph as written; right: as it runs, after all passes';
     const button = (text, label, act) => {
       const node = html('button', { type: 'button', 'aria-label': label, title: label }, text);
       node.addEventListener('click', act);
@@ -26,13 +31,17 @@ export default placed({
     const back = button('◀', 'one instruction back', () => step(-1)), forth = button('▶', 'one instruction on', () => step(1));
     const keep = button('keep as picture', 'put a still picture here, which a saved notebook keeps', () => { KEPT.add(model.get('name')); ask({ do: 'keep' }); });
     const first = button('close all', 'show what was open at first', () => ask({ do: 'first' }));
-    bar.append(title, finder, passes.label, passes.said, html('span', { style: 'flex-basis:100%;height:0' }), steps.label, back, forth, steps.said, first, keep);
+    bar.append(title, finder, passes.label, passes.said, html('span', { class: 'next' }), steps.label, back, forth, steps.said, first, keep);
     const found = html('ul', { class: 'found' }), main = html('div', { class: 'main' });
     const scroll = html('div', { class: 'scroll' }), details = html('div', { class: 'details' }), name = html('h4', { 'aria-live': 'polite' });
     main.append(scroll, details);
-    const key = html('div', { class: 'faint' }), help = html('div', { class: 'faint' }, 'Click a box to see its numbers; a closed module opens too. ▸ ▾, a double click or Enter open and close. Keys: ↑ ↓ rows, → open, ← close, Shift+→ ← forward, backward, update; / search, [ ] passes, , . instructions.');
+    const key = html('span'), foot = html('div', { class: 'foot faint' }), zoom = zoomOf(scroll, button);
+    const keys = button('? keys', 'all keys in words', () => { help.hidden = !help.hidden; if (!help.hidden) help.scrollIntoView({ block: 'nearest' }); });
+    const help = html('dl', { class: 'keys', hidden: '' });
+    for (const [what, words] of KEYS) help.append(html('dt', {}, what), html('dd', {}, words));
+    foot.append(key, html('span', {}, 'Click a box for its numbers.'), zoom.tools, keys);
     const status = html('div', { role: 'status', class: 'faint' });
-    root.append(bar, found, main, status, key, help);
+    root.append(bar, found, main, status, foot, help);
     el.append(root);
 
     let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0, listed = '', typed = null;
@@ -65,7 +74,8 @@ export default placed({
       if (chosen && focus) chosen.focus({ preventScroll: true });
       if (chosen && show) {
         const box = (chosen.querySelector(`g[data-column="${column}"]`) ?? chosen).getBoundingClientRect(), frame = scroll.getBoundingClientRect();
-        if (box.top < frame.top + HEAD + 4) scroll.scrollTop += box.top - frame.top - HEAD - 40;
+        const head = HEAD * zoom.now;
+        if (box.top < frame.top + head + 4) scroll.scrollTop += box.top - frame.top - head - 40;
         else if (box.bottom > frame.bottom - 4) scroll.scrollTop += box.bottom - frame.bottom + 40;
         if (box.left < frame.left) scroll.scrollLeft += box.left - frame.left - 10;
         else if (box.right > frame.right) scroll.scrollLeft += Math.min(box.right - frame.right + 20, box.left - frame.left - 10);
@@ -78,6 +88,7 @@ export default placed({
       if (now !== room) [room, most] = [now, 0];
       most = Math.max(most, view.w || 0);
       main.classList.toggle('below', most + BESIDE > room);
+      zoom.again();
     };
     const select = (row, column) => {
       if (!row) return;
@@ -110,10 +121,10 @@ export default placed({
         view = JSON.parse(text);
         at = [scroll.scrollLeft, scroll.scrollTop];
         lost = scroll.contains(root.getRootNode().activeElement);       // the row with the focus is drawn anew
-        arrange();
         scroll.replaceChildren(drawHeads(view), drawPicture(view));
+        arrange();
         title.textContent = view.title; key.textContent = view.key;
-        passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = `shown: ${view.pass}`;
+        passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = view.pass;
         passes.input.setAttribute('aria-valuetext', view.pass);
         const hits = JSON.stringify([view.query, view.found]);
         if (hits !== listed) list(hits);
@@ -148,6 +159,7 @@ export default placed({
     model.on('change:detail', later);
 
     scroll.addEventListener('click', (event) => {
+      if (zoom.dragged()) return;
       const row = event.target.closest?.('.row'), box = event.target.closest?.('g[data-column]');
       if (!row) return;
       const column = Number(box?.dataset.column ?? 0);
@@ -180,7 +192,8 @@ export default placed({
         if (event.key === 'Escape') { forget(); ask({ do: 'search', text: '' }); }
         return;
       }
-      const act = { '/': () => search.focus(), ',': () => step(-1), '.': () => step(1), '[': () => ask({ do: 'stage', to: view.stage - 1 }), ']': () => ask({ do: 'stage', to: view.stage + 1 }) }[event.key];
+      if (root.querySelector('dialog')) return;                            // the maps stand over all
+      const act = { ...zoom.keys, '?': () => keys.click(), m: () => details.querySelector('.maps')?.click(), '/': () => search.focus(), ',': () => step(-1), '.': () => step(1), '[': () => ask({ do: 'stage', to: view.stage - 1 }), ']': () => ask({ do: 'stage', to: view.stage + 1 }) }[event.key];
       if (act) { event.preventDefault(); act(); }
     });
     search.addEventListener('input', () => { clearTimeout(typed); typed = setTimeout(() => ask({ do: 'search', text: search.value }), 150); });

@@ -33,7 +33,7 @@ from ..frontends import answering, close
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 MOST = 8  # explorers that are live at once
-SCRIPTS = ("place.js", "numbers.js", "picture.js", "explorer.js")
+SCRIPTS = ("place.js", "numbers.js", "picture.js", "zoom.js", "explorer.js")
 SHOWN: deque = deque()  # those that are live, the oldest first
 
 

@@ -20,6 +20,24 @@ const worded = (node, text) => {
   return node;
 };
 
+// The maps over the whole page, one cell as large as there is room, with the scale of their colours; Esc or a click beside them closes.
+function enlarged(label, text, [src, , words, low, high, scale]) {
+  const dialog = html('dialog', { class: 'large', 'aria-label': label, 'data-lm-suppress-shortcuts': 'true' }), range = html('div', { class: 'range' });
+  const image = html('img', { src, alt: words }), close = html('button', { type: 'button' }, 'close (Esc)');
+  if (low !== high) range.append(html('span', {}, low), html('img', { src: scale, alt: 'colours from the lowest to the highest number' }), html('span', {}, high));
+  range.append(close);
+  dialog.append(html('b', {}, label), worded(html('div', {}), `${words}. All numbers: ${text}`), range, image);
+  image.decode().catch(() => {}).then(() => {
+    const cell = Math.min((innerWidth * 0.9) / image.naturalWidth, (innerHeight * 0.9 - 110) / image.naturalHeight);
+    image.style.width = `${image.naturalWidth * Math.max(1, Math.floor(cell))}px`;
+  });
+  close.addEventListener('click', () => dialog.close());
+  dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener('close', () => dialog.remove());
+  queueMicrotask(() => dialog.showModal());
+  return dialog;
+}
+
 // width: pixels that there are for the table.
 function drawNumbers([label, text, low, high, counts, corner, power, shape, maps], width) {
   const part = html('div', { class: 'numbers' });
@@ -36,8 +54,10 @@ function drawNumbers([label, text, low, high, counts, corner, power, shape, maps
     part.append(svg);
   }
   if (maps.length) {
-    const [src, wide, words] = maps;
-    part.append(html('img', { src, alt: words, style: `width:${wide}px` }), worded(html('div', { class: 'faint' }), words));
+    const [src, wide, words] = maps, open = html('button', { class: 'maps', type: 'button', title: 'enlarge (key m)', 'aria-label': `enlarge ${words}` });
+    open.append(html('img', { src, alt: words, style: `width:${wide}px` }));
+    open.addEventListener('click', () => part.closest('.mfx').append(enlarged(label, text, maps)));
+    part.append(open, worded(html('div', { class: 'faint' }), words));
   }
   if (corner.length * (corner[0] || []).length > 1) {
     const table = html('table', { 'aria-label': `first values of ${label}` });

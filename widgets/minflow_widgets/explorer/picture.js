@@ -29,7 +29,7 @@ const HEAD = 24;   // pixels at the top of a picture that are for the names of i
 
 // The names of the columns, by themselves: they stay where they are while the picture below is scrolled.
 function drawHeads(view) {
-  const svg = svgNode('svg', { class: 'heads', width: view.w, height: HEAD, 'aria-hidden': true });   // each row says them too
+  const svg = svgNode('svg', { class: 'heads', width: view.w, height: HEAD, viewBox: `0 0 ${view.w} ${HEAD}`, 'aria-hidden': true });   // each row says them too
   for (const [x, words] of view.heads) svg.append(svgNode('text', { x, y: 17, 'font-weight': 'bold', fill: INK }, words));
   return svg;
 }
@@ -49,6 +49,7 @@ function drawPicture(view) {
     const row = svgNode('g', { class: 'row', 'data-id': id, 'data-open': open, 'data-level': level, tabindex: -1, 'data-lm-suppress-shortcuts': 'true', role: 'treeitem', 'aria-level': level + 1, 'aria-label': words });
     if (open >= 0) row.setAttribute('aria-expanded', open === 1);
     for (const box of boxes) drawBox(row, kind, y, h, box);
+    if (boxes.some((box) => box.some((text) => String(text).includes('…')))) row.append(svgNode('title', {}, words));   // what was cut
     if (open >= 0) {
       row.append(svgNode('rect', { class: 'sign', x: boxes[0][1] - 6, y: y - 1, width: 30, height: h + 2, rx: 4, fill: 'transparent' }));
       row.lastChild.append(svgNode('title', {}, open ? 'close' : 'open'));

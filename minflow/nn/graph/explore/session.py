@@ -162,7 +162,7 @@ class ExplorerSession:
             counts = (c.new, "new +"), (c.gone, "gone −"), (c.changed, "changed ~"), (c.moved, "moved ↕")
             words = [f"{n:,} {word}" for n, word in counts if n]
             done = f"after {c.name}: " + (", ".join(words) or "nothing changed")
-        size = "" if c.arena is None else f", {bytes_text(c.arena)} of memory for values"
+        size = "" if c.arena is None else f", {bytes_text(c.arena)} of memory"
         return f"{done}; {count(c.nodes, 'operation')}{size}"
 
     def detail(self) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from .parameter import Parameter
 class Indexed(Module):
     """What Sequential and ModuleList share: modules under the names "0", "1", ..."""
 
+    fold_from = 3  # equal neighbours that the repr shows as one; PyTorch shows those of a Sequential one by one
+
     def __len__(self) -> int:
         return len(self._modules)
 
@@ -92,6 +94,18 @@ class Indexed(Module):
         del self[index]
         return module
 
+    def repr_rows(self) -> list[tuple[str, str]]:
+        """Equal neighbours stand in one row: `(0-2): 3 x Linear(...)`."""
+        rows: list[list] = []
+        for name, text in super().repr_rows():
+            if rows and rows[-1][1] == text and name.isdigit() and rows[-1][0][0].isdigit():
+                rows[-1][0].append(name)
+            else:
+                rows.append([[name], text])
+        return [row for names, text in rows for row in (
+            [(f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")] if len(names) >= self.fold_from
+            else [(name, text) for name in names])]
+
     def __add__(self, other: Iterable[Module]) -> Any:
         return type(self)(*chain(self, other)) if isinstance(self, Sequential) else type(self)(chain(self, other))
 
@@ -133,6 +147,7 @@ class Uncalled(Module):
 class ModuleList(Uncalled, Indexed):
     """A list of modules that the tree sees. It is not called itself: loop over it in forward."""
 
+    fold_from = 2  # as PyTorch does
     forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
 
     def __init__(self, modules: Iterable[Module] | None = None):
@@ -147,17 +162,6 @@ class ModuleList(Uncalled, Indexed):
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
-
-    def repr_rows(self) -> list[tuple[str, str]]:
-        """Equal neighbours stand in one row: `(0-2): 3 x Linear(...)`."""
-        rows: list[list] = []
-        for i, module in enumerate(self):
-            text = repr(module)
-            if rows and rows[-1][2] == text:
-                rows[-1][1] = i
-            else:
-                rows.append([i, i, text])
-        return [(str(a) if a == b else f"{a}-{b}", text if a == b else f"{b - a + 1} x {text}") for a, b, text in rows]
 
 
 class Named(Module):

@@ -21,6 +21,7 @@ from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, caller, fail
 from ..views.text.listing import clean
+from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import Handle, Hooks
 from .loading import Writes, write
@@ -552,7 +553,8 @@ class Module(Display):
         if not rows and len(lines) <= 1:
             return f"{title}({''.join(lines)})"
         body = "".join(f"\n  {line}" for line in [*lines, *rows])
-        return f"{title}({body}\n)"
+        text = f"{title}({body}\n)"
+        return text if level else outer_lines(text)
 
 
 MODULE_CALL.append(Module.__call__.__code__)  # a walk to the learner's line ends here

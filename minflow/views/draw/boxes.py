@@ -80,6 +80,7 @@ MARKS = {  # mark -> (sign before the name, what replaces the look of the kind)
 # Of these the order of the inputs says nothing, so a and b are not written at their arrows.
 SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or "
                       "bitwise_xor".split())
+FRAMES = 12  # frames inside each other; deeper modules stand in one more, each
 LONGEST = 34  # characters of a line in a box
 NOTE_LINES = 4  # of a note in a box
 
@@ -140,7 +141,8 @@ def framed(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box,
     tree: dict = {"": []}
     for node in nodes:
         place = tree
-        for name in levels(node.scope) if node.scope else ():
+        inner = levels(node.scope) if node.scope else []
+        for name in [*inner[:FRAMES], "".join(inner[FRAMES:])] if len(inner) > FRAMES else inner:
             place = place.setdefault(name.lstrip("./") or name, {"": []})
         place[""].append(node)
     boxes: list[Box] = []

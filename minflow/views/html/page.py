@@ -12,8 +12,9 @@ import base64
 from html import escape
 
 from ..draw.theme import PALE_RED, RED_INK
-from ..records.module import ModuleRecord
-from ..text.listing import clean, module_totals
+from ..records.module import ModuleRecord, rows_with_errors, rows_of
+from ..text.listing import clean, count, cut, module_totals
+from ..text.trees import LIMIT, outer_lines, outer_rows, sized
 
 RULE = "rgba(125,133,144,.55)"  # the colour of rims and rules
 CARD = (
@@ -26,6 +27,7 @@ NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: note
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
 NAMED = 3  # outputs of a layer between its first and its last call that are named
+OWN, LONG = 12, 100  # tensors of a module that are listed; characters of a name or of specs
 OPEN = 2  # levels of a module tree that stand open at first
 # of a module tree that ran, of one that did not, of its columns; in em
 WIDTH, NARROW, OUTPUT, PARAMETERS = 74, 44, 17, 9
@@ -50,10 +52,21 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
     return {"text/html": picture_card(svg, alt, text if fold_text else ""), "image/svg+xml": svg, "text/plain": text}
 
 
-def folded_below(title: str, card: str) -> str:
-    """A card under another one, to open."""
+def folded_below(title: str, below: str) -> str:
+    """More of what stands above, to open."""
     return (f'<details {NO_MATH}><summary style="cursor:pointer;font-size:12.5px;line-height:1.6">'
-            f'{escape(clean(title))}</summary>{card}</details>')
+            f'{escape(clean(title))}</summary>{below}</details>')
+
+
+def with_listing(bundle: dict[str, str]) -> dict[str, str]:
+    """The bundle of an object whose repr is a listing: also as HTML, below its picture, where no line is broken; both
+    forms within the size of a tree."""
+    text = bundle["text/plain"]
+    look = "white-space:pre;overflow-x:auto;font-size:12px;line-height:1.35;margin:4px 0 0"
+    pre = f'<pre style="{look}">{escape(outer_lines(text, LIMIT // 2))}</pre>'
+    html = bundle.get("text/html", "")
+    below = folded_below("the listing that print gives", pre) if html else f"<div {NO_MATH}>{pre}</div>"
+    return {**bundle, "text/html": html + below, "text/plain": outer_lines(text)}
 
 
 def module_html(record: ModuleRecord) -> str:
@@ -62,32 +75,39 @@ def module_html(record: ModuleRecord) -> str:
 
     The columns hang at the right edge, which all levels share: how wide a browser's triangle is moves nothing.
     """
-    ran = record.calls is not None
-    parts: list[str] = []
-    stack: list = [(record, 0)]
-    while stack:
-        entry = stack.pop()
-        if isinstance(entry, str):
-            parts.append(entry)
-            continue
-        module, level = entry
-        line = module_line(module, ran)
-        if not module.children and not module.own:
-            parts.append(f'<div style="padding-left:1.1em">{line}</div>')
-            continue
-        opened = " open" if level == 0 or (level < OPEN and module.children) or fails(module) else ""
-        parts.append(f'<details{opened}><summary style="cursor:pointer">{line}</summary><div '
-                     'style="padding-left:1.4em">')
-        parts += [f'<div style="{FAINT};padding-left:1.1em">{escape(clean(name))} {escape(spec)}</div>'
-                  for name, spec in module.own]
-        stack.append("</div></details>")
-        stack += [(child, level + 1) for child in reversed(module.children)]
+    rows, ran = rows_of(record), record.calls is not None
+    lines = [module_line(module, ran) for _, module, _ in rows]
     head = (f'<div style="border-bottom:1px solid {RULE};font-weight:bold">'
             f'{module_columns("output", "parameters", "MACs", ran)}layer{END}</div>')
     total = escape(module_totals(record)).replace("\n", "<br>")
     total = f'<div style="border-top:1px solid {RULE}">{total}</div>'
-    return (f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">'
-            f'{head}{"".join(parts)}{total}</div>')
+    around = f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}', f"{total}</div>"
+    return sized(lambda most: module_rows(rows, lines, most).join(around))
+
+
+def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], most: int) -> str:
+    """At most so many rows of a module tree, those inside a module in its `<details>`."""
+    parts: list[str] = []
+    fails, open_ = rows_with_errors(rows), [-1]  # depths of the `<details>` that are not closed yet
+    for i, depth, hidden in outer_rows([depth for depth, _, _ in rows], most, sorted(fails)):
+        while open_[-1] >= depth:
+            open_.pop()
+            parts.append("</div></details>")
+        module = rows[i][1]
+        if hidden:
+            more = count(sum(times for _, _, times in rows[i : i + hidden]), "more module")
+            parts.append(f'<div style="{FAINT};padding-left:1.1em">... {more}</div>')
+        elif not module.children and not module.own:
+            parts.append(f'<div style="padding-left:1.1em">{lines[i]}</div>')
+        else:
+            opened = " open" if depth == 0 or (depth < OPEN and module.children) or i in fails else ""
+            own = [f"{escape(cut(clean(name), LONG))} {escape(spec)}" for name, spec in module.own[:OWN]]
+            own += [f"... {len(module.own) - OWN:,} more tensors"] if len(module.own) > OWN else []
+            own = [f'<div style="{FAINT};padding-left:1.1em">{"<br>".join(own)}</div>'] if own else []
+            parts += [f'<details{opened}><summary style="cursor:pointer">{lines[i]}</summary><div '
+                      'style="padding-left:1.4em">', *own]
+            open_.append(depth)
+    return "".join(parts) + "</div></details>" * (len(open_) - 1)
 
 
 def module_columns(output: str, parameters: str, macs: str, ran: bool) -> str:
@@ -97,26 +117,16 @@ def module_columns(output: str, parameters: str, macs: str, ran: bool) -> str:
     return right + (f'<span style="float:right;width:{OUTPUT}em">{output}</span>' if ran else "")
 
 
-def fails(module: ModuleRecord) -> bool:
-    """Whether an error stands in it or inside it."""
-    stack = [module]
-    while stack:
-        module = stack.pop()
-        if module.error:
-            return True
-        stack += module.children
-    return False
-
-
 def module_line(module: ModuleRecord, ran: bool) -> str:
-    name = f"<b>{escape(clean(module.name))}</b>: " if module.name else ""
-    extra = escape(clean(module.extra))
-    text = f"{name}{escape(clean(module.kind))}({extra})" if extra else f"{name}{escape(clean(module.kind))}"
+    name = f"<b>{escape(cut(clean(module.name), LONG))}</b>: " if module.name else ""
+    times, each = (f"<b>{module.count:,} x</b> ", " each") if module.count > 1 else ("", "")
+    extra = escape(cut(clean(module.extra), 4 * LONG))
+    text = f"{name}{times}{escape(cut(clean(module.kind), LONG))}" + (f"({extra})" if extra else "")
     frozen = module.params - module.trainable
-    parameters = "shared" if module.shared else f"{module.params:,}" if module.params else "-"
+    parameters = "shared" if module.shared else f"{module.params:,}{each}" if module.params else "-"
     parameters += f"<br>{frozen:,} frozen" if frozen and not module.shared else ""
-    output = "<br>".join(escape(clean(part)) for part in module_output(module))
-    macs = f"{module.macs:,}" if module.macs and not module.shared else "-"
+    output = "<br>".join(escape(cut(clean(part), LONG)) for part in module_output(module))
+    macs = f"{module.macs:,}{each}" if module.macs and not module.shared else "-"
     line = f"{module_columns(output, parameters, macs, ran)}{text}{END}"
     if module.error:
         line += f'<pre style="{ERROR}">{escape(module.error)}</pre>'

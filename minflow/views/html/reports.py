@@ -15,7 +15,8 @@ from ..records.reports import GraphTree, Lanes, MemoryMap, Stages, Timeline
 from ..text.reports import memory_text, ms, nbytes_text, shares, times, views_note
 from .page import CARD, FAINT, NO_MATH, RULE, picture_card
 from ..kinds.memory_map import headline, memory_svg
-from ..text.listing import clean, shape_of
+from ..text.listing import clean, count, shape_of
+from ..text.trees import outer_rows, sized
 
 CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"
@@ -80,12 +81,21 @@ def card(record: Any, body: str) -> str:
 
 
 def tree_html(record: GraphTree) -> str:
+    return sized(lambda most: tree_table(record, most))
+
+
+def tree_table(record: GraphTree, most: int) -> str:
+    """Of at most so many rows."""
     rows = []
-    for row in record.rows:
+    for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
+        row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px">'
+        if hidden:
+            more = faint(f"... {count(record.modules(i, hidden), 'more module')}")
+            rows.append([f"{left}{more}</div>", "", ""])
+            continue
         name = row.path.rpartition(".")[2] if row.depth else row.path
         extra = f"({row.extra})" if row.extra else ""
-        line = (f'<div style="margin-left:{min(row.depth, 24) * 18}px">'
-                f'{safe(f"{name}: {row.kind}")}{faint(extra) if extra else ""}')
+        line = f'{left}{safe(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
         line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))

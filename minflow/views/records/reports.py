@@ -37,6 +37,16 @@ class GraphTree:
     title: str
     rows: tuple[TreeRow, ...]
 
+    def modules(self, first: int, n: int) -> int:
+        """How many modules `n` rows from `first` on stand for."""
+        around: list[int] = []  # of the row and of those around it: how many modules each stands for
+        total = 0
+        for i, row in enumerate(self.rows[: first + n]):
+            del around[row.depth :]
+            around.append(row.count * (around[-1] if around else 1))
+            total += around[-1] if i >= first else 0
+        return total
+
 
 @dataclass(frozen=True)
 class StageRow:

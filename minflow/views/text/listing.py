@@ -10,10 +10,11 @@ import re
 from ...core.base.errors import clean as clean
 from ..draw.fold import LINES, fold
 from ..records.graph import GraphRecord, Input, NodeRecord, PartsRecord
-from ..records.module import ModuleRecord
+from ..records.module import ModuleRecord, rows_with_errors, rows_of
 from ..records.tape import TapeRecord
 from .tables import cut as cut_end
 from .tables import table
+from .trees import outer_rows, sized
 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
@@ -173,39 +174,58 @@ def shape_of(spec: str) -> str:
 
 def module_text(record: ModuleRecord) -> str:
     """The module tree as a table: layer, output shape, parameters, multiply-accumulates; the totals below."""
+    rows = rows_of(record)
+    return sized(lambda most: module_table(record, rows, most))
+
+
+def module_table(record: ModuleRecord, rows: list[tuple[int, ModuleRecord, int]], most: int) -> str:
+    """Of at most so many rows."""
     ran = record.calls is not None
-    rows: list[tuple[str, ...]] = []
-    stack = [(record, "", "")]
-    while stack:
-        module, prefix, branch = stack.pop()
-        rows.append((prefix + branch + layer_title(module), *module_cells(module, ran)))
-        below = prefix + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
-        if module.error:
-            rows += [(below + "   " + clean(line), *[""] * (len(rows[0]) - 1)) for line in ("!! fails here",)]
-        for i in range(len(module.children) - 1, -1, -1):
-            stack.append((module.children[i], below, "└─ " if i == len(module.children) - 1 else "├─ "))
     head = ("layer", *["output"] * ran, "parameters", "trainable", "MACs" if ran else "bytes")
-    first, *lines = table([head, *rows], range(len(head) - 3, len(head)))
+    shown = list(outer_rows([depth for depth, _, _ in rows], most, sorted(rows_with_errors(rows))))
+    cells: list[tuple[str, ...]] = [head]
+    for (i, depth, hidden), branch in zip(shown, branches([depth for _, depth, _ in shown])):
+        module, empty = rows[i][1], [""] * (len(head) - 1)
+        if hidden:
+            cells.append((f"{branch}... {count(sum(times for _, _, times in rows[i : i + hidden]), 'more module')}",
+                          *empty))
+            continue
+        cells.append((branch + layer_title(module), *module_cells(module, ran)))
+        if module.error:
+            cells.append((branch.replace("├─ ", "│  ").replace("└─ ", "   ") + "   !! fails here", *empty))
+    first, *lines = table(cells, range(len(head) - 3, len(head)))
     rule = "-" * max(map(len, (first, *lines)))
     return "\n".join([first, rule, *lines, rule, module_totals(record)])
 
 
+def branches(depths: list[int]) -> list[str]:
+    """The lines of a tree before each of its rows, parents first."""
+    result, open_ = [], [False] * (max(depths, default=0) + 2)  # at each depth: does a row follow below?
+    for depth in reversed(depths):
+        lines = "".join("│  " if more else "   " for more in open_[1:depth])
+        result.append(lines + ("├─ " if open_[depth] else "└─ ") if depth else "")
+        open_[depth] = True
+        open_[depth + 1 :] = [False] * (len(open_) - depth - 1)
+    return result[::-1]
+
+
 def layer_title(module: ModuleRecord) -> str:
-    name = f"{clean(module.name)}: " if module.name else ""
-    extra = clean(module.extra)
-    room = NAME - len(name) - len(module.kind) - 2
-    extra = cut_end(extra, max(room, 16))
-    return f"{name}{clean(module.kind)}" + (f"({extra})" if extra else "")
+    name = f"{cut_end(clean(module.name), NAME)}: " if module.name else ""
+    kind = (f"{module.count:,} x " if module.count > 1 else "") + cut_end(clean(module.kind), NAME)
+    extra = cut_end(clean(module.extra), max(NAME - len(name) - len(kind) - 2, 16))
+    return f"{name}{kind}" + (f"({extra})" if extra else "")
 
 
 def module_cells(module: ModuleRecord, ran: bool) -> tuple[str, ...]:
     last = module.macs if ran else module.nbytes
-    numbers = tuple(f"{n:,}" if n else "-" for n in (module.params, module.trainable, last))
+    each = " each" if module.count > 1 else ""
+    numbers = tuple(f"{n:,}{each}" if n else "-" for n in (module.params, module.trainable, last))
     if module.shared:
         numbers = ("shared", "", "")
     if not ran:
         return numbers
-    out = ", ".join(module.outputs) if module.outputs else "did not finish" if module.calls else "not reached"
+    nothing = "did not finish" if module.calls else "not reached"
+    out = cut_end(", ".join(module.outputs), NAME) if module.outputs else nothing
     return (out + (f"  x{module.calls}" if (module.calls or 0) > 1 else ""), *numbers)
 
 

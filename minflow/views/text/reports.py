@@ -14,8 +14,9 @@ from ...core.base.display import Display
 from ..records.reports import (
     Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
 )
-from .listing import clean
+from .listing import clean, count
 from .tables import cut, table
+from .trees import outer_rows, sized
 
 WIDTH = 60  # columns of a picture made of characters
 ROWS = 12
@@ -61,8 +62,17 @@ def times(row: TreeRow) -> str:
 
 
 def tree_text(record: GraphTree) -> str:
+    return sized(lambda most: tree_table(record, most))
+
+
+def tree_table(record: GraphTree, most: int) -> str:
+    """Of at most so many rows."""
     rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
-    for row in record.rows:
+    for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
+        row = record.rows[i]
+        if hidden:
+            rows.append((f"{'  ' * depth}... {count(record.modules(i, hidden), 'more module')}", "", ""))
+            continue
         name = row.path.rpartition(".")[2] if row.depth else row.path
         title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra
                                                                          else "")

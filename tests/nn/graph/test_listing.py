@@ -424,9 +424,9 @@ def test_a_thousand_modules_inside_each_other():
     graph, texts = Predict(model), []
     assert calls(lambda: texts.append(repr(graph))) < 2_000_000  # some 500 a module
     text, = texts
-    assert text.count("(MODULE:") == 1000 and text.endswith(")\n)")
+    assert text.count("(MODULE:") == 61 and text.endswith(")\n)")
     depths = [len(line) - len(line.lstrip()) for line in text.split("\n") if "(MODULE:" in line]
-    assert depths == list(range(2, 2002, 2))
+    assert depths == list(range(2, 124, 2)) and "0:Sequential()): (... 939 more levels inside)\n" in text
 
 
 def test_hostile_keys_of_inputs():

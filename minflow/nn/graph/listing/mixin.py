@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....diagnosis.failure import Recorded, builds
+from ....views.html.page import with_listing
 from ....views.records.recorders import recorder
 from ..build import Build
 from ..compiled import compile_graph
@@ -33,6 +34,9 @@ class GraphListing(GraphAccessors, GraphReports):
 
     def __repr__(self: Any) -> str:
         return text.text(self, self.repr_style)
+
+    def _repr_mimebundle_(self: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return with_listing(super()._repr_mimebundle_(include, exclude))
 
 
 recorder(GraphListing)(picture_record)  # show(graph)

@@ -23,6 +23,7 @@ from ....views.records.reports import (
 from ....views.text.reports import Report
 from ....views.records.graph import GraphRecord, PartsRecord, graph_record
 from ...module import Module
+from ...nesting import LEVELS, levels_below
 from ..python_state import PLAIN
 from ..tree import leaves
 from .pass_changes import arena_after, changes_of
@@ -185,9 +186,11 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
             path, module, depth = stack.pop()
             shared = id(module) in seen
             row = tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, shared)
+            deep = levels_below(module) if depth == LEVELS else 0
+            row = replace(row, extra=f"... {deep:,} more level{'s' * (deep > 1)} inside") if deep else row
             outside = depth == 0 and row.params and any(module is m for _, m in result)
             yield replace(row, badges=("not registered", *row.badges)) if outside else row
-            if not shared:
+            if not shared and not deep:
                 children = [(name, child) for name, child in reversed(module._modules.items()) if child is not None]
                 stack += [(f"{path}.{name}", child, depth + 1) for name, child in children]
             seen.add(id(module))

@@ -15,8 +15,11 @@ from ....core.base.errors import clean
 from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
+from ....views.text.trees import outer_lines
+from ...nesting import LEVELS, levels_below
 from ..config import STYLES
 
+MOST = 500_000  # bytes of a listing
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
 
 
@@ -142,9 +145,10 @@ def tensor_lines(path: str, module: Any) -> list[str]:
 
 
 def text(graph: Any, style: str = "seed") -> str:
-    """The whole listing. Never raises: the error stands in the place of what could not be listed."""
+    """The whole listing, of a very large graph its outer lines. Never raises: the error stands in the place of what
+    could not be listed."""
     try:
-        return "\n".join(Listing(graph, style).lines())
+        return outer_lines("\n".join(Listing(graph, style).lines()), MOST)
     except Exception as error:
         name = graph.__dict__.get("_name", "not initialized")
         return clean(f"(GRAPH:{name}:{type(graph).__name__}): ({type(error).__name__}: {str(error)[:200]})")
@@ -208,6 +212,9 @@ class Listing:
                 self.add(depth, f"{head}: (...)")
                 continue
             trail.append(id(module))
+            if depth > LEVELS and (deep := levels_below(module)):
+                self.add(depth, f"{head}: (... {deep:,} more level{'s' * (deep > 1)} inside)")
+                continue
             call = self.calls.get(id(module))
             before = module_inputs(call, self.style) if call else []
             before += [f"{line}: ()" for line in tensor_lines(path, module)]

@@ -1,0 +1,190 @@
+"""Trees stay small, whatever the model: equal neighbours stand in one row, and what is left out is counted."""
+
+import random
+import re
+
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.views.records.module import folded, rows_of
+from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, sized
+
+MOST = 60_000  # bytes of a tree
+
+
+class Block(nn.Module):
+    """As of a transformer: attention by functions, then two layers."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.norm = nn.LayerNorm(size)
+        self.q, self.k, self.v, self.out = [nn.Linear(size, size) for _ in range(4)]
+        self.mlp = nn.Sequential(nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size))
+
+    def forward(self, x):
+        y = self.norm(x)
+        x = x + self.out(flow.softmax(self.q(y) @ self.k(y).mT, -1) @ self.v(y))
+        return x + self.mlp(x)
+
+
+def linears(n):
+    return nn.Sequential(*[nn.Linear(2, 2) for _ in range(n)])
+
+
+def nested(n):
+    model = nn.Linear(2, 2)
+    for _ in range(n):
+        model = nn.Sequential(model)
+    return model
+
+
+def irregular(n, seed=0):
+    """Layers of different sizes, put into each other at random."""
+    rng, size, layers = random.Random(seed), 4, []
+    for _ in range(n):
+        layers.append(nn.Linear(size, size := rng.randint(2, 6)))
+    while len(layers) > 300:
+        at = rng.randrange(len(layers) - 1)
+        end = at + rng.randint(2, 5)
+        layers[at:end] = [nn.Sequential(*layers[at:end])]
+    return nn.Sequential(*layers)
+
+
+MODELS = {
+    "1,000 linears": (lambda: linears(1000), (1, 2)),
+    "50 blocks": (lambda: nn.Sequential(*[Block(8) for _ in range(50)]), (2, 3, 8)),
+    "pairs": (lambda: nn.Sequential(*[f() for _ in range(500) for f in (lambda: nn.Linear(2, 2), nn.ReLU)]), (1, 2)),
+    "2,000 levels": (lambda: nested(2000), (1, 2)),
+    "3,000 at random": (lambda: irregular(3000), (1, 4)),
+    "3,000 in a row": (lambda: nn.Sequential(*[nn.Linear(2 + i % 7, 2 + (i + 1) % 7) for i in range(3000)]), (1, 2)),
+}
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_tree_is_small(name):
+    model, shape = MODELS[name][0](), MODELS[name][1]
+    graph = Predict(model)
+    summary = flow.summary(model, shape)
+    trees = {"repr": repr(model), "module": model._repr_mimebundle_()["text/html"], "summary": repr(summary),
+             "summary in HTML": summary._repr_mimebundle_()["text/html"],
+             "listing before": graph._repr_mimebundle_()["text/html"]}
+    graph(flow.ones(*shape))
+    tree = graph.tree()
+    bundle = graph._repr_mimebundle_()
+    trees |= {"graph": bundle["text/plain"], "tree": repr(tree),
+              "tree in HTML": tree._repr_mimebundle_()["text/html"]}
+    sizes = {kind: len(text.encode()) for kind, text in trees.items()}
+    assert max(sizes.values()) < MOST, sizes
+    assert len(repr(graph)) <= 500_000 and len(bundle["image/svg+xml"]) < 100_000
+    total = sum(p.numel() for p in model.parameters())
+    assert f"\n{total:,} parameters, all trainable;" in trees["summary"]
+    assert f"{total:,} parameters, all trainable;" in trees["summary in HTML"]
+    html = trees["summary in HTML"]
+    for tag in ("details", "div", "summary", "b", "span"):
+        assert len(re.findall(rf"<{tag}[ >]", html)) == html.count(f"</{tag}>")
+
+
+def test_equal_layers_are_one_row():
+    summary = flow.summary(linears(1000), (3, 2))
+    assert re.search(r"\n└─ 0-999: 1,000 x Linear\(\S+.*\) +float32\[3, 2\] +6 each +6 each +12 each\n", repr(summary))
+    assert "6,000 parameters" in repr(summary) and "12,000 multiply-accumulates" in repr(summary)
+    html = summary._repr_mimebundle_()["text/html"]
+    assert "<b>0-999</b>: <b>1,000 x</b> Linear(" in html and ">6 each<" in html and ">12 each<" in html
+    assert len(html) < 2_000
+    assert repr(linears(1000)) == (
+        "Sequential(\n  (0-999): 1000 x Linear(in_features=2, out_features=2, bias=True)\n)")
+    assert len(summary.record.children) == 1000  # the data stay whole
+
+
+def test_blocks_are_one_row_with_what_is_in_one_of_them():
+    summary = flow.summary(nn.Sequential(Block(4), Block(4), nn.Linear(4, 1)), (2, 3, 4))
+    lines = repr(summary).split("\n")
+    assert [line.split("  ")[0] for line in lines[2:5]] == ["Sequential", "├─ 0-1: 2 x Block", "│"]
+    assert sum("Linear" in line for line in lines) == 4 + 2 + 1
+
+
+def test_what_breaks_a_row():
+    """Another size, a frozen one, one that is not numbered, two layers alone; and shapes that differ."""
+    layers = [nn.Linear(2, 2) for _ in range(8)]
+    layers[4] = nn.Linear(2, 2, bias=False)
+    for p in layers[7].parameters():
+        p.requires_grad = False
+    names = [child.name for child in folded(flow.summary(nn.Sequential(*layers), (1, 2)).record).children]
+    assert names == ["0-3", "4", "5", "6", "7"]
+    shapes = flow.summary(nn.Sequential(*[nn.AvgPool2d(2) for _ in range(4)]), (1, 1, 32, 32)).record
+    assert [child.name for child in folded(shapes).children] == ["0", "1", "2", "3"]
+    still = flow.summary(nn.Sequential(*[nn.AvgPool2d(2) for _ in range(4)])).record
+    assert [child.name for child in folded(still).children] == ["0-3"]
+    named = nn.ModuleDict({"a": nn.ReLU(), "b": nn.ReLU(), "c": nn.ReLU()})
+    assert [child.name for child in folded(flow.summary(named).record).children] == ["a", "b", "c"]
+
+
+def test_a_layer_that_stands_in_several_places():
+    layer = nn.Linear(2, 2)
+    summary = flow.summary(nn.Sequential(*[layer] * 5), (1, 2))
+    assert "6 parameters" in repr(summary) and re.search(r"1-4: 4 x Linear.*shared", repr(summary))
+
+
+def test_what_is_left_out_is_counted_and_a_failing_layer_is_not():
+    model = nn.Sequential(*[nn.Linear(2 + i % 2, 2 + (i + 1) % 2) for i in range(3000)])
+    model[2500] = nn.Linear(7, 2)
+    with pytest.raises(flow.MinflowError, match="7") as error:
+        flow.summary(model, (1, 2))
+    table = error.value.__notes__[-1]
+    rows = [line for line in table.split("\n") if "─ " in line]
+    hidden = sum(int(n.replace(",", "")) for n in re.findall(r"─ \.\.\. ([\d,]+) more modules?", table))
+    shown = sum("Linear(" in line and " x " not in line for line in rows)
+    shown += sum(int(n.replace(",", "")) for n in re.findall(r": ([\d,]+) x Linear", table))
+    assert shown + hidden == 3000 and hidden > 1000
+    assert re.search(r"├─ 2500: Linear\(in_features=7.*\n│     !! fails here\n", table)
+    times = [times for _, _, times in rows_of(flow.summary(model).record)]
+    assert sum(times) == 3001
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rows_are_shown_with_those_around_them_or_counted(seed):
+    rng, depths = random.Random(seed), [0]
+    for _ in range(rng.randrange(60)):
+        depths.append(rng.randint(1, depths[-1] + 1))
+    most = rng.randint(1, 40)
+    shown, counted = [], []
+    for row, depth, hidden in outer_rows(depths, most):
+        assert depth == (min(depths[row : row + hidden]) if hidden else depths[row])
+        (counted if hidden else shown).extend(range(row, row + max(hidden, 1)))
+    assert sorted(shown + counted) == list(range(len(depths))) and len(shown) == min(most, len(depths))
+    for row in shown:
+        outer = next((i for i in range(row, -1, -1) if depths[i] < depths[row]), 0)
+        assert outer in shown
+    wanted = rng.randrange(len(depths))
+    assert (wanted, depths[wanted], 0) in list(outer_rows(depths, most, [wanted]))
+
+
+def test_a_text_is_cut_to_its_outer_lines():
+    lines = ["head"] + ["  row", "    inside"] * 2000
+    cut = outer_lines("\n".join(lines), 10_000)
+    assert len(cut) <= 10_000 and cut.startswith("head\n  row\n    ... 1 more line\n  row") and "inside" not in cut
+    short = "\n".join(lines[:100])
+    assert outer_lines(short) is short and sized(lambda most: "x" * 1000 * most, 5_000) == "x" * 4_000
+    assert LIMIT < MOST
+
+
+def test_a_listing_does_not_wrap_in_a_notebook():
+    graph = Predict(nn.Linear(3, 2))
+    before = graph._repr_mimebundle_()
+    assert set(before) == {"text/html", "text/plain"} and before["text/plain"] == repr(graph)
+    assert "white-space:pre;overflow-x:auto" in before["text/html"] and "(MODULE:model:Linear(" in before["text/html"]
+    graph(flow.ones(4, 3))
+    after = graph._repr_mimebundle_()
+    picture_, listing = after["text/html"].split(">the listing that print gives<")
+    assert "<img" in picture_ and "white-space:pre;overflow-x:auto" in listing and "<img" not in listing
+    assert "(OUTPUT:_model-output_0:tensor(..., is_lazy=&#x27;True&#x27;, size=(4, 2), dtype=minflow.float32" in listing

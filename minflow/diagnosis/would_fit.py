@@ -70,7 +70,8 @@ def expected(
                 if tries > TRIES or len(fitting) > 1:
                     return None
         if fitting:
-            return fitting[0]
+            i, other = fitting[0]
+            return None if ANY[1] in {*other.shape} - {*specs[i].shape} else (i, other)
     return None
 
 

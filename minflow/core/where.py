@@ -118,6 +118,8 @@ def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: s
     if len(WARNED) > 10_000:
         WARNED.clear()
     WARNED.add(key)
-    text = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
+    parts = MinflowError(what, values={name_of(x, n): describe(x) for n, x in values.items()}, where=place, hint=hint)
+    warning = MinflowWarning(str(parts))
+    warning.parts = parts
     file, line = ("minflow", 1) if where is None else (where[0].co_filename, line_number(where))
-    warnings.warn_explicit(str(text), MinflowWarning, file, line)
+    warnings.warn_explicit(warning, MinflowWarning, file, line)

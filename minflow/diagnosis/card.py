@@ -1,7 +1,9 @@
-"""An error as a card: what, got, expected, where, try, and the graph up to the node that failed, that node red.
+"""An error as a card: what, got, expected, where, try; folded below it the graph up to the node that failed, and the
+traceback. A warning is a smaller one.
 
-Pure functions of a record, which `card_record.py` makes of a traceback. The same on dark and light themes, and
-in an untrusted notebook: inline styles, `<img>` and `<details>` only. Read next: `notebook.py`, when a card is shown.
+Pure functions of a record, which `card_record.py` makes of a traceback. It takes the colours of the page, on dark and
+light themes, and marks what is wrong only; in an untrusted notebook too: inline styles, `<img>` and `<details>` only.
+Read next: `ipython.py`, when a card is shown.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
+from ..core.base.errors import clean_lines
 from ..views.draw.boxes import diagram_of
 from ..views.draw.fold import NEAR, near_the_end
 from ..views.html.page import FAINT, picture_card
 from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
 from ..views.draw.engines import render_svg
-from ..views.html.table import BAD, GOOD, SIGN, framed, inner_picture, table
+from ..views.draw.theme import AMBER, AMBER_INK, INK, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_INK
+from ..views.html.table import SIGN, framed, inner_picture, table
 from ..views.text.listing import clean, cut, graph_text, tape_text
 
 LINES = 30  # of the graph as text
@@ -24,6 +28,7 @@ WIDE = 110  # columns of a sentence as text
 LONG = 4000  # characters of a line, at most
 TITLE = 300  # of the title: a deep module has a long name
 MANY = 20  # lines of a part, at most
+OPERATIONS = 3  # of a graph that is shown, at least: one or two are what the card says anyway
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class CardRecord:
     spec) that went into what failed.  expected: what would have gone in, empty where nobody knows.  where, hint: the
     other parts.  raised_as: the error that carried it to the user, if another did.  graph: what was recorded up to
     there.  code: the line of code where it was called.  created: the place that created the layer, and its line.
+    notes: that were put on the error on its way.  error: or else it is a warning.
     """
 
     title: str
@@ -45,20 +51,24 @@ class CardRecord:
     graph: GraphRecord | TapeRecord | None = None
     code: str = ""
     created: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: bool = True
 
 
 def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
     """(name of a row, its lines): got, expected, where, made at, try; and the other values that the error names."""
     got = {name for name, _ in record.got}
     others = [pair for pair in record.values if pair[0] not in got]
+    created = record.created if not record.where.endswith(record.created[:1]) else ()
     parts = [
         ("got", [f"{name}  {spec}".strip() for name, spec in record.got]),
         ("with" if record.got else "values", [f"{name}  {value}".strip() for name, value in others]),
         ("expected", [record.expected]),
         ("where", [record.where, *([f"    {record.code}"] if record.code else [])]),
-        ("made at", [*record.created[:1], *(f"    {line}" for line in record.created[1:])]),
+        ("made at", [*created[:1], *(f"    {line}" for line in created[1:])]),
         ("try", record.hint.split("\n")),
         ("came as", [record.raised_as]),
+        ("note", [note for note in record.notes if "\n" not in note]),
     ]
     return [(name, few([clean(cut(line, LONG)) for line in lines])) for name, lines in parts if any(lines)]
 
@@ -75,9 +85,15 @@ def card_text(record: CardRecord) -> str:
         for i, value in enumerate(values):
             first, rest = f"  {'' if i else name:<9} ", " " * 12
             lines += wrap(value, WIDE, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-    if record.graph is not None and record.graph.nodes:
+    lines += ["\n" + clean_lines(note) for note in record.notes if "\n" in note]
+    if shows_graph(record):
         lines += ["", graph_lines(record.graph)]
     return "\n".join(lines)
+
+
+def shows_graph(record: CardRecord) -> bool:
+    nodes = record.graph.nodes if record.graph is not None else ()
+    return sum(n.count for n in nodes if n.kind == "op") >= OPERATIONS
 
 
 def graph_lines(graph: GraphRecord | TapeRecord) -> str:
@@ -85,15 +101,48 @@ def graph_lines(graph: GraphRecord | TapeRecord) -> str:
     return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
 
 
-COLORS = {"got": BAD, "expected": GOOD}
+PRE = ("color:inherit;background:transparent;margin:4px 0 0;font-size:12px;line-height:1.35;white-space:pre-wrap;"
+       "overflow-wrap:anywhere")
+SUMMARY = f"cursor:pointer;font-size:12px;{FAINT}"
 
 
-def card_html(record: CardRecord) -> str:
-    """The card, in the colours of the page."""
-    title = escape(clean(cut(record.title, TITLE)))
-    what = f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>'
-    marked = [(name, "<br>".join(map(escape, lines)), COLORS.get(name, "")) for name, lines in rows(record)]
-    return framed(BAD, f"{SIGN} {title}", what + table(marked) + graph_html(record))
+def plate(text: str, ink: str, ground: str) -> str:
+    """Text on a small light ground, which is read on any page."""
+    return f'<span style="color:{ink};background:{ground};border-radius:3px;padding:0 4px">{text}</span>'
+
+
+def card_html(record: CardRecord, traceback: str = "") -> str:
+    """The card in the colours of the page; the traceback is folded."""
+    rim, ink, ground = (RED, RED_INK, PALE_RED) if record.error else (AMBER, AMBER_INK, PALE_AMBER)
+    title = plate(f"{SIGN if record.error else '!'} {escape(clean(cut(record.title, TITLE)))}", ink, ground)
+    inside = [f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>']
+    inside.append(table([(name, "<br>".join(marked(record, name, lines)), "") for name, lines in rows(record)]))
+    inside += [folded(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]
+    inside += [graph_html(record), folded("traceback", traceback)]
+    return framed(rim, title, "".join(inside))
+
+
+def marked(record: CardRecord, name: str, lines: list[str]) -> list[str]:
+    """The lines of a row as HTML, on a plate what is wrong, and what would have been right."""
+    wrong = wrong_one(record) if name == "got" else -1
+    if name == "expected":
+        return [plate(escape(line), INK, PALE_GREEN) for line in lines]
+    return [plate(escape(line), RED_INK, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)]
+
+
+def wrong_one(record: CardRecord) -> int:
+    """Which of what went in is wrong: the one that something else was expected of; -1 where nobody knows."""
+    expected = record.expected.partition("  ")[0]
+    names = [name.partition(",")[0] for name, _ in record.got]
+    return names.index(expected) if expected in names else -1
+
+
+def folded(head: str, text: str) -> str:
+    """Text that one click shows; nothing where there is none."""
+    if not text:
+        return ""
+    return (f'<details><summary style="{SUMMARY}">{escape(clean(head))}</summary>'
+            f'<pre style="{PRE}">{escape(clean_lines(text))}</pre></details>')
 
 
 def text_html(text: str) -> str:
@@ -102,11 +151,11 @@ def text_html(text: str) -> str:
 
 def graph_html(record: CardRecord) -> str:
     """The picture, with its text folded below it; nothing where there is no graph."""
-    if record.graph is None or not record.graph.nodes:
+    if not shows_graph(record):
         return ""
-    head = f'<div style="font-size:12px;{FAINT};margin:8px 0 2px">{escape(clean(record.graph.title))}</div>'
     svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
-    return head + inner_picture(picture_card(svg, alt(record), graph_lines(record.graph)))
+    picture = inner_picture(picture_card(svg, alt(record), graph_lines(record.graph)))
+    return f'<details><summary style="{SUMMARY}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 
 
 def alt(record: CardRecord) -> str:
@@ -118,6 +167,6 @@ def alt(record: CardRecord) -> str:
     return ", ".join(" ".join(part.split()) for part in parts if part)
 
 
-def card_bundle(record: CardRecord) -> dict[str, str]:
+def card_bundle(record: CardRecord, traceback: str = "") -> dict[str, str]:
     """mime type -> data."""
-    return {"text/html": card_html(record), "text/plain": card_text(record)}
+    return {"text/html": card_html(record, traceback), "text/plain": card_text(record)}

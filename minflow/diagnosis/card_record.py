@@ -5,7 +5,6 @@ Read next: `failure.py`, what the frames say; `failed_graph.py`, the picture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +14,10 @@ from ..core.messages.near import of_object
 from .card import CardRecord
 from .failed_graph import calls_apart, named_once, picture
 from .failure import SHOWN, Failure, name_of, read
-from .frames import cause_of, message_of
+from .frames import chain_of, message_of
+from .lines import source_line
 from .would_fit import expected_of_layer
 
-CHAIN = 20  # errors behind an error that are looked at
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -35,16 +34,6 @@ def card_of(error: BaseException) -> CardRecord | None:
         if not carried(link):
             break
     return None if chosen is None else record(chosen, error)
-
-
-def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was raised from."""
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen and len(seen) < CHAIN:
-        seen.add(id(link))
-        yield link
-        link = cause_of(link)
 
 
 def carried(error: BaseException) -> bool:
@@ -81,6 +70,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         created=failure.created,
         hint=error.hint if ours else of_object(error),
         raised_as=raised_as.partition("\n")[0][:200],
+        notes=notes_of(raised, error),
     )
     try:
         named = {name for name, _ in values}  # of the parameters that went in, those that the error names
@@ -90,6 +80,26 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         return replace(card, graph=graph and replace(graph, nodes=named_once(calls_apart(graph.nodes))))
     except Exception:  # the words are worth more than the picture
         return card
+
+
+def notes_of(raised: BaseException, error: BaseException) -> tuple[str, ...]:
+    """The notes of the error and of those that carried it, each once; of a note about a place, which the card says by
+    itself, only its beginning."""
+    notes = [note for link in chain_of(raised) for note in getattr(link, "__notes__", ())]
+    return tuple(dict.fromkeys(note if "\n" in note else note.partition(": in ")[0] for note in notes))
+
+
+def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
+    """The card of a MinflowWarning, whose four parts these are."""
+    return CardRecord(
+        title="Warning",
+        what=parts.what,
+        values=tuple(parts.values.items()),
+        where=parts.where,
+        hint=parts.hint,
+        code=source_line(file, number),
+        error=False,
+    )
 
 
 def own_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:

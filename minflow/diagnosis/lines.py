@@ -22,9 +22,14 @@ def library(file: str) -> bool:
     return file.startswith(inside) and not file.startswith(packages) and "site-packages" not in file
 
 
+def source_line(file: str, number: int | None) -> str:
+    """`return x @ w`: linecache has the cells of a notebook too."""
+    return linecache.getline(file, number or 0).strip()
+
+
 def source_of(file: str, number: int | None) -> str:
-    """`< return x @ w >`: linecache has the cells of a notebook too."""
-    line = linecache.getline(file, number or 0).strip()
+    """`< return x @ w >`"""
+    line = source_line(file, number)
     return f"< {line} >" if line else ""
 
 

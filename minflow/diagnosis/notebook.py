@@ -6,7 +6,6 @@ Read next: `ipython.py`, which shows the card of an error.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -17,6 +16,7 @@ from ..core.base.display import register_notebook
 
 EVERY = 0.1  # seconds between two updates of one display, at least
 RATE = 400_000  # bytes a second that a display sends, at most: the server cuts a connection off above 1 MB/s
+KERNEL = os.getpid()
 SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files whose frames run a cell
 
 
@@ -34,9 +34,11 @@ def in_notebook() -> bool:
     return getattr(ipython(), "kernel", None) is not None
 
 
-def prints_into_cell() -> bool:
-    """Whether what is printed now goes into a notebook's cell: not where the program redirected its output."""
-    return in_notebook() and type(sys.stdout).__module__.startswith("ipykernel")
+def prints_into_cell(stream: str = "stdout") -> bool:
+    """Whether what is printed now goes into a notebook's cell: not where the program redirected its output, nor in a
+    process that was forked from the kernel, which has no connection of its own."""
+    file = getattr(sys, stream)
+    return in_notebook() and type(file).__module__.startswith("ipykernel") and os.getpid() == KERNEL
 
 
 def live() -> bool:
@@ -119,7 +121,7 @@ class LiveDisplay:
         self.next = self.clock() + max(EVERY, sum(map(len, bundle.values())) / RATE)
 
 
-# ---- cells and their errors ------------------------------------------------------------------------------------------
+# ---- cells -----------------------------------------------------------------------------------------------------------
 
 
 def follow_cells(starts: Callable[..., None], ends: Callable[..., None]) -> bool:
@@ -135,41 +137,3 @@ def follow_cells(starts: Callable[..., None], ends: Callable[..., None]) -> bool
 def show_traceback(error: BaseException) -> None:
     """Show an error as that of the running cell."""
     ipython().showtraceback((type(error), error, None))
-
-
-class ErrorListener:
-    """Called by IPython after every cell; hands the error of one that failed to `handler`.
-
-    The event comes after the traceback was shown, and takes nothing away from it. Nothing that goes wrong here is
-    raised.
-    """
-
-    def __init__(self, handler: Callable[[BaseException], None]):
-        self.handler = handler
-
-    def __call__(self, result: Any = None) -> None:
-        error = getattr(result, "error_in_exec", None)
-        if isinstance(error, Exception):
-            with contextlib.suppress(Exception):  # it must never stand in the way of the user's own error
-                self.handler(error)
-
-
-def on_error(handler: Callable[[BaseException], None]) -> bool:
-    """In a notebook, call `handler` with the error of each cell that fails; whether this is one. A second call replaces
-    the first one's handler."""
-    if not in_notebook():
-        return False
-    off_error()
-    ipython().events.register("post_run_cell", ErrorListener(handler))
-    return True
-
-
-def off_error() -> bool:
-    """Take the handler away again; whether there was one."""
-    if not in_notebook():
-        return False
-    events, name = ipython().events, (__name__, ErrorListener.__qualname__)  # by name: minflow may be loaded again
-    ours = [f for f in events.callbacks["post_run_cell"] if (type(f).__module__, type(f).__qualname__) == name]
-    for f in ours:
-        events.unregister("post_run_cell", f)
-    return bool(ours)

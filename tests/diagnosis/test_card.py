@@ -107,13 +107,15 @@ def test_tape_ends_at_the_failing_node():
 @pytest.mark.parametrize("evil", EVIL)
 def test_hostile_names_are_text(evil):
     node = NodeRecord(
-        "f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,)
+        "f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,), count=3
     )
     graph = GraphRecord((NodeRecord("n0", "input", evil, ("float32[2]",)), node), (), (), evil)
     card = card_html(
         CardRecord(
-            evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph, evil, (evil, evil)
-        )
+            evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph, evil, (evil, evil),
+            (evil, f"{evil}\n{evil}"),
+        ),
+        evil,
     )
     row = ComparedOperation(evil, evil, evil, "differs", evil, float("nan"))
     part = comparison_html(Comparison(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))

@@ -5,7 +5,6 @@ import copy
 import pickle
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core.base.errors import ShapeError
-from minflow.diagnosis import ipython as cards
 from minflow.diagnosis.card_record import card_of
-from minflow.diagnosis import notebook
-from minflow.diagnosis.card import card_bundle, card_text
+from minflow.diagnosis.card import card_bundle, card_text, graph_lines, shows_graph
 
 
 class CNN(nn.Module):
@@ -72,9 +69,8 @@ def card(work, kind=Exception):
     found = card_of(caught.value)
     assert found is not None
     bundle = card_bundle(found)
-    assert (
-        found.title.split(" ")[0] in bundle["text/plain"] and "<img alt=" in bundle["text/html"] or found.graph is None
-    )
+    assert found.title.split(" ")[0] in bundle["text/plain"] and ("<img alt=" in bundle["text/html"]) == \
+        shows_graph(found)
     return found
 
 
@@ -132,7 +128,7 @@ def test_inputs_of_a_failing_operation_are_named_once():
             return (x * self.w.sum()) @ self.w
 
     x = flow.ones(4, 8)
-    assert "├─ input a float32[4, 8]\n└─ input b float32[4, 8]" in card_text(card(lambda: x @ x))
+    assert "├─ input a float32[4, 8]\n└─ input b float32[4, 8]" in graph_lines(card(lambda: x @ x).graph)
     node, _ = failing(card(lambda: Mixed()(x)))
     assert [i.name for i in node.inputs] == ["a", ""], "mul goes in as a; the box of the other is M.w itself"
     node, others = failing(card(lambda: Predict(Mixed())(x)))
@@ -378,65 +374,19 @@ def test_causes_that_go_in_a_circle_end():
     assert card_of(error) is None
 
 
-# ---- when it is shown ------------------------------------------------------------------------------------------------
+def test_no_size_is_expected_where_any_that_is_large_enough_would_do():
+    found = card(lambda: flow.ones(2, 3)[5])
+    assert found.expected == "" and found.got == (("x", "float32[2, 3]"),) and found.hint == "an index from -2 to 1"
 
 
-class Events:
-    """As much of IPython's events as a hook needs."""
-
-    def __init__(self):
-        self.callbacks = {"post_run_cell": []}
-
-    def register(self, event, function):
-        self.callbacks[event].append(function)
-
-    def unregister(self, event, function):
-        self.callbacks[event].remove(function)
-
-
-@pytest.fixture
-def kernel(monkeypatch):
-    """A shell as in a notebook; its `shown` holds the bundles."""
-    shell = types.SimpleNamespace(kernel=object(), events=Events(), shown=[])
-    monkeypatch.setattr(notebook, "ipython", lambda: shell)
-    monkeypatch.setattr(notebook, "display", lambda bundle, raw: shell.shown.append(bundle))
-    return shell
-
-
-def ended(shell, error):
-    for function in shell.events.callbacks["post_run_cell"]:
-        function(types.SimpleNamespace(error_in_exec=error))
-
-
-def test_card_is_shown_once_and_can_be_taken_away(kernel):
-    with pytest.raises(flow.MinflowError) as caught:
-        flow.ones(2, 3) @ flow.ones(4, 5)
-    assert cards.error_cards() and cards.error_cards() and len(kernel.events.callbacks["post_run_cell"]) == 1
-    ended(kernel, caught.value)
-    assert len(kernel.shown) == 1 and set(kernel.shown[0]) == {"text/html", "text/plain"}
-    for nothing in (None, KeyboardInterrupt(), ValueError("x")):
-        ended(kernel, nothing)
-    assert not cards.error_cards(False) and kernel.events.callbacks["post_run_cell"] == [] and len(kernel.shown) == 1
-
-
-def test_what_goes_wrong_in_showing_is_never_raised(kernel, monkeypatch):
-    cards.error_cards()
-
-    def wrong(error):
-        raise RuntimeError("ours")
-
-    monkeypatch.setattr(cards, "card_of", wrong)
-    ended(kernel, flow.MinflowError("x"))
-    assert not cards.show_card(flow.MinflowError("x")) and kernel.shown == []
-
-
-def test_switched_off_by_the_environment(kernel, monkeypatch):
-    monkeypatch.setenv("MINFLOW_CARDS", "0")
-    cards.install()
-    assert kernel.events.callbacks["post_run_cell"] == []
-    monkeypatch.delenv("MINFLOW_CARDS")
-    cards.install()
-    assert len(kernel.events.callbacks["post_run_cell"]) == 1
+def test_notes_are_on_the_card_and_a_place_is_said_once(monkeypatch):
+    monkeypatch.setattr("minflow.nn.graph.listing.partial.with_cards", lambda: True)
+    found = card(lambda: Predict(CNN())(IMAGES))
+    listing, note = found.notes
+    assert note.startswith("while building Predict_") and "test_failure.py" not in note
+    assert "was built up to here:\n" in listing and ">>> " in listing
+    assert "built up to here</summary>" in card_bundle(found)["text/html"]
+    assert "\n  made at" not in card_text(card(lambda: nn.Linear(3, 4)(flow.ones(2, 5)))), "it is the line of the call"
 
 
 def test_script_prints_its_traceback_and_nothing_else():
@@ -444,15 +394,3 @@ def test_script_prints_its_traceback_and_nothing_else():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout == "" and done.stderr.count("ShapeError: matmul") == 1
     assert "expected" not in done.stderr and "Try: " in done.stderr
-
-
-def test_kernel_shows_the_card_below_the_traceback(real_kernel):
-    real_kernel.fresh("import minflow as flow")
-    status, shown = real_kernel.run("flow.nn.Linear(4, 5)(flow.ones(2, 3))")
-    (kind, error), (below, card) = shown
-    assert status == "error" and (kind, below) == ("error", "display_data")
-    assert error["traceback"] and "expected" in card["data"]["text/plain"]
-    switched_off = "from minflow.diagnosis.ipython import error_cards\nerror_cards(False)\n"
-    for code in ("1 / 0", switched_off + "flow.ones(2, 3) @ flow.ones(4, 5)"):
-        assert [kind for kind, _ in real_kernel.run(code)[1]] == ["error"]
-    real_kernel.run("error_cards(True)")

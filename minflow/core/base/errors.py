@@ -183,7 +183,9 @@ class InternalError(MinflowError, RuntimeError):
 
 
 class MinflowWarning(UserWarning):
-    """A likely mistake that runs all the same."""
+    """A likely mistake that runs all the same. parts: what an error would say."""
+
+    parts: MinflowError | None = None
 
 
 def need(module: str, what_for: str, install: str | None = None):

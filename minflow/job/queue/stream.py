@@ -37,7 +37,6 @@ from ...core.base import events
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
 from ...core.where import here
-from ...diagnosis.ipython import show_card
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock
@@ -380,7 +379,6 @@ class Stream:
             self.raise_errors(True)
         except JobError as error:
             show_traceback(error)
-            show_card(error)
 
     def drain(self) -> None:
         """The end of the program: runs are stopped, steps end, errors are printed. Never hangs on a step that does not

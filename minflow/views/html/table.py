@@ -13,7 +13,7 @@ from .page import CARD, NO_MATH
 
 PLAIN = "padding:1px 10px 1px 0;vertical-align:top;text-align:left;border:0"
 NAME = f"{PLAIN};opacity:.75;font-weight:600;white-space:nowrap"
-CELL = f"{PLAIN};font-family:monospace;font-size:12.5px;white-space:pre-wrap"
+CELL = f"{PLAIN};font-family:monospace;font-size:12.5px;white-space:pre-wrap;overflow-wrap:anywhere"
 SIGN = "\u2717"
 GOOD, BAD = GREEN, RED
 

@@ -1,6 +1,7 @@
 """What is printed where a build fails: the modules so far with their shapes, the failing one and its line marked.
 
-The error itself goes its way, with a note of where it came from. Read next: `../build.py`, whose calls these are.
+In a notebook the card of the error has it. The error itself goes its way, with a note of where it came from.
+Read next: `../build.py`, whose calls these are.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.tensor import Tensor
 from ....diagnosis.frames import entries, innermost
+from ....diagnosis.ipython import with_cards
 from ....diagnosis.lines import source_of
 from ....views.text.listing import cut
 from . import text as listing
@@ -42,7 +44,11 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         inside = f"{cut(path[-1].path, PATH)} ({type(path[-1].module).__name__})" if path else inside
         where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
         rows = tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip())
-        print("\n".join(map(listing.clean, rows)), flush=True)
+        text = "\n".join(map(listing.clean, rows))
+        if isinstance(error, MinflowError) and with_cards():
+            error.add_note(text)  # its card folds it
+        else:
+            print(text, flush=True)
     except Exception as own:  # what went wrong in the program must not be hidden by what goes wrong in printing it
         where = where or f" (its modules could not be listed: {type(own).__name__})"
     error.add_note(f"{NOTE}{graph.name}{where}")

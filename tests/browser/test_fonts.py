@@ -23,7 +23,7 @@ NAMES = ("fc1", "encoder.layers.11.attention.output_projection", "卷积层_一.
 DRAWN = {"layout": ("layout",), "wasi": ("wasi", "layout")}
 CONFIG = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
-<fontconfig>{folders}<cachedir>{cache}</cachedir></fontconfig>
+<fontconfig>{folders}<include ignore_missing="yes">/etc/fonts/conf.d</include><cachedir>{cache}</cachedir></fontconfig>
 """
 
 

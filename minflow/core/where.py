@@ -24,11 +24,12 @@ class Ours(dict):
     """file name -> is it one of minflow's own? Worked out once for each."""
 
     def __missing__(self, name: str) -> bool:
-        self[name] = result = name.startswith(ROOT)
+        self[name] = result = name.startswith(ROOT) or WIDGETS in name
         return result
 
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the package beside it, wherever it is installed
 OURS = Ours()
 
 

@@ -6,10 +6,11 @@ and where they are missing the widgets write plain lines instead. Read next: `cu
 
 from .explorer.explorer import explore
 from .curve.loss_curve import LossCurve
+from .runs.compare import compare
 from .timeline.live_timeline import watch_timeline
 from .watch import watch
 
-__all__ = ["LossCurve", "explore", "watch", "watch_timeline"]
+__all__ = ["LossCurve", "compare", "explore", "watch", "watch_timeline"]
 
 
 def __dir__() -> list[str]:

@@ -33,16 +33,16 @@ from .sources.source import Source
 HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 
 
-def watch(*things, name=None, names=None, total=None, epoch=None, x=None, log=None, config=None, gradients=True,
-          into=None):
+def watch(*things, name=None, names=None, total=None, epoch=None, x=None, log=None, config=None, compare=(),
+          gradients=True, into=None):
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
     What a step returns is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm
     of all gradients together, of every n-th step where each would cost too much. Several things stand side by side,
-    with their names or those in `names`. total, epoch, x, log, name, config: see LossCurve; `log="runs/"` keeps the
-    numbers, in a table for each thing, and what its optimizer was created with beside `config`. gradients=False: no
-    norm.  into: a LossCurve to fill; then leaving the `with` block ends the watching, not the curve. Raises
-    MinflowError for anything that has no steps.
+    with their names or those in `names`. total, epoch, x, log, name, config, compare: see LossCurve; `log="runs/"`
+    keeps the numbers, in a table for each thing, and what its optimizer was created with beside `config`.
+    gradients=False: no norm.  into: a LossCurve to fill; then leaving the `with` block ends the watching, not the
+    curve. Raises MinflowError for anything that has no steps.
     """
     models = [thing for thing in things if isinstance(thing, Module)]
     others = [thing for thing in things if not isinstance(thing, Module)]
@@ -57,9 +57,10 @@ def watch(*things, name=None, names=None, total=None, epoch=None, x=None, log=No
     if into is not None and not isinstance(into, LossCurve):
         hint = "with watch(graph, into=curve): ..."
         raise MinflowError("watch: into is a LossCurve", values={"got": described(into)}, hint=hint)
-    if into is not None and log is not None:
+    if into is not None and (log is not None or compare):
+        values = {"log": repr(log)[:60], "compare": repr(compare)[:60]}
         hint = 'LossCurve(log="runs/"), and watch(..., name="lr 0.1", into=curve)'
-        raise MinflowError("watch: with into, the curve itself is kept", values={"log": repr(log)[:60]}, hint=hint)
+        raise MinflowError("watch: with into, log and compare are the curve's", values=values, hint=hint)
     config = check_name(name, config)
     if into is not None and name is not None and names is None and len(sources) == 1:
         names = [name]
@@ -78,7 +79,8 @@ def watch(*things, name=None, names=None, total=None, epoch=None, x=None, log=No
     panels = tuple(dict.fromkeys([word for source in sources for word in source.panels]))
     control = runs[0] if len(runs) == len(sources) == 1 else None
     x = x or ("time" if len(sources) > 1 else "step")
-    curve = LossCurve(total=total, epoch=epoch, x=x, log=log, panels=panels, control=control, name=name)
+    curve = LossCurve(total=total, epoch=epoch, x=x, log=log, panels=panels, control=control, name=name,
+                      compare=compare)
     curve.configs |= {source.prefix: source.config() | config for source in sources}
     curve._source = Sources(curve, sources)
     if runs and len(runs) == len(sources):

@@ -73,18 +73,21 @@ function limits(arrays, log) {
 // The point nearest to x: each is looked at, since steps may start again.
 const nearest = (xs, x) => xs.reduce((best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best), 0);
 
+const rowsOf = (members) => Math.max(members.reduce((n, s) => n + 1 + (s.means ? 1 : 0) + (s.warnings || []).length, 0), 1);
+const tallOf = (strip, members) => strip ? STRIP + LINE * Math.max(rowsOf(members) - 1, 0) : HEIGHT + LINE * Math.max(rowsOf(members) - 4, 0);
+const lookOf = (s, k) => { const at = s.style ?? k; return [COLORS[at % 4], DASHES[(at + (at >> 2)) % 4]]; };
+
 // Draws it; gives where its plot begins, behind the widest of its numbers.
 // far: its values are far apart, which needs a log scale where nobody has chosen one.
-function panel(c, theme, title, members, width, tall, scene, far) {
+function panel(c, theme, title, members, width, tall, scene, far, strip) {
   const old = members.map((s) => scene.before.get(s.name)).filter(Boolean);
   far = far && scene.log === null;
   const log = (far || scene.log) && [...members, ...old].some((s) => s.y.some((v) => v > 0));
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
   const [low, high] = limits([...members, ...old].map((s) => s.y), log);
   const y0 = f(low), y1 = f(high);
-  const rows = members.reduce((n, s) => n + 1 + (s.means ? 1 : 0) + (s.warnings || []).length, 0);
-  const top = 10 + LINE * Math.max(rows, 1), right = width - RIGHT, bottom = tall - BOTTOM;
-  const numbered = scene.marks.length > 0 && tall > STRIP, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
+  const top = 10 + LINE * rowsOf(members), right = width - RIGHT, bottom = tall - BOTTOM;
+  const numbered = scene.marks.length > 0 && !strip, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
   const count = Math.max(2, Math.floor((bottom - top) / 30));
   let marks = ticks(low, high, count);
   if (log) {
@@ -127,6 +130,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   }
   const mean = Math.max(0, ...members.map((s) => s.window));
   const under = [scene.x === "time" ? "seconds since its start" : "step"];
+  if (members.some((s) => s.shown)) under[0] = `${title} by ${under[0]}`;
   under.push(...members.map((s) => s.every).filter(Boolean).slice(0, 1));
   if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
@@ -138,7 +142,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   for (const s of old) stroke(s.x, s.y, LINES.grey, 1, 1, []);
   let row = 0;
   members.forEach((s, k) => {
-    const color = COLORS[k % 4], dash = DASHES[k % 4];
+    const [color, dash] = lookOf(s, k);
     stroke(s.x, s.y, color, s.m ? 1 : 1.6, s.m ? 0.4 : 1, s.m ? [] : dash, scene.gaps);
     if (s.m) stroke(s.mx, s.my, color, 2, 1, dash, scene.gaps);
     else if (s.n <= DOTS) s.x.forEach((x, i) => { if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(x, s.y[i], color, 2.5); });
@@ -159,7 +163,7 @@ function panel(c, theme, title, members, width, tall, scene, far) {
   rule([[across(scene.at), top], [across(scene.at), bottom]], theme.ink);
   const said = members.filter((s) => s.n).map((s) => {
     const i = nearest(s.x, scene.at);
-    if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], COLORS[members.indexOf(s) % 4], 3.5);
+    if (Number.isFinite(s.y[i]) && !(log && s.y[i] <= 0)) dot(s.x[i], s.y[i], lookOf(s, members.indexOf(s))[0], 3.5);
     return `${s.name} ${Number.isFinite(s.y[i]) ? number(s.y[i]) : "not finite"}${s.x[i] === scene.at ? "" : ` at ${number(s.x[i])}`}`;
   });
   if (!said.length) return left;

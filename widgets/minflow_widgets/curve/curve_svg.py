@@ -66,9 +66,13 @@ def draw(
     parts, top = [svg.label(EDGE + svg.PAD, 16, *head, size=SIZE)] if head else [], LINE * len(head) + 9 * bool(head)
     for row in rows(titles):
         width = WIDTH / len(row)
-        height = STRIP if titles[row[0]] in SMALL and len(row) < len(titles) else HEIGHT
+        strip = titles[row[0]] in SMALL and len(row) < len(titles)
+        members = [[s for s in lines if s.word == titles[i]] for i in row]
+        legends = [[legend(series, s, width - WORDS - svg.PAD - RIGHT) for s in each] for each in members]
+        most = max([sum(map(len, each)) for each in legends])
+        height = STRIP + LINE * max(most - 1, 0) if strip else HEIGHT + LINE * max(most - 4, 0)
         for k, i in enumerate(row):
-            panel = Panel(titles[i], [s for s in lines if s.word == titles[i]], width, height, scene)
+            panel = Panel(titles[i], members[k], legends[k], width, height, scene, strip)
             parts.append(svg.group(panel.parts, transform=f"translate({k * width:g} {top})"))
         top += height
     if note:
@@ -93,7 +97,8 @@ def describe(series: list[Series], note: str = "") -> str:
 class Panel:
     """One plot with its legend on top. parts: its elements."""
 
-    def __init__(self, title: str, members: list[Series], width: float, height: float, scene: Scene):
+    def __init__(self, title: str, members: list[Series], legends: list, width: float, height: float, scene: Scene,
+                 strip: bool):
         self.scene, self.parts = scene, []
         lines = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
         old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
@@ -101,12 +106,11 @@ class Panel:
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
-        legends = [legend(scene.series, s, width - WORDS - svg.PAD - RIGHT) for s in members]
         said = [words for rows in legends for words, _ in rows] or [f"no {title} yet"]
         self.plate(EDGE, EDGE, WORDS + svg.PAD - EDGE + max(wide(words, SIZE) for words in said), LINE * len(said) + 5)
         self.top = 2 * EDGE + 9 + LINE * len(said)
         self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
-        numbered = bool(scene.marks) and height > STRIP
+        numbered = bool(scene.marks) and not strip
         self.above = NUMBERS + 4 if numbered else 6  # no line goes through the numbers of epochs
         grid = levels(self.low, self.high, self.log, max(2, int((self.bottom - self.top) // 30)))
         self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([wide(label, SIZE) for _, label in grid], default=0)))
@@ -122,12 +126,13 @@ class Panel:
             "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,
         }
-        self.caption(members, [note for note, holds in notes.items() if holds])
+        self.caption(title, members, [note for note, holds in notes.items() if holds])
         for x, y in old:
             self.line(x, y, stroke=theme.LINE)
         row = 0
         for k, (s, *curves) in enumerate(lines):
-            color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
+            look = k if s.style is None else s.style
+            color, dash = COLORS[look % len(COLORS)], DASHES[(look + look // len(COLORS)) % len(DASHES)]
             self.series(s, *curves, color=color, dash=dash)
             self.legend(legends[k], row, color, dash)
             row += len(legends[k])
@@ -190,9 +195,11 @@ class Panel:
                 self.text(round(at, 1) - 3, self.top + 12, short, theme.SOFT, "end")
                 free = at + 3
 
-    def caption(self, members: list[Series], notes: list[str]) -> None:
+    def caption(self, title: str, members: list[Series], notes: list[str]) -> None:
         """What the x axis is, and as many notes as there is room for."""
         words = ["step" if self.scene.x == "step" else "seconds since its start"]
+        if any(s.shown for s in members):
+            words = [f"{title} by {words[0]}"]
         words += [s.sampled() for s in members if s.every > 1][:1]
         for note in notes:
             words += [note] if wide("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PAD else []
@@ -236,7 +243,7 @@ class Panel:
 
 def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:
     """What is said of a line, in rows, and whether they are of what went wrong."""
-    said = [(s.label(latest(series, s)), False), (s.epoch_now(), False)]
+    said = [(s.legend(latest(series, s)), False), (s.epoch_now(), False)]
     said += [(words, True) for words in warnings(series, s)]
     return [(row, bad) for words, bad in said if words for row in wrapped(words, width, SIZE)]
 

@@ -33,12 +33,15 @@ function render({ model, el }) {
     const far = (head && head.logs) || [];
     let before = decode(model.get("before"));
     if (time) { head = head && onTime(head); before = before && onTime(before); }
-    const titles = head && head.panels.length ? head.panels : ["loss"], lines = head ? head.series : [];
-    const known = new Map(before ? before.series.map((s) => [s.name, s]) : []);  // not {}: names
+    const titles = head && head.panels.length ? head.panels : ["loss"], earlier = before ? before.series : [];
+    const others = earlier.filter((s) => s.style !== undefined).map((s) => ({ ...s, panel: titles.indexOf(before.panels[s.panel]) }));
+    const lines = [...(head ? head.series : []), ...others.filter((s) => s.panel >= 0)];
+    const known = new Map(earlier.filter((s) => s.style === undefined).map((s) => [s.name, s]));  // not {}: names
     const width = Math.max(box.clientWidth || 720, 240), ratio = window.devicePixelRatio || 1;
     const narrow = (row) => width / row.length < 230;
     const rows = (head && head.rows.length ? head.rows : [[0]]).flatMap((row) => (narrow(row) ? row.map((i) => [i]) : [row]));
-    const tall = (row) => (head && head.small.includes(row[0]) && head.small.length < titles.length ? STRIP : HEIGHT);
+    const strip = (row) => !!head && head.small.includes(row[0]) && head.small.length < titles.length;
+    const of = (i) => lines.filter((s) => s.panel === i), tall = (row) => Math.max(...row.map((i) => tallOf(strip(row), of(i))));
     const height = rows.reduce((sum, row) => sum + tall(row), 0);
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
@@ -52,7 +55,7 @@ function render({ model, el }) {
       row.forEach((i, k) => {
         const w = width / row.length;
         c.setTransform(ratio, 0, 0, ratio, k * w * ratio, y * ratio);
-        const left = panel(c, theme, titles[i], lines.filter((s) => s.panel === i), w, tall(row), scene, far.includes(i));
+        const left = panel(c, theme, titles[i], of(i), w, tall(row), scene, far.includes(i), strip(row));
         areas.push({ left: k * w + left, right: (k + 1) * w - RIGHT, top: y, bottom: y + tall(row) });
       });
       y += tall(row);

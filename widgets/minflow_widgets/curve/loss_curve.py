@@ -21,12 +21,14 @@ from .. import frontends
 from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, words
 from ..pump import Ending, Pump, clock
+from ..runs.kept import gather, series_of
 from ..runs.log import OPEN, RunLog
 from .epochs import Epochs
 from .feed import Feed
-from .panels import drawn, encode, latest, warnings
+from .panels import drawn, encode, latest, panels, warnings
 from .series import Series, number
 
+OTHERS = 4  # earlier runs that a live one is drawn beside
 SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
 LEAST = 0.003  # of a processor that it may take always, however much of the budget is spent in the loop
 BUDGET = 0.016  # of a processor for recording in the loop and showing; sending the messages takes 2 ms a second besides
@@ -53,6 +55,7 @@ class LossCurve:
     log may be a folder instead: the numbers are kept there too, as a table `NAME.csv` that is written as the run goes
     on (see `../runs/log.py`), and `compare` shows such runs side by side.  name: of the run and of its file, with a
     number behind it where there is such a file already.  config: hyper-parameters by name, kept with the run.
+    compare: earlier runs to draw it beside: a folder of them (the newest four), tables in it, or curves.
     control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
 
     >>> curve = LossCurve()
@@ -71,6 +74,7 @@ class LossCurve:
         control=None,
         name: str | None = None,
         config=None,
+        compare=(),
     ):
         check_options(total, epoch, x, control)
         self.total, self.x, self.panels, self.control = total, x, words(panels), control
@@ -78,6 +82,8 @@ class LossCurve:
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
         self._log = RunLog(log) if kept else None
+        runs, self._left_out = gather([compare], OTHERS, needed=False) if compare else ([], "")
+        self._others = series_of(runs, 1)  # drawn beside its own
         self._epochs = Epochs(epoch)
         self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
         self._series: dict[str, Series] = {}
@@ -132,11 +138,19 @@ class LossCurve:
             for name, value in numbers.items():
                 series = self._series.get(name)
                 if series is None:
-                    series = self._series[name] = Series(name, self._started if zero is None else zero)
+                    series = self._new(name, self._started if zero is None else zero)
                 series.add(at, value, when - series.zero)
             if self._finished:
                 return
         self._pump.wake()
+
+    def _new(self, name: str, zero: float) -> Series:
+        series = self._series[name] = Series(name, zero)
+        if self._others:  # as those: a panel for each name, a look for each run
+            prefix = self._prefix_of(series)
+            series.shown, series.style = f"{prefix or self.name or 'this run'}:", None if prefix else 0
+            series.within_run(name[len(prefix) :])
+        return series
 
     def feed(self, prefix: str = "", zero: float | None = None) -> Feed:
         """What a fast loop fills at less cost than by `add`."""
@@ -164,7 +178,7 @@ class LossCurve:
                 for name, values in dict(zip(names, columns)).items():
                     series = self._series.get(feed.prefix + name)
                     if series is None:
-                        series = self._series[feed.prefix + name] = Series(feed.prefix + name, feed.zero)
+                        series = self._new(feed.prefix + name, feed.zero)
                     series.extend(steps, values, times)
                     series.every = feed.every
         return fresh
@@ -351,6 +365,10 @@ class LossCurve:
             self._epochs.average(s)
         return list(self._series.values())
 
+    def _prefix_of(self, s: Series) -> str:
+        """The longest of those under which something is recorded, with the blank that ends it; mostly nothing."""
+        return max([prefix for prefix in self.configs if s.name.startswith(prefix)], key=len)
+
     def _passed(self, since: float, prefix: str) -> None:
         """A loader's pass that began at `since` has ended: an epoch, where steps were recorded in it."""
         with self._lock:
@@ -373,11 +391,13 @@ class LossCurve:
             state = "ended" if self._finished else getattr(self.control, "state", "running")
             more = {"marks": self.marks(), "note": note, "state": state, "gaps": self._gaps()}
             more["controls"] = self.control is not None
-            return encode(self._averaged(), self._status(), self.panels, self._place.before, **more)
+            before = [*self._place.before, *self._others]
+            return encode(self._averaged(), self._status(), self.panels, before, **more)
 
     def encode_before(self) -> bytes:
-        """The same of the run before of the same cell, thinned; nothing where there was none."""
-        return encode(self._place.before, "previous run") if self._place.before else b""
+        """The same of the run before of the same cell, thinned, and of earlier runs; nothing where there is none."""
+        before = [*self._place.before, *self._others]
+        return encode(before, "earlier runs", tuple(panels(before))) if before else b""
 
     def _longest(self) -> Series | None:
         return max((s for s in self._series.values() if s.count), key=lambda s: s.count, default=None)
@@ -412,7 +432,7 @@ class LossCurve:
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
         parts += [s.now() for s in self._series.values() if s.name not in lines]
-        parts += [clean(str(path)) for path in self.paths]
+        parts += [clean(str(path)) for path in self.paths] + [self._left_out] * bool(self._left_out)
         return " · ".join(parts + ([state] if state == "paused" else []))
 
     def _runs(self) -> list[tuple[str, float, float]]:
@@ -460,7 +480,9 @@ class LossCurve:
         with self._lock:
             self._take()
             look = {"x": self.x, "log": self.log, "before": self._place.before, "gaps": self._gaps()}
-            return draw(self._averaged(), self._note, self.panels, self._status(), self.marks(), **look)
+            series, known = self._averaged(), panels(list(self._series.values()), self.panels)
+            series += [s for s in self._others if s.word in known]
+            return draw(series, self._note, self.panels, self._status(), self.marks(), **look)
 
     def bundle(self) -> dict[str, str]:
         """The still picture in all forms."""

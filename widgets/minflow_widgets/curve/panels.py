@@ -74,13 +74,14 @@ def encode(
 
     For each series: n steps, n values, m steps of the means, m means; steps count from its `zero` on, since a
     float32 has only 24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no
-    clock can give times, and n and m seconds follow ("timed"). before: of the previous run, which share the scales.
+    clock can give times, and n and m seconds follow ("timed"). before: of the previous run and of earlier ones, which
+    share the scales; those of earlier ones have a "style", the number of the run, and are lines among the others.
     more: further entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
     heights: dict[str, list] = {title: [] for title in titles}
     for s in before:
-        if s.name in {one.name for one in lines}:
+        if s.name in {one.name for one in lines} or s.style is not None and s.word in heights:
             heights[s.word].append(s.points()[1])
     longest = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
@@ -93,11 +94,13 @@ def encode(
         clock = times if s is longest or times and s.within(longest) else s.clock()
         if not clock and s.count:
             arrays += [s.points("time")[0], s.means("time")[0]]
-        label = s.label(latest(series, s))
+        label = s.legend(latest(series, s))
         entries.append(
             {"panel": titles.index(s.word), "name": clean(s.name), "label": label}
             | {"n": len(x), "m": len(mx), "window": window}
             | ({"zero": zero} if zero else {})
+            | ({"style": s.style} if s.style is not None else {})
+            | ({"shown": True} if s.shown else {})
             | ({"every": s.sampled()} if s.every > 1 else {})
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})

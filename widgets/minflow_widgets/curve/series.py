@@ -42,6 +42,8 @@ class Series:
 
     def __init__(self, name: str, zero: float = 0.0):
         self.name, self.zero, self.every = name, zero, 1
+        # what a legend says in place of the name; which colour it has, if not that of its place: those of one run agree
+        self.shown, self.style = "", None
         self.word = word_of(name)  # series with one word share a panel
         self.count, self.moved = 0, False  # moved: was there a value unlike the first?
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
@@ -125,6 +127,10 @@ class Series:
         """What names the thing that it was recorded of, where several are watched: "sync" of "sync gradient norm"."""
         return PART.sub("", self.name.rpartition(" ")[0]).rstrip()
 
+    def within_run(self, name: str) -> None:
+        """Among several runs a name has a panel of its own, where the legend says which run it is."""
+        self.word = self.word if self.word in SMALL else clean(name)
+
     def at(self, step: float) -> float:
         """Its value at a step, or the last one before."""
         before = np.flatnonzero(self.steps <= step)
@@ -163,6 +169,11 @@ class Series:
             best = "highest" if self.sign < 0 else "lowest"
             text += f" · {best} {number(self.best[0])} at step {number(self.best[1])}"
         return text
+
+    def legend(self, latest: float | None = None) -> str:
+        """The label in a panel of its own: with the name of its run alone, where there are several."""
+        text = self.label(latest)
+        return clean(self.shown) + text[len(clean(self.name)) :] if self.shown else text
 
     def epoch_now(self) -> str:
         """`epoch 5: mean 0.0612 · epoch 4: 0.0701`, or nothing where no epoch has ended."""

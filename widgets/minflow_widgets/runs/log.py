@@ -3,7 +3,7 @@
 `runs/lr 0.1.csv` has a row for each step: step, epoch where it is known, a column for each series, means of epochs, and
 seconds since the first value. `runs/lr 0.1.json` beside it has what is not of a step: name, start, hyper-parameters.
 The last row stays open: what comes later for its step, such as a val_loss, is put into it. Read next:
-`../curve/loss_curve.py`.
+`kept.py`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RunLog:
         """For each file what it does not have yet: column -> (steps, values, times), copies. Called with the lock."""
         columns: dict[str, dict] = {}
         for s in curve._averaged():
-            prefix = max((one for one in curve.configs if one and s.name.startswith(one)), key=len, default="")
+            prefix = curve._prefix_of(s)
             columns.setdefault(prefix, {})[s.name[len(prefix) :]] = s
         news = []
         for prefix, series in columns.items():

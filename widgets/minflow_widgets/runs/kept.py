@@ -1,0 +1,173 @@
+"""Runs to be compared: those that `log.py` has kept, and curves that are there. Read next: `compare.py`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minflow.core.base.errors import FormatError, MinflowError
+from minflow.core.where import here, warn
+from minflow.views.text.listing import clean
+
+from ..curve.series import Series
+from .log import MEAN, reason
+
+LONGEST = 100_000  # characters of a line of a header
+KEYS = 3  # hyper-parameters that are named, where they differ
+SAID = 3  # files that are named, of those which are no runs
+
+
+class Kept(NamedTuple):
+    """A run that can be drawn. columns: name of a series -> steps, values, seconds."""
+
+    name: str
+    config: dict[str, Any]
+    columns: dict[str, np.ndarray]
+
+
+def read(path: Path) -> Kept:
+    """A run from its table. What a run that goes on has written of its last row is left out. Raises FormatError."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:  # a spreadsheet puts a mark in front
+            header = next(csv.reader(iter(lambda: file.readline(LONGEST), "")), [])
+            text = file.read() if "step" in header else ""  # of something else, however large, nothing more
+        rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
+    except (OSError, ValueError, csv.Error) as error:
+        raise refused(path, "this table of a run cannot be read", because=reason(error)) from error
+    names = [name for name in header if name not in ("step", "epoch", "seconds") and not name.endswith(MEAN)]
+    if "step" not in header or not names or not rows:
+        missing = "column `step`" if "step" not in header else "column of numbers" if not names else "row"
+        raise refused(path, f"this is no table of a run: it has no {missing}", columns=", ".join(header)[:80] or "none")
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise refused(path, f"row {number} is broken: {len(row)} values for {len(header)} columns")
+    columns = dict(zip(header, zip(*rows)))
+    try:
+        numbers = {name: np.array([float(x) if x else np.nan for x in columns[name]])
+                   for name in ("step", "seconds", *names) if name in columns}
+    except ValueError as error:
+        raise refused(path, "a value of this table is no number", because=error) from error
+    times = numbers.get("seconds", numbers["step"])
+    there = np.isfinite(numbers["step"]) & np.isfinite(times)
+    series = {}
+    for name in names:
+        known = there & np.array([bool(x) for x in columns[name]])
+        if known.any():
+            series[name] = np.stack([numbers["step"], numbers[name], times])[:, known]
+    return Kept(*about(path), series)
+
+
+def about(path: Path) -> tuple[str, dict[str, Any]]:
+    """Name and hyper-parameters from the file beside it; the name of the table where that is missing or broken."""
+    try:
+        data = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        config = data.get("config")
+        return str(data.get("name") or path.stem), config if isinstance(config, dict) else {}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return path.stem, {}
+
+
+def refused(path: Path, what: str, **values) -> FormatError:
+    hint = "compare(\"runs/\") of a folder that watch(..., log=\"runs/\") has filled, or remove this file from it"
+    return FormatError(what, values={"file": path, **values}, where=here(), hint=hint)
+
+
+def of_curve(curve, number: int) -> list[Kept]:
+    """What a curve has so far: a run for each thing that it is recorded of."""
+    with curve._lock:
+        curve._take()
+        columns: dict[str, dict] = {}
+        for s in curve._series.values():
+            if s.count:
+                prefix = curve._prefix_of(s)
+                columns.setdefault(prefix, {})[s.name[len(prefix) :]] = s.table[:, : s.count].copy()
+        names = {prefix: " ".join(filter(None, [curve.name, prefix.strip()])) for prefix in columns or [""]}
+        return [Kept(name or f"run {number}", curve.configs.get(prefix, {}), columns.get(prefix, {}))
+                for prefix, name in names.items()]
+
+
+def newest(folder: Path, most: int) -> tuple[list[Kept], int, list[FormatError]]:
+    """The runs of a folder that were written last, the oldest first; how many were left out; files that are no runs."""
+    try:
+        with os.scandir(folder) as entries:
+            files = [(entry.stat(), entry.path) for entry in entries if entry.name.lower().endswith(".csv")]
+    except OSError as error:
+        raise refused(folder, "this folder of runs cannot be read", because=reason(error)) from error
+    paths = [Path(path) for of, path in sorted(files, key=lambda file: file[0].st_mtime_ns) if stat.S_ISREG(of.st_mode)]
+    runs: list[Kept] = []
+    skipped: list[FormatError] = []
+    while paths and len(runs) < most:
+        try:
+            runs.insert(0, read(paths.pop()))
+        except FormatError as error:
+            skipped.append(error)
+    return runs, len(paths), skipped
+
+
+def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept], str]:
+    """The runs that are meant, at most so many, with names that differ; and what is to be said of those left out.
+
+    things: folders, tables, curves. One that is named and is no run raises; among others in a folder it is reported.
+    needed: is it an error if there is none?
+    """
+    runs: list[Kept] = []
+    left, skipped = 0, []
+    for thing in [one for each in things for one in (each if isinstance(each, list | tuple) else [each])]:
+        if hasattr(thing, "_series") and hasattr(thing, "configs"):
+            runs += of_curve(thing, len(runs) + 1)
+            continue
+        if not isinstance(thing, str | os.PathLike):
+            raise MinflowError("compare: this is no run", values={"got": repr(thing)[:60]}, where=here(),
+                               hint='compare("runs/"), compare("runs/a.csv", "runs/b.csv"), compare(curve_a, curve_b)')
+        path = Path(thing).expanduser()
+        if path.is_dir():
+            found, more, wrong = newest(path, most)
+            runs, left, skipped = runs + found, left + more, skipped + wrong
+        else:
+            runs.append(read(path))
+    if skipped and runs:
+        names = ", ".join(Path(error.values["file"]).name for error in skipped[:SAID])
+        more = f" and {len(skipped) - SAID} more" if len(skipped) > SAID else ""
+        warn(f"compare: of {names}{more} nothing is shown: {skipped[0].what}", "a folder that holds runs alone")
+    if not runs and needed:
+        raise skipped[0] if len(skipped) == 1 else MinflowError(
+            "compare: there is no run here", values={"looked in": ", ".join(map(str, things))[:80] or "nothing"},
+            where=here(), hint='watch(..., log="runs/") keeps runs; compare("runs/") shows them')
+    left += max(len(runs) - most, 0)
+    note = f"{left:,} older or further runs are not shown: name some, compare(\"runs/a.csv\", ...)" if left else ""
+    return distinct(runs[:most]), note
+
+
+def distinct(runs: list[Kept]) -> list[Kept]:
+    """The same with what differed in their names, and no two alike."""
+    keys = [key for key in dict.fromkeys(key for run in runs for key in run.config)
+            if len({repr(run.config[key]) for run in runs if key in run.config}) > 1]
+    named: list[Kept] = []
+    for run in runs:
+        facts = [f"{key} {run.config[key]}" for key in keys if key in run.config]
+        facts = [clean(fact)[:30] for fact in facts if fact not in run.name][:KEYS]
+        name = clean(run.name)[:60] + (f" ({', '.join(facts)})" if facts else "")
+        same = sum(one.name == name or one.name.startswith(f"{name} #") for one in named)
+        named.append(run._replace(name=f"{name} #{same + 1}" if same else name))
+    return named
+
+
+def series_of(runs: list[Kept], first: int = 0) -> list[Series]:
+    """The runs as series, the same colour for all of one run, from the `first` colour on."""
+    result = []
+    for number, run in enumerate(runs, first):
+        for column, (steps, values, seconds) in run.columns.items():
+            s = Series(f"{run.name} {column}")
+            s.extend(steps.tolist(), values.tolist(), seconds.tolist())
+            s.shown, s.style = f"{run.name}:", number
+            s.within_run(column)
+            result.append(s)
+    return result

@@ -143,6 +143,55 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
     assert left["images"] == 1 and left["canvases"] == 0 and "NaN first at step 60" in left["alts"][0]
 
 
+RATES = """
+import time
+import minflow as flow
+from minflow import nn
+from minflow.utils.data import DataLoader, TensorDataset
+from minflow_widgets import compare, watch
+
+flow.manual_seed(1)
+x = flow.randn(64, 8)
+loader = DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8)
+
+def train(lr, pause=0.0):
+    flow.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+    optimizer = flow.optim.SGD(model.parameters(), lr=lr)
+    with watch(model, optimizer, name=f"lr {lr}", log="runs/", compare="runs/") as curve:
+        for epoch in range(5):
+            for batch, truth in loader:
+                loss = (model(batch) - truth).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                time.sleep(pause)
+            curve.add(val_loss=loss.item())
+"""
+
+
+def test_runs_are_compared_while_they_go_on_and_later(lab, tmp_path):
+    """Three rates, the last one live beside the others; what was kept in one picture; the same in a kernel of its own."""
+    write(lab[1], RATES, "train(0.1)\ntrain(0.01)", "train(5.0, 0.1)", 'compare("runs/")', 'compare("runs/").explore()')
+    shots = shots_folder(tmp_path, "curve-runs")
+    report = act(lab, shots, [
+        ["run"], ["until", f"/lr 0.01:.*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"], ["see", "canvas"],
+        ["shot", "live"], ["theme", "JupyterLab Dark"], ["wait", 300], ["shot", "live-dark"], ["eval", STATUS],
+        ["idle"], ["see", ".jp-OutputArea canvas"], ["shot", "end-dark"], ["eval", LEFT],
+        ["hover", ".jp-OutputArea canvas", 220, 140], ["wait", 200],
+        ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"], ["shot", "hover-dark"],
+        ["theme", "JupyterLab Light"], ["wait", 300], ["shot", "end"],
+        ["eval", STATUS]])
+    live, left, hovered, explored = report["values"]
+    assert "lr 0.1: " in live and "lr 5.0: " in live and "lower the learning rate (5)" in live
+    assert left["images"] == 4 and left["canvases"] == 1
+    assert "epochs 1 to 5" in left["alts"][0] and "3 runs" in left["alts"][3] and "lr 5.0: " in left["alts"][3]
+    assert "lr 0.1 loss " in hovered and "lr 0.01 loss " in hovered and "3 runs" in explored
+    kept = sorted((lab[1] / "runs").glob("*.csv"))
+    assert [path.stem for path in kept] == ["lr 0.01", "lr 0.1", "lr 5.0"]
+    assert all(len(path.read_text().splitlines()) == 41 for path in kept)
+
+
 JOBS = """
 import time
 import numpy as np

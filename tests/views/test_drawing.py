@@ -105,7 +105,6 @@ def test_colours_are_those_of_the_theme(engine):
     for tag, look, text in elements(drawn):
         assert look.get("stroke", theme.LINE) in theme.LINES, (tag, look)
         assert look["fill"] in {"text": theme.INKS, "path": (*theme.LINES, "none")}.get(tag, (*theme.FILLS, "none"))
-    assert "#ffffff" not in drawn.replace(f'fill="{theme.PLAIN}" stroke=', ""), "only boxes are white"
 
 
 def test_no_text_goes_to_graphviz():
@@ -121,19 +120,24 @@ def test_an_oval_holds_its_lines_and_is_not_much_larger():
         assert widest < width < 2.3 * widest + 12
 
 
-@pytest.mark.parametrize("what", [what for what in VIEWS if "explorer" not in what])
-def test_no_picture_fills_the_page(what):
-    for bundle in bundles(what, "conv1"):
-        for drawn in in_html(bundle.get("text/html", ""))[1]:
-            root = ElementTree.fromstring(drawn)
-            size = float(root.get("width")) * float(root.get("height"))
-            for tag, look, text in elements(drawn):
-                if tag == "rect" and look.get("fill") != "none":
-                    left, top, right, bottom = sides(tag, look, text)
-                    assert (right - left) * (bottom - top) < 0.6 * size, look
+CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests/browser/test_fonts.py looks at them
+
+
+@pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS and "explorer" not in what])
+def test_stills_have_plates_and_no_page(what):
+    for name in ("conv1", "卷积层_一.全连接"):
+        for bundle in bundles(what, name):
+            for drawn in in_html(bundle.get("text/html", ""))[1]:
+                assert not homeless(drawn)
+                root = ElementTree.fromstring(drawn)
+                size = float(root.get("width")) * float(root.get("height"))
+                for tag, look, text in elements(drawn):
+                    if tag == "rect" and look.get("fill") != "none":
+                        left, top, right, bottom = sides(tag, look, text)
+                        assert (right - left) * (bottom - top) < 0.6 * size, look
 
 
 def test_a_folded_box_has_two_rims_and_a_result_a_thick_one():
     model = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(3)])
     drawn = picture(model(flow.ones(1, 2)).sum(), names={}, boxes=4).svg
-    assert drawn.count('rx="3"') >= 2 and drawn.count('stroke-width="2.4"') == 1
+    assert drawn.count('rx="3.5"') >= 2 and drawn.count('stroke-width="2.4"') == 1

@@ -74,15 +74,14 @@ def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], fram
     parts = [svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE,
                       stroke_width=".8") for f in frames]
     parts += map(line_of, lines)
-    labels = [(f.left + 6, f.name_y, f.name) for f in frames]
-    labels += [(line.label[0] - label_size(line.edge.label)[0] / 2, line.label[1], line.edge.label) for line in lines
-               if line.label]
-    parts += [svg.label(x + svg.PAD, y + 0.36 * SMALL, words, size=SMALL, ink=SOFT) for x, y, words in labels]
+    labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
+    labels += [(*line.label, line.edge.label) for line in lines if line.label]
+    parts += [svg.label(x, y + 0.36 * SMALL, words, size=SMALL, anchor="middle", ink=SOFT) for x, y, words in labels]
     parts += [shape_of(*place) + words_of(*place[:3]) for place in places]
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]
-    corners += [(x, y - h / 2, x + w, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
+    corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, words in labels for w, h in [label_size(words)]]
     left, top = (math.floor(min((c[i] for c in corners), default=0)) - MARGIN for i in (0, 1))
     right, bottom = (math.ceil(max((c[i] for c in corners), default=20)) + MARGIN for i in (2, 3))
     return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=SIZE)
@@ -101,13 +100,16 @@ def line_of(line: Line) -> str:
 
 
 def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
-    look = {"fill": box.fill or PLAIN, "stroke": box.color or LINE, "stroke_width": box.thick or None,
-            "stroke_dasharray": DASHES["dashed"] if "dashed" in box.style else None}
+    """A box or an oval; the dashes of a rim stand on the fill, where they are seen on any page."""
+    edge, dashed = {"stroke": box.color or LINE, "stroke_width": box.thick or None}, "dashed" in box.style
+    outer = {"fill": box.fill or PLAIN, **(edge if not dashed else {})}
     if box.shape == "ellipse":
-        return svg.element("ellipse", cx=x, cy=y, rx=w / 2, ry=h / 2, **look)
-    rim = svg.rect(x - w / 2 + RIM, y - h / 2 + RIM, w - 2 * RIM, h - 2 * RIM, rx=3, fill="none",
-                   stroke=look["stroke"]) if box.double else ""
-    return svg.rect(x - w / 2, y - h / 2, w, h, rx=5, **look) + rim
+        return svg.element("ellipse", cx=x, cy=y, rx=w / 2, ry=h / 2, **outer)
+    inset = RIM if box.double else 1
+    inner = {**edge, "stroke_dasharray": DASHES["dashed"]} if dashed else {"stroke": edge["stroke"]}
+    rim = svg.rect(x - w / 2 + inset, y - h / 2 + inset, w - 2 * inset, h - 2 * inset, rx=5 - inset / 2, fill="none",
+                   **inner) if box.double or dashed else ""
+    return svg.rect(x - w / 2, y - h / 2, w, h, rx=5, **outer) + rim
 
 
 def words_of(box: Box, x: float, y: float) -> str:

@@ -12,8 +12,10 @@ from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer.rows import StepTree
-from minflow.views.explorer.grid import Grid, view_of
-from minflow.views.explorer.svg import svg_of, text_of
+from minflow.views.draw.fonts import wide
+from minflow.views.explorer.grid import PAD, WIDTH, Grid, fitted_shapes, view_of
+from minflow.views.explorer.svg import lines_of, svg_of, text_of
+from minflow.vision.models import lenet
 from tests.measuring import calls
 
 
@@ -373,3 +375,29 @@ def test_hostile_names_are_escaped_in_picture_and_text():
     assert "<img" not in svg and "\u202e" not in svg and "\ud800" not in svg
     ElementTree.fromstring(svg)
     assert "\n" not in session.text().splitlines()[3] and "\u202e" not in session.text()
+
+
+@pytest.mark.parametrize("batch", [8, 128])
+def test_all_columns_fit_into_a_cell_and_texts_into_boxes(batch):
+    """In the widest font, closed and with everything opened."""
+    graph, x = Train(lenet()), flow.randn(batch, 1, 28, 28)
+    graph(x, flow.randint(0, 10, (batch,)))
+    shown = layout(graph)
+    for opened in (None, set(shown.tree.by_key)):
+        view = view_of(layout(graph, opened))
+        assert view["w"] <= WIDTH < 780
+        boxes = [box for row in view["rows"] for box in row[7]]
+        for _, _, width, bold, faint, second, _, third in boxes:
+            first = wide(bold, bold=True) + (wide(faint) + 8 if faint else 0)
+            assert max(first, wide(second), wide(third)) <= width - 2 * PAD + 0.5, (bold, faint, second)
+        cut = [text for box in boxes for text in box[3:6] if "…" in text]
+        assert opened or all(text.startswith("sgd_momentum") for text in cut), cut
+
+
+def test_shapes_that_go_in_are_cut_before_what_comes_out():
+    forward, backward = "8×32×28×28, 1×32×1×1 → 8×32×28×28", "8×32×14×14 ← 8×32×28×28, 8×32×28×28"
+    assert fitted_shapes(forward, 400) == forward and fitted_shapes(backward, 400) == backward
+    assert fitted_shapes(forward, 230) == "8×32×28×28, … → 8×32×28×28"
+    assert fitted_shapes(forward, 130) == "… → 8×32×28×28" and fitted_shapes(backward, 130) == "8×32×14×14 ← …"
+    assert fitted_shapes(forward, 60).endswith("…") and fitted_shapes("128×1000", 40).startswith("128")
+    assert lines_of("one two three", 60) == ["one two", "three"] and lines_of("unbroken", 10) == ["unbroken"]

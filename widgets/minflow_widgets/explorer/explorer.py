@@ -15,7 +15,6 @@ import json
 import uuid
 import weakref
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from minflow.core.base.errors import GraphError
@@ -29,11 +28,11 @@ from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 
-from ..frontends import answering, close
+from ..frontends import answering, close, script
 
 OURS[__file__] = True  # an error here happened at the line of the program that called
 MOST = 8  # explorers that are live at once
-SCRIPTS = ("place.js", "numbers.js", "picture.js", "zoom.js", "explorer.js")
+SCRIPTS = [f"explorer/{name}.js" for name in ("place", "numbers", "picture", "zoom", "explorer")]
 SHOWN: deque = deque()  # those that are live, the oldest first
 
 
@@ -45,8 +44,7 @@ def widget_class():
     import traitlets
 
     class GraphExplorer(anywidget.AnyWidget):
-        _esm = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS)
-        _css = Path(__file__).with_name("explorer.css").read_text(encoding="utf-8")
+        _esm, _css = script(*SCRIPTS), script("explorer/explorer.css")
         name = traitlets.Unicode("").tag(sync=True)
         picture = traitlets.Unicode("").tag(sync=True)
         detail = traitlets.Unicode("{}").tag(sync=True)

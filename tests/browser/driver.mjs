@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 const asked = JSON.parse(process.argv[2]);
 const { chromium } = await import(asked.playwright);
 const deadline = Date.now() + asked.seconds * 1000;
-const report = { cells: [], errors: [], outside: [], console: [], live: 0, liveFrames: 0, shots: [] };
+const report = { cells: [], errors: [], outside: [], console: [], live: 0, liveFrames: 0, questions: [], shots: [] };
 
 const browser = await chromium.connect(asked.browser);
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
@@ -22,6 +22,7 @@ const shoot = async (name) => {
   report.shots.push(`${name}.png`);
 };
 const closeQuestions = async () => {         // Lab's offer of news; whatever else stands in front of the notebook
+  report.questions.push(...await page.locator('.Toastify__toast, .jp-Dialog').allTextContents());
   for (const button of await page.locator('.Toastify__toast button.jp-toast-button').all()) {
     if (/^(no|dismiss)$/i.test((await button.textContent()).trim())) await button.click().catch(() => {});
   }
@@ -115,6 +116,7 @@ try {
   }
   report.runSeconds = (Date.now() - run) / 1000;
   await page.waitForTimeout(1000);
+  await closeQuestions();
   await walk('done');
   report.atEnd = await pictures();
 

@@ -23,12 +23,12 @@ def asked_of(lab, notebook, shots, seconds, **more):
     """What the scripts are handed. lab: the fixture."""
     shots.mkdir(parents=True, exist_ok=True)
     return {"url": lab[0], "place": f"{PLACE}/{lab[1].name}", "notebook": notebook, "browser": lab[2],
-            "playwright": str(PLAYWRIGHT), "shots": str(shots), "seconds": seconds, **more}
+            "playwright": str(PLAYWRIGHT), "shots": str(shots), "seconds": seconds} | more
 
 
-def drive(lab, notebook, shots, seconds=240):
+def drive(lab, notebook, shots, seconds=240, **more):
     """Run all cells of `notebook` in the browser; returns the driver's report."""
-    asked = asked_of(lab, notebook, shots, seconds)
+    asked = asked_of(lab, notebook, shots, seconds, **more)
     done = subprocess.run([NODE, str(Path(__file__).with_name("driver.mjs")), json.dumps(asked)],
                           capture_output=True, text=True, timeout=seconds + 300)
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from conftest import serving
 from pages import TOP, drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
@@ -45,6 +46,24 @@ def test_tour(lab, tmp_path):
     assert report["atEnd"]["good"] >= 7 and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0, "a live curve was not replaced by its picture"
     assert report["again"]["good"] == report["atEnd"]["good"] and not report["again"]["lost"]
+
+
+def test_first_start(browser, tmp_path):
+    """`minflow lab` in a fresh home, and all cells of the first lesson: nothing is asked, no kernel warns, and what was
+    run is saved in the learner's folder alone."""
+    lessons = {file: file.read_bytes() for file in (TOP / "notebooks").glob("*.ipynb")}
+    home, log = tmp_path / "Zoë's home, 50% #1", tmp_path / "lab.log"
+    with serving(["minflow", "lab"], home, log) as url:
+        folder = home / "minflow-course"
+        report = drive((url, folder, browser), "00_tour.ipynb", shots_folder(tmp_path, "first"), place="lab/tree")
+    assert report["unexpected"] == [] and report["outside"] == [] and report["questions"] == []
+    assert report["live"] >= 1 and report["atEnd"]["good"] >= 7 and not report["atEnd"]["broken"]
+    assert {file: file.read_bytes() for file in (TOP / "notebooks").glob("*.ipynb")} == lessons
+    assert b'"execution_count": 1' in (folder / "00_tour.ipynb").read_bytes()
+    text = log.read_text()
+    assert text.startswith(f"Your copy of the course is in {folder}\n")
+    assert "Kernel" not in text and "[I " not in text and "[W " not in text
+    assert not (home / ".jupyter").exists(), "no setting of the user's is written"
 
 
 @pytest.mark.parametrize(("name", "pictures", "explorers", "errors"), [

@@ -1,14 +1,15 @@
 """The learner's copy of the course: in a folder of theirs, brought up to date without touching what they have changed.
 
 What they never changed is replaced; a changed lesson stays, and the new one is laid beside it as `00_tour.new.ipynb`,
-once; a deleted lesson is laid out afresh. A record in the folder, one checksum a line as of `sha256sum`, knows every
-file that ever came from here: it is only appended to, so that two programs at once or one that is killed lose nothing.
+once; a deleted lesson is laid out afresh. A record in the folder, one checksum a line, knows every file that ever came
+from here: it is only appended to, so that two programs at once or one that is killed lose nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ def update(folder: Path) -> tuple[list[Path], list[Path]]:
     top = source()
     for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
         path, data = folder / file.relative_to(top), file.read_bytes()
-        mine, new, ours = checksum(path), hashlib.sha256(data).hexdigest(), recorded(folder)
+        mine, new, ours = what_is_at(path), checksum(path, data), recorded(folder)
         if mine is None or (mine != new and mine in ours):
             path.parent.mkdir(parents=True, exist_ok=True)
             record(folder, new, path)  # first: a file that were laid down and not recorded would count as changed
@@ -74,13 +75,13 @@ def update(folder: Path) -> tuple[list[Path], list[Path]]:
         elif mine == new and new not in ours:
             record(folder, new, path)
         elif mine != new and new not in ours:
-            other = next(place for place in places_beside(path) if checksum(place) in (None, new, *ours))
+            other = next(place for place in places_beside(path) if what_is_at(place) in (None, new, *ours))
             write(other, data)
             record(folder, new, other)  # last: what is recorded is not laid beside again
             beside.append(other)
-        if checksum(path) == new:
+        if what_is_at(path) == new:
             for other in itertools.takewhile(os.path.lexists, places_beside(path)):
-                if checksum(other) in (new, *ours):  # nobody has written in it, and it says nothing more
+                if what_is_at(other) in (new, *ours):  # nobody has written in it, and it says nothing more
                     atomic.remove(other)
     return replaced, beside
 
@@ -94,12 +95,25 @@ def refuse(folder: Path) -> None:
         raise NotADirectoryError("it is a file")
 
 
-def checksum(path: Path) -> str | None:
-    """Of the file; None if nothing is there, "" for what is no plain file that can be read: that is left alone."""
+def checksum(path: Path, data: bytes) -> str:
+    """Of what a file says. Of a notebook: its cells and their outputs, since Jupyter rewrites the rest when it is only
+    opened."""
+    if path.suffix == ".ipynb":
+        try:
+            cells = [[cell["cell_type"], "".join(cell["source"]), cell.get("outputs") or None, cell.get("attachments"),
+                      cell["metadata"].get("tags")] for cell in json.loads(data)["cells"]]
+            data = json.dumps(cells, sort_keys=True).encode()
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # no notebook: all it says counts
+            pass
+    return hashlib.sha256(data).hexdigest()
+
+
+def what_is_at(path: Path) -> str | None:
+    """Its checksum; None if nothing is there, "" for what is no plain file that can be read: that is left alone."""
     if not os.path.lexists(path):
         return None
     try:
-        return "" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()
+        return "" if path.is_symlink() else checksum(path, path.read_bytes())
     except OSError:
         return ""
 

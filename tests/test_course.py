@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from minflow import course
@@ -69,6 +71,34 @@ def test_an_unchanged_lesson_is_replaced_and_a_changed_one_stays(package, tmp_pa
     assert content(tmp_path / "c") == {"00_tour.ipynb": "mine", "00_tour.new.ipynb": "tour 2", "02_new.ipynb": "new 2",
                                        "README.md": "read 1", "extra/01_more.ipynb": "more 2"}
     assert course.update(tmp_path / "c") == ([], [])
+
+
+OPENED = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}, "language_info": {"version": "3"}}
+
+
+@pytest.mark.parametrize(("change", "changed"), [
+    (lambda book: book.metadata.update(OPENED), False),                     # by Jupyter, when it is opened
+    (lambda book: book.cells[1].update(execution_count=3, id="other"), False),
+    (lambda book: book.cells[1].outputs.append(nbformat.v4.new_output("stream", text="5")), True),
+    (lambda book: book.cells[1].update(source="2 + 4"), True),
+    (lambda book: book.cells.pop(), True),
+    (lambda book: book.cells[0].update(cell_type="raw"), True)])
+def test_what_changes_a_notebook(package, tmp_path, change, changed):
+    def written(file, *sources):
+        cells = [nbformat.v4.new_markdown_cell("# Sum"), *map(nbformat.v4.new_code_cell, sources)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
+
+    folder, lesson = tmp_path / "c", package / "_notebooks/00_tour.ipynb"
+    written(lesson, "2 + 3")
+    course.update(folder)
+    book = nbformat.read(folder / "00_tour.ipynb", 4)
+    change(book)
+    (folder / "00_tour.ipynb").write_text(json.dumps(book))
+    assert course.update(folder) == ([], [])
+    written(lesson, "2 + 3", "print(5)")
+    laid = (["00_tour.ipynb"], []) if not changed else ([], ["00_tour.new.ipynb"])
+    assert names(course.update(folder)) == laid
+    assert (folder / (laid[0] or laid[1])[0]).read_bytes() == lesson.read_bytes()
 
 
 def test_a_new_version_is_laid_beside_once(package, tmp_path):

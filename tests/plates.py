@@ -9,8 +9,15 @@ from minflow.views.draw.fonts import wide
 INHERITED = "fill", "font-size", "font-weight", "text-anchor"
 
 
+def inside(x: float, y: float, width: float, height: float, oval: bool) -> bool:
+    """Whether a box holds a point, measured from its upper left corner; coordinates have one decimal."""
+    if oval:
+        return (2 * x / width - 1) ** 2 + (2 * y / height - 1) ** 2 <= 1.02
+    return -0.2 <= x <= width + 0.2 and -0.2 <= y <= height + 0.2
+
+
 def off_their_plates(picture: str, grounds=theme.FILLS) -> list[str]:
-    """What the texts say that no rectangle of a light colour holds, drawn before them, or in whose ink none is read."""
+    """What the texts say that no light rectangle or oval holds, drawn before them, or in whose ink none is read."""
     found: list[str] = []
     boxes: list[tuple[float, ...]] = []
 
@@ -20,13 +27,17 @@ def off_their_plates(picture: str, grounds=theme.FILLS) -> list[str]:
         dx, dy = (dx + float(moved[1]), dy + float(moved[2])) if moved else (dx, dy)
         if e.tag.endswith("}rect") and e.get("fill") in grounds:
             x, y, width, height = (float(e.get(key)) for key in ("x", "y", "width", "height"))
-            boxes.append((x + dx, y + dy, width, height))
+            boxes.append((x + dx, y + dy, width, height, False))
+        elif e.tag.endswith("}ellipse") and e.get("fill") in grounds:
+            x, y, rx, ry = (float(e.get(key)) for key in ("cx", "cy", "rx", "ry"))
+            boxes.append((x - rx + dx, y - ry + dy, 2 * rx, 2 * ry, True))
         elif e.tag.endswith("}text"):
             parts = [(e.text or "", look.get("font-weight")), *[(p.text, p.get("font-weight")) for p in e]]
             width = sum([wide(words, float(look.get("font-size", 11.5)), bool(bold)) for words, bold in parts])
             x, y = float(e.get("x")) + dx, float(e.get("y")) + dy
             x -= width * {"middle": 0.5, "end": 1}.get(look.get("text-anchor"), 0)
-            held = [1 for a, b, w, h in boxes if a <= x and x + width <= a + w + 0.1 and b < y <= b + h]
+            corners = [(p, q) for p in (x, x + width) for q in (y, y - 0.75 * float(look.get("font-size", 11.5)))]
+            held = [1 for a, b, w, h, oval in boxes if all(inside(p - a, q - b, w, h, oval) for p, q in corners)]
             if not held or look.get("fill", theme.INK) not in theme.INKS:
                 found.append("".join(words for words, _ in parts))
         for inner in e:

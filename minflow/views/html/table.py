@@ -21,7 +21,7 @@ GOOD, BAD = GREEN, RED
 def framed(color: str, title: str, inside: str) -> str:
     """A card with a stripe of that colour at its left. title, inside: HTML."""
     look = f"{CARD};border-left:4px solid {color};padding:8px 12px;text-align:left"
-    head = f'<div style="font-size:14px;font-weight:600;margin-bottom:4px">{title}</div>'
+    head = f'<div style="font-size:14px;font-weight:600;margin-bottom:4px;overflow-wrap:anywhere">{title}</div>'
     return f'<div {NO_MATH} style="{look}">{head}{inside}</div>'
 
 

@@ -134,7 +134,7 @@ CAPS = {
     "job.saving": 700,
     "job.look": 240,
     "face": 740,                # minflow/__init__.py, the namespaces of one screen each, the command line
-    "widgets": 3070,
+    "widgets": 3110,
 }
 FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "cli", "course", "headless",
         "doctor", "__main__"]

@@ -180,7 +180,7 @@ def test_every_text_stands_on_a_plate_and_every_number_is_read_in_its_cell(make)
     assert not [words for words in plates if not re.fullmatch(r"[-+.e\d]+|True|inf|nan", words)]
     for diverging in (False, True):
         for color in ["#" + bytes(color).hex() for color in palette(diverging)]:
-            assert max(theme.contrast(color, "#000000"), theme.contrast(color, "#ffffff")) >= 4.5
+            assert theme.contrast(theme.ink_on(color), color) >= 4.5
 
 
 def test_integers_have_a_bin_each():

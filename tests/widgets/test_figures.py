@@ -10,6 +10,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, MissingDependencyError, ShapeError
+from minflow.views.draw import theme
 from minflow_widgets import LossCurve, figures
 from minflow_widgets.figures import (
     History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters,
@@ -83,7 +84,7 @@ def test_a_long_series_is_faint_under_its_mean_and_nan_is_marked():
     values[300:] = np.nan
     ax = drawn(History({"loss": values}).plot())
     raw, mean, mark = ax.get_lines()
-    assert raw.get_alpha() == 0.25 and mean.get_label() == "loss, mean of 10"
+    assert raw.get_alpha() == 0.4 and mean.get_label() == "loss, mean of 10"
     assert mark.get_label() == "loss is NaN from step 300"
     assert list(mark.get_xdata()) == [300, 300]
     at, means = smooth(np.arange(100.0), np.arange(100.0), 10)
@@ -334,3 +335,53 @@ def test_a_long_history_costs_no_more_per_step():
     given = History({"loss": ([1, 2, 3], [3.0, 2.0, 1.0])})
     given.add(7, loss=0.5)
     assert given.data["loss"][0].tolist() == [1, 2, 3, 7] and given.data["loss"][1].tolist() == [3.0, 2.0, 1.0, 0.5]
+
+
+# ---- the page behind -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: History({"loss": [3.0, 2.0, 1.0], "accuracy": [0.1, 0.5, 0.9], "lr": [0.1, 0.1, 0.01]}).plot(),
+    lambda: confusion_matrix([0, 1, 1, 2] * 9, [0, 1, 0, 2] * 9, names=["cat", "dog", "a long name"]),
+    lambda: activations(model(), flow.randn(4, 1, 8, 8)), lambda: filters(model()[0]),
+])  # fmt: skip
+def test_a_figure_has_no_page_and_its_words_stand_on_plates(draw):
+    figure = draw().figure
+    figure.canvas.draw()
+    pixels, renderer = np.asarray(figure.canvas.buffer_rgba()), figure.canvas.get_renderer()
+    assert (pixels[..., 3] == 0).mean() > 0.1, "the ground of the notebook is seen"
+    plate = [int(theme.PLATE[i : i + 2], 16) for i in (1, 3, 5)]
+    for ax in figure.axes:
+        for words in (ax.title, ax.xaxis.label, ax.yaxis.label):
+            if words.get_text():
+                box = words.get_window_extent(renderer)
+                y = len(pixels) - round(box.y1) - 1  # the row above it
+                row = pixels[y, round(box.x0) : round(box.x1)]
+                assert (row[:, 3] == 255).all() and (np.median(row[:, :3], axis=0) == plate).all(), words.get_text()
+                assert words.get_color() in theme.INKS
+    from matplotlib_inline.backend_inline import _fetch_figure_metadata
+
+    assert _fetch_figure_metadata(figure) is None, "IPython would put a white ground under it"
+
+
+def test_axes_of_somebody_else_keep_their_look():
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    before = ax.spines["left"].get_edgecolor(), ax.get_facecolor(), ax.title.get_color()
+    History({"loss": [3.0, 2.0], "accuracy": [0.1, 0.5]}).plot(ax=ax)
+    assert (ax.spines["left"].get_edgecolor(), ax.get_facecolor(), ax.title.get_color()) == before
+    assert ax.figure.patch.get_visible() and not ax.figure.artists
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_every_number_of_a_confusion_matrix_is_read_on_its_cell(normalize):
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 10, 2000)
+    guess = np.where(rng.random(2000) < 0.1 * true, true, rng.integers(0, 10, 2000))
+    ax = drawn(confusion_matrix(true, guess, normalize=normalize))
+    pixels, height = np.asarray(ax.figure.canvas.buffer_rgba()), ax.figure.canvas.get_width_height()[1]
+    for text in ax.texts:
+        x, y = ax.transData.transform(np.array(text.get_position()) + [-0.4, -0.4])
+        cell = "#" + bytes(pixels[height - round(y), round(x), :3]).hex()
+        assert theme.contrast(text.get_color(), cell) >= 4.5, (text.get_text(), cell)

@@ -22,6 +22,11 @@ INK, SOFT, RED_INK, AMBER_INK = "#24292f", "#57606a", "#8f1d14", "#7a5600"
 INKS = (INK, SOFT, RED_INK, AMBER_INK)
 
 
+def ink_on(color: str) -> str:
+    """Black or white, whichever is read on that colour: one of them has a contrast of 4.5 on any."""
+    return max("#000000", "#ffffff", key=lambda ink: contrast(ink, color))
+
+
 def luminance(color: str) -> float:
     """Relative luminance of "#rrggbb", 0 to 1 (WCAG 2.2, relative luminance)."""
     shares = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]

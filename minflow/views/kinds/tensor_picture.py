@@ -123,8 +123,7 @@ def alt_text(record: TensorRecord) -> str:
 def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):
     """Few enough cells to write each number into its own: (parts, width, height)."""
     colors = ["#" + bytes(color).hex() for color in palette(scale[2])]
-    inks = ["#000000" if theme.contrast(color, "#000000") > theme.contrast(color, "#ffffff") else "#ffffff"
-            for color in colors]
+    inks = [theme.ink_on(color) for color in colors]
     across, down = TEXT_CELL
     rows, columns = cells[0].shape
     title = 0 if len(cells) == 1 else 22

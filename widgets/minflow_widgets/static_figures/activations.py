@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.tables import ruled_table
 
-from .drawing import COLORS, FIRST, RED, array_of, axes, described, draw_tiles, plain, several
+from .drawing import COLORS, FIRST, PLATE, array_of, axes, described, draw_tiles, plain, several
 
 SAMPLE = 100_000  # numbers of an activation, of which its quantiles are taken
 
@@ -109,15 +110,15 @@ def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
     for y, (_, points, zeros, bad) in enumerate(rows):
         if np.isfinite(points).all():
             ax.hlines(y, points[0], points[4], color=COLORS[0])
-            ax.barh(y, points[3] - points[1], left=points[1], height=0.6, color="#b9d2ee", edgecolor=COLORS[0])
+            ax.barh(y, points[3] - points[1], left=points[1], height=0.6, color=theme.PALE_BLUE, edgecolor=COLORS[0])
             ax.plot([points[2]] * 2, [y - 0.3, y + 0.3], color=COLORS[1], linewidth=2)
         if notes(zeros, bad):
-            look = {"va": "center", "color": RED if bad else "#57606a", "fontsize": 9}
-            ax.annotate(notes(zeros, bad), (1.01, y), xycoords=("axes fraction", "data"), **look)
+            look = {"va": "center", "color": theme.RED_INK if bad else theme.SOFT, "fontsize": 9, "bbox": PLATE}
+            ax.annotate(notes(zeros, bad), (1.02, y), xycoords=("axes fraction", "data"), **look)
     ax.set_yticks(range(len(rows)), [called(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
     ax.set_title("what each layer gives", fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.axvline(0, color="#57606a", linewidth=0.8, linestyle=":")
+    ax.axvline(0, color=theme.LINE, linewidth=0.8, linestyle=":")
     ax.set_xlabel("value\nbox: middle half of the numbers; line: 5 % to 95 %; stroke: median")
     return ax
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
 from .drawing import GRID, array_of, axes, described, numbers_of, plain
@@ -80,12 +81,13 @@ def confusion_matrix(
     side = min(3.0 + 0.34 * n, 9.0)
     ax = axes(ax, "confusion_matrix()", (side + 0.8, side))
     right, most = np.eye(n, dtype=bool), shares[~np.eye(n, dtype=bool)].max(initial=0.0)
-    ax.imshow(np.where(right, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
-    ax.imshow(np.where(right | (counts == 0), np.nan, shares), cmap="Oranges", vmin=-most / 2, vmax=most * 2 or 1)
+    blue = ax.imshow(np.where(right, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
+    wrong = np.where(right | (counts == 0), np.nan, shares)
+    orange = ax.imshow(wrong, cmap="Oranges", vmin=-most / 2, vmax=most * 2 or 1)
     if n <= WRITTEN:
         for edge in range(1, n):
-            ax.axhline(edge - 0.5, color=GRID, linewidth=0.5)
-            ax.axvline(edge - 0.5, color=GRID, linewidth=0.5)
+            ax.axhline(edge - 0.5, **GRID)
+            ax.axvline(edge - 0.5, **GRID)
     every = range(0, n, max(1, n // 40))
     turned = 0 if max(map(len, words)) <= 3 else 60
     ax.set_xticks(list(every), [words[i] for i in every], parse_math=False, rotation=turned)
@@ -95,8 +97,9 @@ def confusion_matrix(
             for j in range(n):
                 if counts[i, j]:
                     content = f"{shares[i, j]:.2f}" if normalize else str(counts[i, j])
-                    color = "white" if i == j and shares[i, j] > 0.5 else "black"
-                    ax.text(j, i, content, ha="center", va="center", color=color, fontsize=9 if n <= 12 else 7)
+                    cell = (blue if i == j else orange).to_rgba(shares[i, j], bytes=True)
+                    look = {"color": theme.ink_on("#" + bytes(cell[:3]).hex()), "fontsize": 9 if n <= 12 else 7}
+                    ax.text(j, i, content, ha="center", va="center", **look)
     ax.set_xlabel("predicted\nblue: right, orange: wrong; dark: often in its row")
     ax.set_ylabel("true")
     ax.set_title(f"{np.trace(counts)} of {counts.sum()} right ({np.trace(counts) / max(counts.sum(), 1):.1%})")

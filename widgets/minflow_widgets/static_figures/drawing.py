@@ -1,20 +1,23 @@
 """What the figures share: axes, names as they are, numbers of anything, and images side by side.
 
-matplotlib is imported at the first figure. Read next: `history.py`.
+A figure of our own has no page: the ground of the notebook is seen between its lines, and its words stand on plates, as
+those of all still pictures do. matplotlib is imported at the first figure. Read next: `history.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, need
+from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
-COLORS = ("#1f5fa8", "#b5470b", "#1d7a46", "#7b3fa0")
-RED = "#b42318"
-GRID = "#d0d7de"
+COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
+GRID = {"color": theme.LINE, "linewidth": 0.5, "linestyle": (0, (1, 3))}
+PLATE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of a text that no axis has
 GAP = "#8c959f"  # between images, and where a number is NaN or infinite: a grey that no scale has
 FIRST = 64  # filters or channels that are drawn
 
@@ -24,7 +27,50 @@ def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
     if ax is not None:
         return ax
     pyplot = need("matplotlib.pyplot", what_for, "matplotlib")
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    figure, ax = pyplot.subplots(figsize=size, layout="constrained")
+    figure.patch.set_visible(False)  # a clear facecolor would be put on white again: matplotlib_inline takes care of it
+    figure.add_artist(plates()(zorder=-1))
+    ax.set_facecolor("none")
+    return quiet(ax)
+
+
+def quiet(ax: Any) -> Any:
+    """Axes of a figure of our own, in colours that are read on any page; others are left as they are."""
+    if not ax.figure.patch.get_visible():
+        for spine in ax.spines.values():
+            spine.set_color(theme.LINE)
+        ax.tick_params(color=theme.LINE, labelcolor=theme.INK)
+        for words in (ax.title, ax.xaxis.label, ax.yaxis.label):
+            words.set_color(theme.INK)
+    return ax
+
+
+@functools.cache
+def plates():
+    """The class of what draws plates behind all words of a figure: as large as these are when they are drawn."""
+    from matplotlib.artist import Artist
+    from matplotlib.patches import FancyBboxPatch
+    from matplotlib.transforms import IdentityTransform
+
+    class Plates(Artist):
+        def __init__(self, zorder: float):
+            super().__init__()
+            self.set(zorder=zorder, in_layout=False)
+
+        def draw(self, renderer) -> None:
+            for ax in self.figure.axes:
+                ax.get_tightbbox(renderer)  # puts the axes and their title where they will be drawn
+                legend = ax.get_legend()
+                said = [ax.title] * bool(ax.get_title()) + [legend] * (legend is not None)
+                boxes = [words.get_window_extent(renderer) for words in said]
+                for box in [*boxes, *[axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis)]]:
+                    if box is not None and box.width and box.height:
+                        look = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=3,rounding_size=4"}
+                        plate = FancyBboxPatch(box.p0, box.width, box.height, transform=IdentityTransform(), **look)
+                        plate.set_figure(self.figure)
+                        plate.draw(renderer)
+
+    return Plates
 
 
 def plain(x: Any) -> str:
@@ -94,7 +140,7 @@ def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) 
         if signed:
             scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
         picture = ax.imshow(np.where(np.isfinite(sheet := mosaic(tiles, columns)), sheet, np.nan), **scale)
-        ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what)
+        quiet(ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what).ax)
     ax.set_facecolor(GAP)
     ax.set_xticks([])
     ax.set_yticks([])

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, RED, axes, numbers_of, plain
+from .drawing import COLORS, GRID, axes, numbers_of, plain, quiet
 
 STYLES = ("-", "--", ":", "-.")
 DOTS_BELOW = 50  # values, below which each is a dot on its line
@@ -94,7 +95,7 @@ class History:
         if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
             first.set_yscale("log")
         first.set_xlabel("step")
-        first.grid(True, alpha=0.3)
+        first.grid(True, **GRID)
         if handles:
             # Above the plot: axes at the right are drawn over what stands inside.
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2}
@@ -110,7 +111,7 @@ class History:
         if number > 1:
             ax.spines["right"].set_position(("axes", 1 + 0.16 * (number - 1)))
         ax.set_ylabel(word, parse_math=False)
-        return ax
+        return quiet(ax)
 
     def line(self, ax: Any, name: str, color: str, style: str) -> list:
         """One series; its entries in the legend."""
@@ -122,7 +123,7 @@ class History:
         window = values.size // WINDOWS
         if window >= SMOOTH_FROM and finite.any():
             means_at, means = smooth(steps, shown, window)
-            ax.plot(steps, shown, color=color, alpha=0.25, linewidth=1)
+            ax.plot(steps, shown, color=color, alpha=0.4, linewidth=1)
             look = {"color": color, "linestyle": style, "linewidth": 2}
             handles += ax.plot(means_at, means, label=f"{label}, mean of {window}", **look)
         else:
@@ -131,7 +132,7 @@ class History:
         if not finite.all():
             at = float(steps[np.argmin(finite)])
             what = "NaN" if np.isnan(values[np.argmin(finite)]) else "inf"
-            handles.append(ax.axvline(at, color=RED, linestyle=":", label=f"{label} is {what} from step {at:g}"))
+            handles.append(ax.axvline(at, color=theme.RED, linestyle=":", label=f"{label} is {what} from step {at:g}"))
         return handles
 
     def text(self) -> str:

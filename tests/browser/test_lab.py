@@ -67,7 +67,7 @@ def test_first_start(browser, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "pictures", "explorers", "errors"), [
-    ("05_eager_and_static", 1, 1, []), ("06_debugging_graphs", 2, 2, ["ShapeError"]),
+    ("05_eager_and_static", 3, 1, []), ("06_debugging_graphs", 2, 2, ["ShapeError"]),
     ("08_job_functions", 1, 1, []), ("09_async", 3, 0, [])])
 def test_notebooks_with_pictures(lab, tmp_path, name, pictures, explorers, errors):
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])

@@ -166,6 +166,8 @@ def as_tuple(x) -> tuple:
 
 def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
     """The cotangents to start from: given ones, or 1 for a scalar."""
+    if len(outputs) != len(gradients):
+        fail(GradError, f"{verb}: {len(outputs)} tensors and {len(gradients)} gradients", "a gradient for each tensor")
     seeds = []
     for out, g in zip(outputs, gradients):
         if not out.needs:

@@ -164,8 +164,8 @@ def write(target, new):
 
 
 def guard(mode, handle, target) -> None:
-    for t in (target, root_of(target)[0]) if mode.grad else ():
-        if t.needs and mode.leaf(t.value) is not None:
+    for t in (target, root := root_of(target)[0]) if mode.grad else ():
+        if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
             fail(GradError, "a leaf that requires grad is written in place: backward could not find its old numbers",
                  "do it under `with flow.no_grad():`, or on a clone()", leaf=handle if t is target else t)
 
@@ -181,7 +181,7 @@ def in_place(op: Op, target, *others, **attrs):
         if dtype.rank > target.dtype.rank:
             fail(DTypeError, f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold",
                  f"x = x.{op.name}(...) makes a new tensor; or convert first: x = x.to({dtype})", target=target)
-        return write(target, op(*inputs, **attrs))
+        return store(target, op(*inputs, **attrs))
     if specs[0].shape != target.shape:
         raise explain(
             ShapeError(

@@ -397,3 +397,23 @@ def test_in_place_forms_have_the_gradient_of_the_others(name):
     p, q = make()
     for a, b in zip(Compiled(lambda: run(name, p, q))(), wanted, strict=True):
         np.testing.assert_allclose(a, b.numpy(), rtol=1e-5)
+
+
+def test_a_view_of_a_view_that_is_a_leaf_is_protected():
+    x = flow.zeros(2, 3).t().requires_grad_()
+    with pytest.raises(GradError, match=r"(?s)leaf that requires grad is written in place.*no_grad"):
+        x[0] = 1
+    with pytest.raises(GradError, match="leaf"):
+        x[0].add_(1)
+    (x[0] * 2).sum().backward()
+    assert x.grad.tolist() == [[2, 2], [0, 0], [0, 0]]
+    with flow.no_grad():
+        x[0] = 1
+    assert x.tolist() == [[1, 1], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [flow.int8, flow.int64])
+def test_no_write_in_place_makes_larger(dtype):
+    x = flow.tensor(2)
+    with pytest.raises(ShapeError, match=r"shape \(1,\), the tensor .*\(\)"):
+        x -= flow.tensor([1], dtype=dtype)

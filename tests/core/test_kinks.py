@@ -188,3 +188,38 @@ def test_dtypes_and_closeness_at_the_edge():
     assert flow.isclose(x, y, INF).tolist() == [True, False, True, False]
     assert flow.isclose(flow.tensor([True]), flow.tensor([False]), 0, 1.0).tolist() == [True]
     assert flow.tensor(True).max(0)[0].dtype is flow.tensor(True).min(-1)[0].dtype is flow.bool
+
+
+def test_one_number_has_the_norm_of_itself():
+    x = flow.tensor([[4.1875], [-2.0]])
+    assert x.norm(1000.0, dim=1).tolist() == x.norm(-1000.0, dim=1).tolist() == [4.1875, 2.0]
+    assert x.norm(0, dim=1).tolist() == [1, 1]
+
+
+def test_nothing_has_no_variance():
+    assert flow.isnan(flow.std(flow.zeros(0), correction=-1))
+
+
+def test_statistics_in_float16_are_used_in_float32():
+    half = [flow.tensor([[[-3.0]]]), flow.tensor([-2.9375]), flow.tensor([0.5])]
+    out = flow.nn.functional.batch_norm(*[x.to(flow.float16) for x in half])
+    assert out.dtype is flow.float16 and abs(out.item() + 0.08838) < 1e-4
+
+
+@pytest.mark.parametrize("loss", [flow.nn.functional.l1_loss, flow.nn.functional.mse_loss])
+def test_the_dtype_of_a_target_without_axes_counts(loss):
+    assert loss(flow.ones(2).to(flow.float16), flow.tensor(0.5)).dtype is flow.float32
+
+
+@pytest.mark.parametrize(("wrong", "says"), [
+    (lambda: flow.nn.AvgPool2d(2, divisor_override=float("nan"))(flow.zeros(1, 4, 4)), "must be an integer"),
+    (lambda: flow.softmax(flow.zeros(2), 0, True), "no dtype True"),
+    (lambda: flow.zeros(2, dtype=[]), r"no dtype \[\]"),
+    (lambda: flow.eye(2, 2, flow.int64), "2 arguments by place, 3 were given"),
+    (lambda: flow.broadcast_to(flow.tensor(0.0), {}), "size must be an integer, not dict"),
+    (lambda: flow.autograd.grad(flow.zeros(1, requires_grad=True) * 2, [flow.zeros(1, requires_grad=True)], []),
+     "1 tensors and 0 gradients"),
+])  # fmt: skip
+def test_what_pytorch_refuses(wrong, says):
+    with pytest.raises(flow.MinflowError, match=says):
+        wrong()

@@ -81,7 +81,7 @@ def from_dlpack(x) -> Tensor:
     return from_numpy(np.from_dlpack(x))
 
 
-def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of one number. dtype: that of the number if not given."""
     return finish(full_of(size, fill_value, dtype), device, requires_grad)
 
@@ -89,44 +89,45 @@ def full(size, fill_value, dtype=None, device=None, requires_grad: bool = False)
 @two_meanings
 def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    return finish(zeros_of(size_of(shape, size), dtype or float), device, requires_grad)
+    return finish(zeros_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 @two_meanings
 def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones."""
-    return finish(ones_of(size_of(shape, size), dtype or float), device, requires_grad)
+    return finish(ones_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor whose numbers are whatever lay in the memory (zeros while tracing)."""
-    return finish(empty_of(size_of(shape, size), dtype or float), device, requires_grad)
+    return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 @two_meanings
 def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return zeros(input.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+    return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @two_meanings
 def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return ones(input.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+    return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-def full_like(input: Tensor, fill_value, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return full(input.shape, fill_value, dtype or input.dtype, device, requires_grad)
+def full_like(input: Tensor, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    dtype = input.dtype if dtype is None else dtype
+    return full(input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def empty_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return empty(input.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+def empty_like(input: Tensor, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-def eye(n: int, m: int | None = None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`(n, m)`: ones on the diagonal, zeros elsewhere."""
-    return tensor(np.eye(n, m, dtype=as_dtype(dtype or float).np), None, device, requires_grad)
+    return tensor(np.eye(n, m, dtype=as_dtype(float if dtype is None else dtype).np), None, device, requires_grad)
 
 
-def arange(start=None, end=None, step=1, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
     if start is end is None:
         fail(OutOfRangeError, "arange() needs its end", "arange(10), or arange(1, 10)", start=start, end=end)
@@ -148,10 +149,10 @@ def arange(start=None, end=None, step=1, dtype=None, device=None, requires_grad:
     return tensor(np.arange(start, end, step), dtype, device, requires_grad)
 
 
-def linspace(start: float, end: float, steps: int, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers from start to end, both included."""
     count("linspace", steps)
-    dtype = as_dtype(dtype or default_dtype())
+    dtype = as_dtype(default_dtype() if dtype is None else dtype)
     if dtype.floating:
         return tensor(np.linspace(float(start), float(end), steps), dtype, device, requires_grad)
     first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
@@ -170,13 +171,14 @@ def count(name: str, n: int) -> None:
 
 def rand(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1)."""
-    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, as_dtype(dtype or float), generator), device, requires_grad)
+    dtype = as_dtype(float if dtype is None else dtype)
+    return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
 
 def randn(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
-    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, as_dtype(dtype or float), generator), device,
-                  requires_grad)
+    dtype = as_dtype(float if dtype is None else dtype)
+    return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
 
 def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None,
@@ -186,13 +188,14 @@ def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    return finish(F.randint_of(size_of((size,)), low, high, as_dtype(dtype or int), generator), device, requires_grad)
+    dtype = as_dtype(int if dtype is None else dtype)
+    return finish(F.randint_of(size_of((size,)), low, high, dtype, generator), device, requires_grad)
 
 
-def randperm(n: int, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randperm(n: int, *, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
     """0 to n - 1 in random order."""
     count("randperm", n)
-    return finish(F.randperm_of(n, as_dtype(dtype or int), generator), device, requires_grad)
+    return finish(F.randperm_of(n, as_dtype(int if dtype is None else dtype), generator), device, requires_grad)
 
 
 def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
@@ -201,13 +204,13 @@ def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, re
         fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0", std=std)
     if size is None:
         shape = np.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
-        dtype = dtype or next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None)
+        dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None) if dtype is None else dtype
     else:
         if isinstance(mean, Tensor) and mean.ndim or isinstance(std, Tensor) and std.ndim:
             hint = "normal(mean, std) alone: the tensors tell the size"
             fail(ShapeError, "normal: a size beside tensors", hint, mean=mean, std=std, size=size)
         shape = size_of((size,))
-    noise = F.normal_of(shape, 0.0, 1.0, as_dtype(dtype or float), generator)
+    noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator)
     return finish(noise * std + mean, device, requires_grad)
 
 
@@ -216,17 +219,17 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tenso
     return input.bernoulli(p, generator=generator)
 
 
-def rand_like(input: Tensor, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
-    return rand(input.shape, dtype=dtype or input.dtype, device=device, generator=generator,
+def rand_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+    return rand(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
                 requires_grad=requires_grad)
 
 
-def randn_like(input: Tensor, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
-    return randn(input.shape, dtype=dtype or input.dtype, device=device, generator=generator,
+def randn_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+    return randn(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
                  requires_grad=requires_grad)
 
 
 def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None,
                  requires_grad: bool = False) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input.shape, dtype or input.dtype, device, generator, requires_grad)
+    return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)

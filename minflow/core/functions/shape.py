@@ -242,7 +242,7 @@ def expand_as(input, other):
 
 def broadcast_to(input, shape):
     """The tensor repeated to this shape, without copying."""
-    return expand(input, tuple(shape))
+    return expand(input, shape)
 
 
 def broadcast_tensors(*tensors):

@@ -105,7 +105,8 @@ def _(xp, x, axis, keepdims, correction, out=None):
     n = count(x.shape, axis)
     with xp.errstate(all="ignore"):
         away = x - xp.add.reduce(x, axis, keepdims=True) / (n or xp.nan)
-        return xp.true_divide(xp.add.reduce(away * away, axis, keepdims=keepdims), max(n - correction, 0.0), out=out)
+        total = xp.add.reduce(away * away, axis, keepdims=keepdims)
+        return xp.true_divide(total, max(n - correction, 0.0) if n else 0.0, out=out)
 
 
 prod = define(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import in_float32
+from ...core.functions.arguments import in_float32, maybe_to
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
@@ -108,14 +108,14 @@ def tanh(input: Tensor) -> Tensor:
 def softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along axis dim. dtype: that of the computation, if not the input's."""
     ready("softmax", input)
-    input = input if dtype is None else input.to(dtype)
+    input = maybe_to(input, dtype)
     return s.softmax(input, dim=chosen_axis("softmax", input, dim))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """log(softmax(x)) along axis dim, computed without overflow."""
     ready("log_softmax", input)
-    input = input if dtype is None else input.to(dtype)
+    input = maybe_to(input, dtype)
     return s.log_softmax(input, dim=chosen_axis("log_softmax", input, dim))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.functions import broadcast_tensors
 from ...core.functions.creation import zeros_like
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
@@ -37,7 +38,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 @composite("mse_loss")
 def squared(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(e.square(input - target), reduction)
+    return reduced(e.square(difference(input, target)), reduction)
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -48,7 +49,14 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 @composite("l1_loss")
 def absolute(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(e.abs(input - target), reduction)
+    return reduced(e.abs(difference(input, target)), reduction)
+
+
+def difference(input: Tensor, target: Tensor) -> Tensor:
+    """input - target, where one without axes counts with its dtype as the other does."""
+    if input.spec.dtype is not target.spec.dtype and 0 in (input.spec.ndim, target.spec.ndim):
+        input, target = broadcast_tensors(input, target)
+    return input - target
 
 
 def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:

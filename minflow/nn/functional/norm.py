@@ -64,6 +64,8 @@ def batch_norm(
     if weight is not None and weight.spec.dtype is not x.dtype:
         input, weight = same_dtype("batch_norm", input, weight)
     if not training:
+        if running_mean.spec.dtype is float16:  # PyTorch too works out scale and shift in float32
+            running_mean, running_var = running_mean.to(float32), running_var.to(float32)
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]
     weight = full(shape=channels, value=1.0, dtype=dtype) if weight is None else weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.base.errors import ShapeError
+from ...core.functions.arguments import integer
 from ...core.ops import pool
 from ...core.tensor import Tensor
 from ...core.where import fail
@@ -73,7 +74,7 @@ def avg_pool2d(
     this instead of the number of pixels.
     """
     x = images("avg_pool2d", input)
-    if divisor_override is not None and not divisor_override:
+    if divisor_override is not None and not integer(divisor_override, "divisor_override"):
         fail(ShapeError, "avg_pool2d: divisor_override is 0", "the number to divide each window's sum by, or None",
              input=input)
     attrs = windows("avg_pool2d", kernel_size, stride, padding)

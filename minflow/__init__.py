@@ -22,7 +22,16 @@ from .core.functions.creation import (
     rand_like as rand_like, randint as randint, randint_like as randint_like, randn as randn, randn_like as randn_like,
     randperm as randperm, tensor as tensor, zeros as zeros, zeros_like as zeros_like,
 )
-from .core.base.errors import MinflowError as MinflowError, MinflowWarning as MinflowWarning
+from .core.base.errors import (
+    CallError as CallError, CheckpointError as CheckpointError, DTypeError as DTypeError, DataError as DataError,
+    DeviceError as DeviceError, DivisionError as DivisionError, FormatError as FormatError, GradError as GradError,
+    GraphError as GraphError, GraphFormatError as GraphFormatError, InternalError as InternalError,
+    JobError as JobError, LoaderError as LoaderError, MinflowError as MinflowError, MinflowWarning as MinflowWarning,
+    MissingDependencyError as MissingDependencyError, MissingNameError as MissingNameError, ModuleError as ModuleError,
+    NestingError as NestingError, NonFiniteError as NonFiniteError, OptimError as OptimError,
+    OutOfMemoryError as OutOfMemoryError, OutOfRangeError as OutOfRangeError, SbpError as SbpError,
+    ShapeError as ShapeError, StateError as StateError, TraceError as TraceError, WorkerError as WorkerError,
+)
 from .core.functions import (
     abs as abs, absolute as absolute, acos as acos, add as add, addcdiv as addcdiv, addcmul as addcmul, addmm as addmm,
     addmv as addmv, all as all, allclose as allclose, amax as amax, amin as amin, any as any, argmax as argmax,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 # characters shown of a name (as many as a file's can have), a line, a part of an error
 NAME, LINE, PART = 255, 10_000, 20_000
+PUBLIC = "minflow"  # where programs find these classes, as a traceback shows: minflow.ShapeError
 LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
 
 
@@ -45,6 +46,11 @@ class MinflowError(Exception):
     """
 
     raw: BaseException | None = None
+    __module__ = PUBLIC
+
+    def __init_subclass__(cls):
+        if cls.__module__ == __name__:
+            cls.__module__ = PUBLIC
 
     def __init__(self, what: str, *, values: Mapping[str, object] | None = None, where: str = "", hint: str = ""):
         super().__init__(what)
@@ -186,6 +192,7 @@ class MinflowWarning(UserWarning):
     """A likely mistake that runs all the same. parts: what an error would say."""
 
     parts: MinflowError | None = None
+    __module__ = PUBLIC
 
 
 def need(module: str, what_for: str, install: str | None = None):

@@ -301,12 +301,17 @@ def hint_methods(cls: Kind) -> Kind:
     return cls
 
 
+def is_error(it: Any) -> bool:
+    return isinstance(it, type) and issubclass(it, Exception)
+
+
 def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     """Wrap the public functions and classes of the module known as `room`, so that an error names the argument that was
     meant. Returns its `__getattr__`, which does the same for names. names: its globals()."""
     own, start = names["__name__"], room.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
-    face = not any(getattr(it, "__module__", "") == own for it in mine.values())  # of names that stand elsewhere
+    # of names that stand elsewhere; errors only say that they stand here
+    face = not any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
     for name, it in mine.items():
         if f"{room}.{name}" in SHARED:
             names[name] = choosing(it, f"{start}.{name}", own)

@@ -11,7 +11,9 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.passes import PASSES, name_of
+from minflow.views.html.page import picture_card
 from minflow.views.html.reports import BAR
+from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
     Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
 )
@@ -306,3 +308,13 @@ def test_nothing_is_injected_and_nothing_raises():
             assert "img" not in Cells(text).tags and "&lt;img src=x" in text
     for record in (GraphTree("t", ()), Stages("t", ()), Lanes("t", (), ()), Timeline("t", ()), Frozen("t", (), ())):
         assert "no picture" not in Report(record)._repr_mimebundle_()["text/plain"]
+
+
+def test_a_picture_wider_than_a_cell_shrinks_to_three_quarters_and_is_then_scrolled():
+    def card(width):
+        return picture_card(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="80"></svg>', "a graph")
+
+    assert "min-width" not in card(780) and "overflow" not in card(780)
+    assert "max-width:100%;height:auto;min-width:1098px" in card(1464)
+    assert '<div style="overflow-x:auto"><img alt="a graph"' in card(1464)
+    assert "max-height:900px" in inner_picture(card(1464)) and "min-width" not in inner_picture(card(1464))

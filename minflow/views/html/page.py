@@ -9,6 +9,7 @@ own: rules are half transparent, which is seen on any page. No ids, the same tex
 from __future__ import annotations
 
 import base64
+import re
 from html import escape
 
 from ..draw.theme import PALE_RED, RED_INK
@@ -26,6 +27,8 @@ ERROR = f"color:{RED_INK};background:{PALE_RED};margin:0;padding:2px 6px;border-
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
 FAINT = "opacity:.75"
+# how small a picture is drawn, in shares of its size: letters of 11 pixels have 8 then; and the least width of a cell
+SMALLEST, CELL = 0.75, 600
 NAMED = 3  # outputs of a layer between its first and its last call that are named
 OWN, LONG = 12, 100  # tensors of a module that are listed; characters of a name or of specs
 OPEN = 2  # levels of a module tree that stand open at first
@@ -35,10 +38,16 @@ END = '<br style="clear:both">'  # a row is as tall as its columns
 
 
 def picture_card(svg: str, alt: str, text: str = "") -> str:
-    """The picture on a card; `text` is offered below it, folded."""
+    """The picture on a card; `text` is offered below it, folded.
+
+    It shrinks to the width of a cell, but not to less than SMALLEST of its size: a wider one is scrolled.
+    """
     data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
-    image = (f'<img alt="{escape(clean(alt), True)}" style="max-width:100%;height:auto" '
-             f'src="data:image/svg+xml;base64,{data}">')
+    size = re.match(r'<svg[^>]*? width="([\d.]+)', svg)
+    least = round(SMALLEST * float(size[1])) if size else 0
+    look = "max-width:100%;height:auto" + (f";min-width:{least}px" if least > CELL else "")
+    image = f'<img alt="{escape(clean(alt), True)}" style="{look}" src="data:image/svg+xml;base64,{data}">'
+    image = f'<div style="overflow-x:auto">{image}</div>' if least > CELL else image
     below = ""
     if text:
         look = "color:inherit;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"

@@ -5,6 +5,7 @@ Read next: `page.py`, pictures in a notebook.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -35,8 +36,8 @@ def table(rows: Iterable[tuple[str, str, str]]) -> str:
 
 def inner_picture(card: str) -> str:
     """The picture inside another card, and no higher than a screen."""
-    return card.replace(CARD, BARE, 1).replace("max-width:100%;height:auto",
-                                               "max-width:100%;max-height:900px;height:auto", 1)
+    return re.sub(r"max-width:100%;height:auto(;min-width:\d+px)?", "max-width:100%;max-height:900px;height:auto",
+                  card.replace(CARD, BARE, 1), count=1)
 
 
 BARE = "background:transparent;color:inherit;max-width:100%"

@@ -188,6 +188,21 @@ def test_the_first_run_has_none_to_be_compared_with(tmp_path):
         LossCurve(compare=tmp_path / "nowhere")
 
 
+def test_a_run_that_diverged_does_not_flatten_the_others(folder):
+    wild = [10.0**k for k in range(0, 38, 2)] + [INF]
+    keep(folder, "wild", values=wild, lr=5.0)
+    runs = compare(folder)
+    assert header(runs.encode())["logs"] == header(compare(*sorted(folder.glob("lr*.csv"))).encode())["logs"]
+    assert "1e+3" not in runs.svg() and "what diverged leaves the scale" in runs.svg()
+    assert "inf from step 20: lower the learning rate (5)" in runs.text()
+    alone = compare(folder / "wild.csv")
+    assert "what diverged" not in alone.svg() and "1e+3" in alone.svg()
+    with LossCurve(compare=folder) as curve:
+        for step in (1, 2):
+            curve.add(step, loss=0.05)
+    assert "1e+3" not in curve.svg() and header(curve.encode())["logs"] == header(runs.encode())["logs"]
+
+
 def test_hostile_names(tmp_path):
     for name in ('<b>"x"&', "a\nb", "損失" * 40, "\u202egnp"):
         keep(tmp_path, name, 3)

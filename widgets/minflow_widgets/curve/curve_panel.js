@@ -84,7 +84,8 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
   far = far && scene.log === null;
   const log = (far || scene.log) && [...members, ...old].some((s) => s.y.some((v) => v > 0));
   const f = log ? Math.log10 : (v) => v, [x0, x1] = scene.limits;
-  const [low, high] = limits([...members, ...old].map((s) => s.y), log);
+  const calm = members.filter((s) => s.style === undefined || !s.warnings); // of several runs those that have not diverged
+  const [low, high] = limits([...(calm.length ? calm : members), ...old].map((s) => s.y), log);
   const y0 = f(low), y1 = f(high);
   const top = 10 + LINE * rowsOf(members), right = width - RIGHT, bottom = tall - BOTTOM;
   const numbered = scene.marks.length > 0 && !strip, above = numbered ? 18 : 6; // room for numbers of epochs: no line goes through them
@@ -97,7 +98,7 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
   }
   const left = Math.max(LEFT, 12 + Math.ceil(Math.max(0, ...marks.map((v) => c.measureText(number(v)).width))));
   const across = (x) => left + ((x - x0) / (x1 - x0)) * (right - left);
-  const up = (y) => bottom - ((f(y) - y0) / (y1 - y0)) * (bottom - top - above);
+  const up = (y) => bottom - ((Math.min(Math.max(f(y), y0), y1) - y0) / (y1 - y0)) * (bottom - top - above);
   const text = (x, y, s, align, color) => {
     c.fillStyle = color || theme.ink; c.textAlign = align || "left"; c.fillText(s, x, y, align ? width : width - x);
   };
@@ -135,6 +136,7 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
   if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
+  if (calm.length && calm.length < members.length) under.push("what diverged leaves the scale");
   if (members.some((s) => s.means)) under.push("steps: epoch means");
   if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");

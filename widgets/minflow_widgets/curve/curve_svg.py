@@ -14,7 +14,7 @@ import numpy as np
 from minflow.views.draw import svg_writer as svg, theme
 from minflow.views.draw.fonts import wide, wrapped
 
-from .panels import drawn, latest, panels, rows, spans_decades, warnings
+from .panels import calm, drawn, latest, panels, rows, spans_decades, warnings
 from .scales import isolated, levels, limits, ticks, with_gaps
 from .series import SMALL, Series, number
 
@@ -102,7 +102,8 @@ class Panel:
         self.scene, self.parts = scene, []
         lines = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
         old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
-        numbers = np.concatenate([np.empty(0), *[y for _, _, y, *_ in lines], *[y for _, y in old]])
+        steady = calm(members)
+        numbers = np.concatenate([np.empty(0), *[y for s, _, y, *_ in lines if s in steady], *[y for _, y in old]])
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
@@ -123,6 +124,7 @@ class Panel:
             "log scale: over 4 decades": chosen,
             f"thick line: mean of {window}": bool(window),
             "grey: previous run": bool(old),
+            "what diverged leaves the scale": len(steady) < len(members),
             "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,
         }
@@ -144,6 +146,7 @@ class Panel:
         return self.left + (x - low) / (high - low) * (self.right - self.left)
 
     def up(self, y):
+        y = np.clip(y, self.low, self.high)  # what leaves the scale goes along its edge
         return self.bottom - (y - self.low) / (self.high - self.low) * (self.bottom - self.top - self.above)
 
     def points(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

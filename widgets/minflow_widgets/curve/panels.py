@@ -55,6 +55,11 @@ def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
     return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
 
 
+def calm(members: list[Series]) -> list[Series]:
+    """Those that make the scale: of several runs those that have not diverged, if there are some."""
+    return [s for s in members if s.style is None or not s.bad] or members
+
+
 def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
     """The titles of the panels: those declared, then the others in order of appearance."""
     return list(dict.fromkeys([*declared, *[s.word for s in drawn(series, declared)]]))
@@ -79,15 +84,14 @@ def encode(
     more: further entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
-    heights: dict[str, list] = {title: [] for title in titles}
-    for s in before:
-        if s.name in {one.name for one in lines} or s.style is not None and s.word in heights:
-            heights[s.word].append(s.points()[1])
+    names = {s.name for s in lines}
+    beside = [*lines, *[s for s in before if s.style is not None or s.name in names]]
+    points = {id(s): s.points() for s in beside}
+    heights = [[points[id(s)][1] for s in calm([one for one in beside if one.word == title])] for title in titles]
     longest = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
     for s in lines:
-        x, y = s.points()
-        heights[s.word].append(y)
+        x, y = points[id(s)]
         mx, my, window = s.means()
         zero = float(x[0]) if len(x) else 0.0
         arrays += [x - zero, y, mx - zero, my]
@@ -108,7 +112,7 @@ def encode(
             | ({"bad": s.bad[0], "late": s.bad[2], "warnings": warnings(series, s)} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]
-    logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[title])]
+    logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[i])]
     header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "logs": logs, "series": entries}
     header |= {"clock": times} | more
     text = json.dumps(header).encode()

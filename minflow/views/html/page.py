@@ -25,7 +25,7 @@ CARD = (
 # of an error inside a tree: a light plate, red on which is read
 ERROR = f"color:{RED_INK};background:{PALE_RED};margin:0;padding:2px 6px;border-radius:4px;white-space:pre-wrap"
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
-ROW = "font-family:monospace;font-size:12.5px;line-height:1.6"
+ROW = "font-family:monospace;font-size:12.5px;line-height:1.6;overflow-wrap:anywhere"
 FAINT = "opacity:.75"
 # how small a picture is drawn, in shares of its size: letters of 11 pixels have 8 then; and the least width of a cell
 SMALLEST, CELL = 0.75, 600

@@ -18,11 +18,11 @@ from ..kinds.memory_map import headline, memory_svg
 from ..text.listing import clean, count, shape_of
 from ..text.trees import outer_rows, sized
 
-CELL = "padding:2px 14px 2px 0;vertical-align:top;text-align:left;border:0"
+CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"
 NUMBER = CELL.replace("left", "right") + WHOLE
 COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
-BAR = 120  # pixels of the longest bar
+BAR = 104  # pixels of the longest bar
 TRACK = "rgba(125,133,144,.2)"  # behind a bar
 LOUD = ("never ran", "no gradient", "not registered")  # badges that tell of a mistake, most often
 
@@ -111,7 +111,7 @@ def stages_html(record: Stages) -> str:
              nbytes_text(row.arena), bar(row.arena / most), ms(row.seconds) if row.seconds else "-"]
             for row in record.rows]
     return card(record,
-                table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6), whole=0))
+                table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6)))
 
 
 def lanes_html(record: Lanes) -> str:

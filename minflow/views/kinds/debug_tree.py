@@ -172,9 +172,9 @@ def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most
             parts.append(f'<div style="{FAINT};padding-left:1.1em">... {count(hidden, "more row")}</div>')
             continue
         if not rows[i].branch.below:
-            parts.append(f'<div style="padding-left:1.1em;{WRAP}">{heads(i)}</div>')
+            parts.append(f'<div style="padding-left:1.1em">{heads(i)}</div>')
             continue
-        parts.append(f'<details{" open" if i in opened else ""}><summary style="cursor:pointer;{WRAP}">{heads(i)}'
+        parts.append(f'<details{" open" if i in opened else ""}><summary style="cursor:pointer">{heads(i)}'
                      '</summary><div style="padding-left:1.4em">')
         open_.append(depth)
     return "".join(parts) + "</div></details>" * (len(open_) - 1)
@@ -194,7 +194,6 @@ def by_phase(branches: list[Branch]) -> list[Branch]:
 
 
 PHASES = ("backward", "recompute", "optimizer")
-WRAP = "overflow-wrap:anywhere"
 
 
 def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:

@@ -117,7 +117,7 @@ CAPS = {
     "core.messages": 650,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 550,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
-    "views": 4920,
+    "views": 4960,
     "diagnosis": 880,
     "nn": 1750,
     "nn.modules": 550,

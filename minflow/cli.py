@@ -35,6 +35,9 @@ def main(argv: list[str] | None = None) -> int:
         return options.command(options)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # `minflow run 00 | head`: who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def parser() -> argparse.ArgumentParser:

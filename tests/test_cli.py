@@ -241,6 +241,16 @@ def test_run_says_how_a_cell_ended(tmp_path, cell, words, said):
     assert done.returncode == 1 and said in done.stderr and "Kernel is running" not in done.stderr
 
 
+def test_run_for_a_reader_who_has_seen_enough(tmp_path):
+    wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "go"))
+    with running(write(tmp_path / "long.ipynb", "print('first')", wait)) as process:
+        assert process.stdout.readline() == "first\n"
+        process.stdout.close()
+        (tmp_path / "go").touch()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
 def test_run_here(tmp_path):
     (tmp_path / "beside.csv").write_text("1,2")
     (tmp_path / "helper.py").write_text("word = 'found'")

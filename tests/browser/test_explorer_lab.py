@@ -124,7 +124,7 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
         ["size", 1280, 720], *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", ROWS],
         ["click", box("conv1")], ["wait", 600], ["eval", ROWS], ["eval", TOLD], ["eval", view],
         ["double", box("conv1")], ["until", f"{ROWS} < 20"], ["double", box("conv1")], ["wait", 800], ["eval", ROWS],
-        *[["click", step("on")]] * 20, ["wait", 600], ["eval", view], ["shot", "step"],
+        *[["click", step("on")]] * 20, ["until", f"{TOLD}.startsWith('Instruction 20:')"], ["wait", 600], ["eval", view], ["shot", "step"],
         ["size", 900, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "narrow"],
         ["size", 1700, 720], ["wait", 300], ["click", step("on")], ["wait", 600], ["eval", view], ["shot", "wide"],
     ])  # fmt: skip

@@ -44,16 +44,21 @@ export default placed({
     root.append(bar, found, main, status, foot, help);
     el.append(root);
 
-    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0, listed = '', typed = null;
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0, listed = '', typed = null, aim = null;
     const ask = (want) => {
-      count += 1; waiting = count; since = performance.now();
+      count += 1; waiting = count; since = performance.now(); aim = null;
       const over = (search.value || view.query) && !want.hit && !['search', 'keep'].includes(want.do) && forget();
       model.set('ask', JSON.stringify({ ...want, ...(over && { forget: 1 }), stage: view.stage, n: count + Math.random() }));
       model.save_changes();
       clearTimeout(timer);
       timer = setTimeout(() => { if (waiting) status.textContent = 'The kernel is busy; it answers when the cell has ended.'; }, 1500);
     };
-    const step = (by) => { if (view.steps) ask({ do: 'step', to: Math.max(0, (detail.last ?? -1) + by) }); };
+    const step = (by) => {                                                 // each of several quick presses counts, answered or not
+      if (!view.steps) return;
+      const to = Math.min(view.steps - 1, Math.max(0, (aim ?? detail.last ?? -1) + by));
+      ask({ do: 'step', to });
+      aim = to;
+    };
     const rows = () => [...scroll.querySelectorAll('.row')];
     const current = () => scroll.querySelector('.row[tabindex="0"]') || scroll.querySelector('.row');
     const mark = (id, column, focus, show = focus, at = null) => {
@@ -131,6 +136,7 @@ export default placed({
       }
       detail = JSON.parse(model.get('detail') || '{}');
       const none = !view.steps;
+      if (detail.last === aim) aim = null;
       steps.input.max = Math.max(0, view.steps - 1); steps.input.disabled = back.disabled = forth.disabled = none;
       steps.input.value = Math.max(0, detail.last);
       steps.said.textContent = none ? 'to step through values: explore(graph, inputs)' : `instruction ${detail.last + 1} of ${view.steps}${view.views && ` (${view.views})`}`;

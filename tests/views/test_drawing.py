@@ -105,7 +105,7 @@ def test_an_oval_holds_its_lines_and_is_not_much_larger():
 CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests/browser/test_fonts.py looks at them
 
 
-@pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS and "explorer" not in what])
+@pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS])
 def test_stills_have_plates_and_no_page(what):
     for name in ("conv1", "卷积层_一.全连接"):
         for bundle in bundles(what, name):

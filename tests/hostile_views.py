@@ -343,6 +343,23 @@ def view_curve(name):
     return [curve.bundle()]
 
 
+def view_runs(name):
+    """Runs on one picture, named by the learner, one of which diverged."""
+    from minflow_widgets import LossCurve, compare
+    from minflow_widgets.curve import loss_curve as module
+
+    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: Nowhere()
+    try:
+        curves = [LossCurve(name=name, config={name: lr}, epoch=2) for lr in (0.1, 0.01)]
+        for curve, last in zip(curves, (0.5, float("inf"))):
+            for step, loss in enumerate((1.0, 0.75, 0.5, last), 1):
+                curve.add(step, **{"loss": loss, "v" + name: step})
+            curve.finish()
+    finally:
+        module.frontends.choose = chosen
+    return [compare(*curves).bundle(), curves[0].bundle()]
+
+
 class Nowhere:
     """A front end that shows nothing: the view is asked for by hand."""
 
@@ -444,6 +461,7 @@ VIEWS = {
     "timeline": view_timeline,
     "timeline that was live": view_timeline_kept,
     "curve": view_curve,
+    "runs": view_runs,
     "debug": view_debug,
     "comparison": view_compared,
     "explorer": view_explorer,

@@ -114,6 +114,28 @@ with LossCurve(panels=("loss",)) as curve:
     assert "lr 0.001" in status and box[1] == 230 and "lr 0.001" in left["alts"][0]
 
 
+LIVE_ONE = """
+from minflow_widgets import LossCurve
+curve = LossCurve()
+for step in range(40):
+    curve.add(step, loss=1 / (step + 1), val_accuracy=step / 40)
+"""
+SHADES = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'), box = canvas.parentElement;
+    const p = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; let low = 255, high = 0;
+    for (let i = 0; i < p.length; i += 4) if (p[i + 3] === 255) { const v = (p[i] + p[i + 1] + p[i + 2]) / 3; low = Math.min(low, v); high = Math.max(high, v); }
+    return [getComputedStyle(box).color, Math.round(low), Math.round(high)]; })()"""
+
+
+def test_a_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
+    write(lab[1], LIVE_ONE)
+    report = act(lab, shots_folder(tmp_path, "curve-theme"), [
+        ["run"], ["until", f"{INK} > 1000"], ["eval", SHADES], ["shot", "light"],
+        ["theme", "JupyterLab Dark"], ["until", f"{SHADES}[0] === 'rgb(230, 230, 230)'"], ["eval", SHADES], ["shot", "dark"],
+        ["theme", "JupyterLab Light"], ["until", f"{SHADES}[0] === 'rgb(36, 41, 47)'"], ["eval", SHADES]])  # fmt: skip
+    light, dark, again = report["values"]
+    assert light == again and light[1] < 60 and dark[2] > 220 and dark[0] != light[0]
+
+
 def test_a_run_by_its_cell(lab, tmp_path):
     """The same cell twice: the first run stays faint behind. Dark theme, and values read by keys."""
     cell = """

@@ -102,3 +102,13 @@ def test_numbers_beyond_float32_are_no_gap():
         loss.add(step, value)
     (shown,) = decoded([loss])
     assert shown["y"] == [1.0, pytest.approx(3.4e38), None, pytest.approx(-3.4e38)]
+
+
+def test_a_legend_takes_as_many_rows_as_it_needs():
+    label = {"label": "val_accuracy 0.99 · highest 0.99 at step 550"}
+    label["warnings"] = ["NaN from step 9", "lower the learning rate"]
+    rows = in_node("legendOf({measureText: (s) => ({width: 6 * s.length})}, given, 180)", label)
+    assert [words for words, _ in rows] == ["val_accuracy 0.99 · highest", "0.99 at step 550", "NaN from step 9",
+                                            "lower the learning rate"]
+    assert [bad for _, bad in rows] == [False, False, True, True]
+    assert in_node("rowsOf([{rows: given}, {rows: []}])", rows) == 4 and in_node("rowsOf(given)", []) == 1

@@ -1,6 +1,6 @@
 // One panel of a curve on a canvas: what panels.py encodes, scales, lines, legend and the values under the pointer.
 // Put behind page_theme.js, and before loss_curve.js, the widget that asks for it.
-const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24;
+const HEIGHT = 230, STRIP = 130, LEFT = 52, RIGHT = 14, BOTTOM = 39, LINE = 15, DOTS = 24, WORDS = 38; // of a legend: where its words begin
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
 const COLORS = [LINES.blue, LINES.amber, LINES.green, LINES.violet];
 
@@ -73,11 +73,22 @@ function limits(arrays, log) {
 // The point nearest to x: each is looked at, since steps may start again.
 const nearest = (xs, x) => xs.reduce((best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best), 0);
 
-const rowsOf = (members) => Math.max(members.reduce((n, s) => n + 1 + (s.means ? 1 : 0) + (s.warnings || []).length, 0), 1);
+// What is said of a line, in rows no wider than `room`, and whether they are of what went wrong; a row of one word may be wider.
+function legendOf(c, s, room) {
+  const said = [[s.label, false], ...(s.means ? [[s.means, false]] : []), ...(s.warnings || []).map((words) => [words, true])];
+  return said.flatMap(([words, bad]) => words.split(" ").reduce((rows, word) => {
+    const last = rows.length ? `${rows[rows.length - 1][0]} ${word}` : "";
+    if (last && c.measureText(last).width <= room) rows[rows.length - 1][0] = last;
+    else rows.push([word, bad]);
+    return rows;
+  }, []));
+}
+
+const rowsOf = (members) => Math.max(members.reduce((n, s) => n + s.rows.length, 0), 1);
 const tallOf = (strip, members) => strip ? STRIP + LINE * Math.max(rowsOf(members) - 1, 0) : HEIGHT + LINE * Math.max(rowsOf(members) - 4, 0);
 const lookOf = (s, k) => { const at = s.style ?? k; return [COLORS[at % 4], DASHES[(at + (at >> 2)) % 4]]; };
 
-// Draws it; gives where its plot begins, behind the widest of its numbers.
+// Draws it; gives where its plot begins, behind the widest of its numbers. members: with the `rows` of their legends.
 // far: its values are far apart, which needs a log scale where nobody has chosen one.
 function panel(c, theme, title, members, width, tall, scene, far, strip) {
   const old = members.map((s) => scene.before.get(s.name)).filter(Boolean);
@@ -140,7 +151,7 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
   if (members.some((s) => s.means)) under.push("steps: epoch means");
   if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");
-  if (!members.length) text(left, 18, `no ${title} yet`);
+  if (!members.length) text(10, 18, `no ${title} yet`);
   for (const s of old) stroke(s.x, s.y, LINES.grey, 1, 1, []);
   let row = 0;
   members.forEach((s, k) => {
@@ -152,13 +163,11 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
     stroke(each.flatMap(([a, b]) => [a, b]), each.flatMap(([, , mean]) => [mean, mean]), color, 1.2, 1, []);
     for (const [, b, mean] of each) if (Number.isFinite(mean) && !(log && mean <= 0)) dot(b, mean, color, 2.5);
     c.lineWidth = 2; c.strokeStyle = color; c.setLineDash(dash); c.beginPath();
-    c.moveTo(left, 12 + row * LINE); c.lineTo(left + 20, 12 + row * LINE); c.stroke(); c.setLineDash([]);
-    text(left + 26, 16 + row++ * LINE, s.label);
-    if (s.means) text(left + 26, 16 + row++ * LINE, s.means);
+    c.moveTo(10, 12 + row * LINE); c.lineTo(32, 12 + row * LINE); c.stroke(); c.setLineDash([]);
+    for (const [words, bad] of s.rows) text(WORDS, 16 + row++ * LINE, words, "", bad ? theme.red : theme.ink);
     if (s.warnings) {
       const at = Math.min(Math.max(across(s.bad), left), right);
       rule([[at, top], [at, bottom]], theme.red, [4, 3]);
-      for (const words of s.warnings) text(left + 26, 16 + row++ * LINE, words, "left", theme.red);
     }
   });
   if (scene.at === null) return left;

@@ -41,12 +41,14 @@ function render({ model, el }) {
     const narrow = (row) => width / row.length < 230;
     const rows = (head && head.rows.length ? head.rows : [[0]]).flatMap((row) => (narrow(row) ? row.map((i) => [i]) : [row]));
     const strip = (row) => !!head && head.small.includes(row[0]) && head.small.length < titles.length;
+    const c = canvas.getContext("2d"), font = "11.5px Helvetica, Arial, sans-serif", theme = themeOf(el);
+    c.font = font;
+    for (const row of rows) for (const s of lines) if (row.includes(s.panel)) s.rows = legendOf(c, s, width / row.length - WORDS - RIGHT);
     const of = (i) => lines.filter((s) => s.panel === i), tall = (row) => Math.max(...row.map((i) => tallOf(strip(row), of(i))));
     const height = rows.reduce((sum, row) => sum + tall(row), 0);
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";
-    const c = canvas.getContext("2d"), theme = themeOf(el);
-    c.font = "11.5px Helvetica, Arial, sans-serif";
+    c.font = font; // the new size took it away
     box.style.color = theme.ink;
     scene = { log, x, at, before: known, marks: head ? head.marks || [] : [], gaps: (time && head && head.gaps) || [], said: [], limits: limits([...lines, ...known.values()].map((s) => s.x)) };
     areas = [];

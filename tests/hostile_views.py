@@ -17,8 +17,9 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.diagnosis.card_record import card_of
+from minflow.diagnosis.card_record import card_of, warning_record
 from minflow.diagnosis.card import card_bundle
+from minflow.diagnosis.frames import whole
 from minflow.views.kinds.debug_tree import debug_bundle
 from minflow.views.show import picture
 from minflow.views.text.listing import clean
@@ -154,7 +155,7 @@ def error_in(program, *args) -> Exception:
 
 def card(error: Exception) -> list[dict[str, str]]:
     found = card_of(error)
-    return [card_bundle(found)] if found is not None else [{"text/plain": f"{type(error).__name__}: {error}"}]
+    return [card_bundle(found, whole(error))] if found is not None else [{"text/plain": f"{type(error).__name__}: {error}"}]
 
 
 class Raises(nn.Module):
@@ -278,6 +279,11 @@ def view_module_error(name):
 
 def view_error_text(name):
     return card(error_in(Raises(name), flow.ones(2, 4)))
+
+
+def view_warning(name):
+    parts = flow.MinflowError(f"{name}: a likely mistake", values={name: name}, where=f"in {name}", hint=name)
+    return [card_bundle(warning_record(parts, __file__, 1))]
 
 
 def view_file_name(name):
@@ -454,6 +460,7 @@ VIEWS = {
     "error in a graph": view_graph_error,
     "error in a module": view_module_error,
     "text of an error": view_error_text,
+    "warning": view_warning,
     "file name": view_file_name,
     "job": view_job,
     "error in a job": view_job_error,

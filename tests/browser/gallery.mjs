@@ -11,9 +11,9 @@ const WIDTHS = [780, 1400];  // of a cell's output: a window of 1280 x 720 with 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 const page = await browser.newPage();
 
-// An <img> hides its text from the page; here it stands in the page itself, at its natural size.
-const inlined = (html) => html.replace(/<img [^>]*?src="data:image\/svg\+xml;base64,([^"]+)"[^>]*>/g,
-  (_, data) => Buffer.from(data, 'base64').toString('utf8'));
+// An <img> hides its text from the page; here it stands in the page itself, at its natural size. Folds are open.
+const inlined = (html) => html.replace(/<details>/g, '<details open>')
+  .replace(/<img [^>]*?src="data:image\/svg\+xml;base64,([^"]+)"[^>]*>/g, (_, data) => Buffer.from(data, 'base64').toString('utf8'));
 
 // What is wrong in one view. Lengths in pixels of the picture.
 const look = (grounds) => {

@@ -272,7 +272,7 @@ def test_there_are_two_thousand():
     assert sum(case[-1] for case in CASES) >= 2000
 
 
-@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning", "ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::minflow.MinflowWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize(("kind", "optimizer", "scheduler", "mutants"), CASES)
 def test_corrupt_states(kind, optimizer, scheduler, mutants, tmp_path):
     rng = random.Random(f"{kind} {optimizer} {scheduler}")
@@ -335,7 +335,7 @@ def test_an_interrupt_waits_until_all_is_written(monkeypatch):
     assert len(calls) > 10 and text(one.everything()) == text(two.everything())
 
 
-@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")
+@pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 @pytest.mark.parametrize("kind", ["model", "optimizer", "scheduler", "graph"])
 def test_interrupted_at_each_line(kind):
     """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was
@@ -367,7 +367,7 @@ def test_interrupted_at_each_line(kind):
 VARIABLES = {"a-weight": (2, 3), "b": ()}
 
 
-@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")
+@pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 def test_corrupt_variables_of_jobs(tmp_path):
     """flow.load_variables and checkpoints of jobs: all or nothing, one error."""
     flow.clear_default_session()

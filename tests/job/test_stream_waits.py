@@ -280,7 +280,7 @@ def waits(tmp_path, held):
 
 
 # build reads what the action closes over
-@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")
+@pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
     outcomes = {}

@@ -155,7 +155,9 @@ def error_in(program, *args) -> Exception:
 
 def card(error: Exception) -> list[dict[str, str]]:
     found = card_of(error)
-    return [card_bundle(found, whole(error))] if found is not None else [{"text/plain": f"{type(error).__name__}: {error}"}]
+    if found is not None:
+        return [card_bundle(found, whole(error))]
+    return [{"text/plain": f"{type(error).__name__}: {error}"}]
 
 
 class Raises(nn.Module):

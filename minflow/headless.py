@@ -132,11 +132,11 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         try:
             client.execute(stdout=log, stderr=log)
         except (CellExecutionError, CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
-            return failed(client, path, error, log)
+            return failed(client, path, error, log, here)
     return 0
 
 
-def failed(client: Printing, path: Path, error: BaseException, log: IO[str]) -> int:
+def failed(client: Printing, path: Path, error: BaseException, log: IO[str], here: bool) -> int:
     """Say why the notebook stopped; the exit code."""
     cell = client.nb.cells[client.at]
     number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.at + 1])
@@ -154,6 +154,6 @@ def failed(client: Printing, path: Path, error: BaseException, log: IO[str]) -> 
         say(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
     else:
         say(f"{place} failed:\n{traces or error}", sys.stderr)
-        if "FileNotFoundError" in traces:
+        if "FileNotFoundError" in traces and not here:
             say("Try: minflow run --here, if it reads a file of its own folder\n", sys.stderr)
     return 1

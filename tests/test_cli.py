@@ -234,11 +234,13 @@ def test_run_is_interrupted(tmp_path, number):
 @pytest.mark.parametrize(("cell", "words", "said"), [
     ("import os\nos._exit(3)", [], "cell 1 ended its kernel:\n    import os\n    os._exit(3)\n"),
     ("import time\ntime.sleep(60)", ["--timeout=0.5"], "cell 1 took longer than 1 s and was stopped:\n"),
-    ("open('beside.csv')", [], "Try: minflow run --here, if it reads a file of its own folder\n")])
+    ("open('beside.csv')", [], "Try: minflow run --here, if it reads a file of its own folder\n"),
+    ("open('nowhere.csv')", ["--here"], "No such file or directory: 'nowhere.csv'\n\n")])
 def test_run_says_how_a_cell_ended(tmp_path, cell, words, said):
     (tmp_path / "beside.csv").touch()
     done = command("run", *words, str(write(tmp_path / "x.ipynb", cell)))
     assert done.returncode == 1 and said in done.stderr and "Kernel is running" not in done.stderr
+    assert ("--here" in done.stderr) == ("beside" in cell)
 
 
 def test_run_for_a_reader_who_has_seen_enough(tmp_path):

@@ -133,7 +133,7 @@ CAPS = {
     "job.train": 650,
     "job.saving": 700,
     "job.look": 240,
-    "face": 750,                # minflow/__init__.py, the namespaces of one screen each, the command line
+    "face": 760,                # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }
 FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "cli", "course", "headless",

@@ -128,6 +128,14 @@ def test_a_tensor_without_a_tape_shows_its_numbers(capsys):
     assert leaf.text.startswith("float32[2, 3]  leaf, requires grad\n") and "tape of" not in leaf.bundle()["text/html"]
 
 
+def test_show_knows_the_names_of_the_learner(capsys):
+    x = flow.ones(2, requires_grad=True)
+    loss = (x * x).sum()
+    flow.show(loss)
+    assert capsys.readouterr().out.startswith("tape of loss float32[]: 2 operations")
+    assert picture(loss).text.startswith("tape of loss float32[]: 2 operations")
+
+
 def test_what_show_shows_first():
     """One number: its tape. Several: the numbers, and the tape below them, folded. With values: the tape."""
     x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)

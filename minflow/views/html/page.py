@@ -71,7 +71,7 @@ def with_listing(bundle: dict[str, str]) -> dict[str, str]:
     """The bundle of an object whose repr is a listing: also as HTML, below its picture, where no line is broken; both
     forms within the size of a tree."""
     text = bundle["text/plain"]
-    look = "white-space:pre;overflow-x:auto;font-size:12px;line-height:1.35;margin:4px 0 0"
+    look = "white-space:pre;overflow:auto;max-height:40em;font-size:12px;line-height:1.35;margin:4px 0 0"
     pre = f'<pre style="{look}">{escape(outer_lines(text, LIMIT // 2))}</pre>'
     html = bundle.get("text/html", "")
     below = folded_below("the listing that print gives", pre) if html else f"<div {NO_MATH}>{pre}</div>"

@@ -73,9 +73,11 @@ class MemoryRecord:
         return sum(row.nbytes for row in self.rows if not row.owner)
 
 
-def learner_tensors(depth: int = 1) -> dict[str, Any]:
-    """The tensors that the caller of our caller has under names: its locals, then its globals."""
-    frame = sys._getframe(depth + 1)
+def learner_tensors() -> dict[str, Any]:
+    """The tensors that the learner has under names, where our caller was called: locals, then globals."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("minflow."):
+        frame = frame.f_back  # what looks after the arguments of `flow.show`
     return tensors_in({**frame.f_globals, **frame.f_locals})
 
 

@@ -30,13 +30,30 @@ def tools():
         pytest.skip(f"missing: {missing}; .ci/run fetches them")
 
 
-@pytest.fixture(scope="session")
-def browser(tools):
+@contextmanager
+def chromium(**environment):
     """The address of a Chromium. Who connects has pages, a cache and a storage of its own."""
     words = [NODE, str(Path(__file__).with_name("chromium.mjs")), str(PLAYWRIGHT), CHROMIUM]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, **environment}) as process:
         yield process.stdout.readline().strip()
         process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def browser(tools):
+    with chromium() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def dejavu(tools, tmp_path_factory):
+    """A Chromium that sees DejaVu alone, as in most containers."""
+    folder = tmp_path_factory.mktemp("fonts")
+    fonts = "<dir>/usr/share/fonts/truetype/dejavu</dir><include ignore_missing='yes'>/etc/fonts/conf.d</include>"
+    (folder / "fonts.conf").write_text(f"<fontconfig>{fonts}<cachedir>{folder}</cachedir></fontconfig>")
+    with chromium(FONTCONFIG_FILE=str(folder / "fonts.conf")) as address:
+        yield address
 
 
 def answer(url, method="GET"):

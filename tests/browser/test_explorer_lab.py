@@ -140,9 +140,11 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
     assert PLACE.startswith("notebooks") or below[:2] == [True, True]
 
 
-def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
+@pytest.mark.parametrize("fonts", ["browser", "dejavu"])
+def test_all_columns_are_in_sight_with_their_names(lab, fonts, request, tmp_path):
     """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves
     its box."""
+    lab = *lab[:2], request.getfixturevalue(fonts)
     seen = """(() => {
       const scroll = document.querySelector('.mfx .scroll'), frame = scroll.getBoundingClientRect();
       const heads = [...document.querySelectorAll('.mfx .heads text')].map((x) => x.getBoundingClientRect());
@@ -161,7 +163,7 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
         "    def build(self, x):\n        return self.model(x)\nexplore(Only(), x)"
     )
     write(lab[1], MODEL + LENET.replace("(8", "(50"))
-    report = act(lab, shots_folder(tmp_path, "explorer-fits"), [
+    report = act(lab, shots_folder(tmp_path, f"explorer-fits-{fonts}"), [
         ["size", 1280, 720], *SHOWN, ["eval", seen], ["eval", down], ["eval", seen], ["shot", "down"],
         ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["wait", 600], ["eval", seen], ["shot", "opened"],
         *[["click", step("on")]] * 9, ["wait", 600], ["eval", seen], ["shot", "stepped"],
@@ -175,7 +177,7 @@ def test_all_columns_are_in_sight_with_their_names(lab, tmp_path):
     assert top > 100, "the names of the columns stay while the picture is scrolled down"
     assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
     write(lab[1], MODEL + only)
-    report = act(lab, shots_folder(tmp_path, "explorer-fits"), [*SHOWN, ["eval", seen], ["shot", "forward"],
+    report = act(lab, shots_folder(tmp_path, f"explorer-fits-{fonts}"), [*SHOWN, ["eval", seen], ["shot", "forward"],
         ["eval", "document.querySelector('.mfx .details').getBoundingClientRect().left"],
         ["eval", "document.querySelector('.mfx .scroll').getBoundingClientRect().right"]])  # fmt: skip
     view, told, right = report["values"]

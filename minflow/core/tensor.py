@@ -216,7 +216,7 @@ class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation,
         return iter(F.unbind(self))
 
     def __contains__(self, element) -> bool:
-        if not comparable(element):
+        if not comparable(element) or isinstance(element, np.ndarray):
             fail(DTypeError, f"in: {type(element).__name__} in a tensor", "a number or a tensor on the left",
                  element=element, tensor=self)
         return bool((self == element).any())

@@ -79,6 +79,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
     """Numbers drawn from the normal distribution N(mean, std**2)."""
+    if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
+        fail(ShapeError, "normal_: mean and std are one number each", "flow.normal(mean, std) takes arrays",
+             mean=mean, std=std)
     return filled(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
 
 

@@ -223,3 +223,14 @@ def test_the_dtype_of_a_target_without_axes_counts(loss):
 def test_what_pytorch_refuses(wrong, says):
     with pytest.raises(flow.MinflowError, match=says):
         wrong()
+
+
+@pytest.mark.parametrize(("wrong", "says"), [
+    (lambda: flow.tensor(0).copy_(flow.tensor([1])), r"\(1,\) does not fit into \(\), which has fewer axes"),
+    (lambda: flow.nn.AvgPool2d(2)(flow.zeros(2, 0, 4)), r"an image of \[2, 0, 4\] has no pixels"),
+    (lambda: np.ones(2) in flow.ones(2), "ndarray in a tensor"),
+    (lambda: flow.nn.init.normal_(flow.ones(2), np.ones(2)), "mean and std are one number each"),
+])  # fmt: skip
+def test_what_pytorch_refuses_of_shapes(wrong, says):
+    with pytest.raises(flow.MinflowError, match=says):
+        wrong()

@@ -197,6 +197,9 @@ class InPlace:
         return write(self, F.masked_fill(self, mask, value))
 
     def copy_(self, other, non_blocking=False):
+        if len(getattr(other, "shape", ())) > self.spec.ndim:
+            fail(ShapeError, f"copy_: {tuple(other.shape)} does not fit into {tuple(self.shape)}, which has fewer axes",
+                 "other.reshape(x.shape)", x=self, other=other)
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
         # two tensors of one Value would share their hooks

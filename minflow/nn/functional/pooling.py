@@ -23,6 +23,8 @@ def images(name: str, input: Tensor) -> Tensor:
             hint = "pooling before nn.Flatten(); x.unsqueeze(1) if it is images without an axis of channels"
         what = f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)"
         fail(ShapeError, what, hint, input=input)
+    if 0 in input.spec.shape[-3:]:
+        fail(ShapeError, f"{name}: an image of {list(input.spec.shape[-3:])} has no pixels", "x.shape", input=input)
     return input if input.spec.ndim == 4 else input.unsqueeze(0)
 
 

@@ -47,7 +47,7 @@ def picture_card(svg: str, alt: str, text: str = "") -> str:
     least = round(SMALLEST * float(size[1])) if size else 0
     look = "max-width:100%;height:auto" + (f";min-width:{least}px" if least > CELL else "")
     image = f'<img alt="{escape(clean(alt), True)}" style="{look}" src="data:image/svg+xml;base64,{data}">'
-    image = f'<div style="overflow-x:auto">{image}</div>' if least > CELL else image
+    image = f'<div style="overflow-x:auto">{image}</div>'
     below = ""
     if text:
         look = "color:inherit;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"

@@ -158,7 +158,9 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     run_of = {nodes[i].id: k for k, run in enumerate(runs) for i in run}
     # across boxes
     read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}
-    read |= set(record.outputs) | {update[1:] for update in record.updates}
+    read |= set(record.outputs)
+    updates = {update[1:] for update in record.updates} - read  # what a state becomes, and nobody else reads
+    read |= updates
     # An output of a folded box is known by what it was before: (old node, old output) -> its place among the box's.
     places: dict[tuple[str, int], tuple[str, int]] = {}
     boxes: list[NodeRecord] = []
@@ -169,7 +171,8 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
         members = [nodes[i] for i in run]
         inside = {n.id for n in members}
         outs = [(n.id, k, spec) for n in members[::-1] for k, spec in enumerate(n.outs) if (n.id, k) in read]
-        outs.sort(key=lambda out: by_id[out[0]].kind != "op")  # the last result first, what the box holds at the end
+        # the last result first, then what its states become, what it holds at the end
+        outs.sort(key=lambda out: (by_id[out[0]].kind != "op", out[:2] in updates))
         held = sum(by_id[id].kind != "op" for id, *_ in outs)
         for place, (id, k, _) in enumerate(outs):
             places[id, k] = new_id[id], place

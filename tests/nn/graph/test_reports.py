@@ -288,6 +288,16 @@ def test_a_training_picture_opens_the_modules_of_forward_and_closes_backward():
     assert sum(n.count for n in boxes if n.kind in ("op", "folded")) == len(graph.nodes)
 
 
+def test_a_folded_layer_shows_its_result_and_not_what_its_buffers_become():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    graph(flow.rand(4, 1, 4, 4), Y)
+    record = fold(record_of(graph))
+    norm = next(n for n in record.nodes if n.kind == "folded" and n.label.endswith("1"))
+    assert norm.outs[0] == "float32[4, 2, 2, 2]" and "float32[2]" in norm.outs[1:]
+    assert sum(state == source for state, source, _ in record.updates if state == norm.id) == 3
+
+
 def test_a_state_that_nothing_reads_any_more_is_not_drawn():
     graph = trained()
     graph(X, Y)

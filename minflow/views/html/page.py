@@ -27,6 +27,7 @@ ERROR = f"color:{RED_INK};background:{PALE_RED};margin:0;padding:2px 6px;border-
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6;overflow-wrap:anywhere"
 FAINT = "opacity:.75"
+HANGING = "cursor:pointer;padding-left:1.1em;text-indent:-1.1em"  # of a summary: long lines go on below its text
 # how small a picture is drawn, in shares of its size: letters of 11 pixels have 8 then; and the least width of a cell
 SMALLEST, CELL = 0.75, 600
 NAMED = 3  # outputs of a layer between its first and its last call that are named
@@ -113,7 +114,7 @@ def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], mos
             own = [f"{escape(cut(clean(name), LONG))} {escape(spec)}" for name, spec in module.own[:OWN]]
             own += [f"... {len(module.own) - OWN:,} more tensors"] if len(module.own) > OWN else []
             own = [f'<div style="{FAINT};padding-left:1.1em">{"<br>".join(own)}</div>'] if own else []
-            parts += [f'<details{opened}><summary style="cursor:pointer">{lines[i]}</summary><div '
+            parts += [f'<details{opened}><summary style="{HANGING}">{lines[i]}</summary><div '
                       'style="padding-left:1.4em">', *own]
             open_.append(depth)
     return "".join(parts) + "</div></details>" * (len(open_) - 1)
@@ -122,8 +123,9 @@ def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], mos
 def module_columns(output: str, parameters: str, macs: str, ran: bool) -> str:
     """The columns at the right of a row, of escaped text: what floats first stands at the edge."""
     numbers = [macs] * ran + [parameters]
-    right = "".join(f'<span style="float:right;width:{PARAMETERS}em;text-align:right">{n}</span>' for n in numbers)
-    return right + (f'<span style="float:right;width:{OUTPUT}em">{output}</span>' if ran else "")
+    look = "float:right;text-indent:0"
+    right = "".join(f'<span style="{look};width:{PARAMETERS}em;text-align:right">{n}</span>' for n in numbers)
+    return right + (f'<span style="{look};width:{OUTPUT}em;padding-left:1em">{output}</span>' if ran else "")
 
 
 def module_line(module: ModuleRecord, ran: bool) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ..html.page import FAINT, NO_MATH, ROW
+from ..html.page import FAINT, HANGING, NO_MATH, ROW
 from ..text.listing import clean, count, cut
 from ..text.trees import outer_lines, outer_rows, sized
 
@@ -174,7 +174,7 @@ def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most
         if not rows[i].branch.below:
             parts.append(f'<div style="padding-left:1.1em">{heads(i)}</div>')
             continue
-        parts.append(f'<details{" open" if i in opened else ""}><summary style="cursor:pointer">{heads(i)}'
+        parts.append(f'<details{" open" if i in opened else ""}><summary style="{HANGING}">{heads(i)}'
                      '</summary><div style="padding-left:1.4em">')
         open_.append(depth)
     return "".join(parts) + "</div></details>" * (len(open_) - 1)

@@ -65,6 +65,13 @@ def test_runs_of_a_folder(folder, tmp_path):
         pass
 
 
+def test_a_value_that_the_name_has_is_not_said_again(tmp_path):
+    for lr, batch in ((500.0, 32.0), (0.5, 8.0)):
+        keep(tmp_path / "runs", f"lr {lr:g}", lr=lr, batch=batch)
+    names = {run.name for run in compare(tmp_path / "runs").runs}
+    assert names == {"lr 500 (batch 32)", "lr 0.5 (batch 8)"}
+
+
 def test_what_was_kept_is_what_was_recorded(folder):
     curve = keep(folder, "odd", 6, values=[1.0, NAN, -INF, 1e-300, 0.1 + 0.2, 12345678901234567.0])
     columns = read(curve.paths[0]).columns
@@ -176,7 +183,7 @@ def test_a_live_run_beside_those_before(folder, front):
     assert before["series"][0]["style"] == 1 and {s["style"] for s in before["series"]} == {1, 2, 3, 4}
     assert "lr 0.125: " in curve.svg() and "lr 0.25: " in curve.svg() and "val_loss" not in curve.svg()
     assert list(curve.data) == ["loss", "lr", "gradient norm"] and "lr 0.25" not in curve.text()
-    assert "older or further runs" not in seen[0]._status() and "1 older or further runs" in curve._status()
+    assert "older or further runs" not in seen[0]._status() and "1 older or further run is not shown" in curve._status()
     assert list(read(curve.paths[0]).columns) == ["loss", "lr", "gradient norm"], "only its own are kept"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from minflow.core.base.errors import FormatError, MinflowError
 from minflow.core.where import here, warn
-from minflow.views.text.listing import clean
+from minflow.views.text.listing import clean, count
 
 from ..curve.series import Series
 from .log import MEAN, reason
@@ -142,7 +142,8 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
             "compare: there is no run here", values={"looked in": ", ".join(map(str, things))[:80] or "nothing"},
             where=here(), hint='watch(..., log="runs/") keeps runs; compare("runs/") shows them')
     left += max(len(runs) - most, 0)
-    note = f"{left:,} older or further runs are not shown: name some, compare(\"runs/a.csv\", ...)" if left else ""
+    note = (f"{count(left, 'older or further run')} {'is' if left == 1 else 'are'} not shown: "
+            'name some, compare("runs/a.csv", ...)') if left else ""
     return distinct(runs[:most]), note
 
 
@@ -152,12 +153,17 @@ def distinct(runs: list[Kept]) -> list[Kept]:
             if len({repr(run.config[key]) for run in runs if key in run.config}) > 1]
     named: list[Kept] = []
     for run in runs:
-        facts = [f"{key} {run.config[key]}" for key in keys if key in run.config]
+        facts = [f"{key} {brief(run.config[key])}" for key in keys if key in run.config]
         facts = [clean(fact)[:30] for fact in facts if fact not in run.name][:KEYS]
         name = clean(run.name)[:60] + (f" ({', '.join(facts)})" if facts else "")
         same = sum(one.name == name or one.name.startswith(f"{name} #") for one in named)
         named.append(run._replace(name=f"{name} #{same + 1}" if same else name))
     return named
+
+
+def brief(value: Any) -> Any:
+    """500.0 as 500, as a name of a run most often has it."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
 def series_of(runs: list[Kept], first: int = 0) -> list[Series]:

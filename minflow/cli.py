@@ -118,8 +118,9 @@ def lab(options: argparse.Namespace) -> int:
     paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), str(PACKAGE / "_jupyter")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else kernels of some versions warn of the debugger
-    words = [str(path) for path in sorted(folder.glob(f"{FIRST}_*.ipynb"))[:1]]
-    words += [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
+    words = [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
+    if not any(word.startswith("--LabApp.default_url") for word in options.jupyter):  # the address printed has it too
+        words += [f"--LabApp.default_url=/lab/tree/{path.name}" for path in sorted(folder.glob(f"{FIRST}_*.ipynb"))[:1]]
     if hasattr(KernelManager, "transport_encryption"):  # else each kernel warns that others may listen to it
         words.append("--KernelManager.transport_encryption=auto")
     words += options.jupyter

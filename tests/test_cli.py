@@ -74,7 +74,7 @@ def test_lab_opens_a_copy_of_the_course(started, words, tmp_path, capsys):
     assert cli.main(words) == 0
     argv, = started
     folder = tmp_path / "Zoë's course"
-    assert argv[:2] == [str(folder / "00_tour.ipynb"), f"--ServerApp.root_dir={folder}"]
+    assert argv[0] == f"--ServerApp.root_dir={folder}" and "--LabApp.default_url=/lab/tree/00_tour.ipynb" in argv
     assert [word for word in words if word != "lab"] == [word for word in argv if word in words]
     for file in (TOP / "notebooks").glob("*.ipynb"):
         assert (folder / file.name).read_bytes() == file.read_bytes()
@@ -85,6 +85,13 @@ def test_lab_in_a_folder_that_is_named(started, tmp_path):
     assert cli.main(["--folder", str(tmp_path / "other"), "--port=1"]) == 0
     assert f"--ServerApp.root_dir={tmp_path / 'other'}" in started[0] and "--port=1" in started[0]
     assert not (tmp_path / "Zoë's course").exists()
+
+
+def test_lab_opens_what_is_asked_for(started):
+    """Jupyter refuses an option that is given twice."""
+    asked = "--LabApp.default_url=/lab/tree/05_eager_and_static.ipynb"
+    cli.main(["lab", asked])
+    assert [word for word in started[0] if "default_url" in word] == [asked]
 
 
 def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):

@@ -44,7 +44,7 @@ def carried(error: BaseException) -> bool:
 def record(failure: Failure, raised: BaseException) -> CardRecord:
     error = failure.error
     ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may have left our __init__ out
-    scope = failure.scope or (failure.recorded.title.split(" ")[0] if failure.recorded is not None else "")
+    scope = failure.scope or (failure.recorded.title if failure.recorded is not None else "")
     data = [(name, x) for name, x in failure.got if not x.label]
     got = tuple((name, str(x.spec)) for name, x in (data or failure.got)[:SHOWN])
     if not failure.expected and ours and failure.module is not None and failure.node is None:
@@ -119,6 +119,8 @@ def own_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs,
     elif failure.got and all(x.label for _, x in failure.got):  # parameters only: what came with them was no tensor
         parameters = {name_of(failure, x, name) for name, x in failure.got}
         got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:SHOWN] or got
+    elif len(got) == 1 and got[0][1] == values.get("x"):  # one tensor: the error calls it x, the function self or input
+        got = (("x", values["x"]),)
     return got, tuple(values.items())
 
 

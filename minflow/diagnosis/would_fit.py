@@ -119,7 +119,10 @@ def layer_fits(module: Any) -> Callable[[list], bool]:
 
 
 def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec] | None:
-    """(input number, spec) that the op would have taken. A parameter is not the one to change."""
+    """(input number, spec) that the op would have taken. A parameter is not the one to change; where a view is asked
+    for, what is wrong is the axes or the shape that were asked for."""
+    if op.is_view:
+        return None
     specs = [x.spec if isinstance(x, Tensor) else x for x in inputs]
     tensors = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
     free = [i for i in tensors if not inputs[i].label] or tensors

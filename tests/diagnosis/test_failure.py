@@ -394,3 +394,32 @@ def test_script_prints_its_traceback_and_nothing_else():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout == "" and done.stderr.count("ShapeError: matmul") == 1
     assert "expected" not in done.stderr and "Try: " in done.stderr
+
+
+def test_one_tensor_has_one_name():
+    """What the error calls x, its function calls self or input."""
+    x = flow.ones(32, 28, 28)
+    for work in (lambda: x.view(32, 700), lambda: flow.reshape(x, (32, 700)), lambda: x.permute(0, 1)):
+        found = card(work, ShapeError)
+        assert found.got == (("x", "float32[32, 28, 28]"),) == found.values and found.expected == ""
+    text = card_text(found)
+    assert text.count("float32[32, 28, 28]") == 1 and "permute: (0, 1) does not name each of the 3 axes" in text
+
+
+def test_flattening_all_is_no_batch():
+    """Two axes whose product fits may be one image, or a batch that is too narrow: neither is expected for sure."""
+    found = card(lambda: nn.Linear(784, 10)(flow.ones(28, 28)), ShapeError)
+    assert found.hint == "x.flatten(0), if all of it is one example: 28 * 28 = 784" and found.expected == ""
+
+
+def test_a_job_that_fails_in_its_build_is_named():
+    @flow.global_function()
+    def predict(x: tp.Numpy.Placeholder((2, 5))) -> tp.Numpy:
+        return flow.matmul(x, flow.ones(4, 3))
+
+    assert card(lambda: predict(np.ones((2, 5), "float32")), ShapeError).title == "ShapeError in job predict"
+
+
+def test_axes_of_the_result_are_called_so():
+    with pytest.raises(flow.OutOfRangeError, match="the result has 4 axes, so dim is from -4 to 3"):
+        flow.ones(2, 3, 4).unsqueeze(9)

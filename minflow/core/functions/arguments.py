@@ -63,9 +63,10 @@ def axis_of(dim, ndim: int, x=None) -> int:
     """`dim` counted from the front, in [0, ndim); a 0-d tensor counts as having one axis."""
     dim, limit = integer(dim, "dim"), ndim or 1
     if not -limit <= dim < limit:
+        there_are = "there are" if x is None or x.spec.ndim == ndim else "the result has"
         fail(
             OutOfRangeError,
-            f"dim {dim} is out of range: there are {ndim} axes, so dim is from {-limit} to {limit - 1}",
+            f"dim {dim} is out of range: {there_are} {ndim} axes, so dim is from {-limit} to {limit - 1}",
             "x.shape tells the axes; dim=-1 is the last one",
             **({} if x is None else {"x": x}),
         )

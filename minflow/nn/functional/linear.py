@@ -70,7 +70,9 @@ def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     what = f"linear: the input has {x.shape[-1]} features (its last axis), {name} takes {in_features}"
     flat = next((k for k in range(x.ndim - 1) if math.prod(x.shape[k:]) == in_features), None)
     is_layer = bool(getattr(weight, "label", ""))
-    if flat is not None:
+    if flat == 0:
+        hint = f"x.flatten(0), if all of it is one example: {' * '.join(map(str, x.shape))} = {in_features}"
+    elif flat is not None:
         sizes = " * ".join(map(str, x.shape[flat:]))
         before = f"nn.Flatten({'' if flat == 1 else flat}) before this layer, or " if is_layer else ""
         hint = f"{before}x.flatten({flat}): {sizes} = {in_features}"

@@ -35,8 +35,8 @@ def table(rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def inner_picture(card: str) -> str:
-    """The picture inside another card, and no higher than a screen."""
-    return re.sub(r"max-width:100%;height:auto(;min-width:\d+px)?", "max-width:100%;max-height:900px;height:auto",
+    """The picture inside another card: one that fits its width no higher than a screen, a wider one scrolled."""
+    return re.sub(r"max-width:100%;height:auto(?!;min-width)", "max-width:100%;max-height:900px;height:auto",
                   card.replace(CARD, BARE, 1), count=1)
 
 

@@ -12,7 +12,7 @@ from html import escape
 from ..draw.fold import NEAR, near_the_end
 from ..html.table import BAD, GOOD, SIGN, framed, inner_picture, table
 from ..draw.boxes import diagram_of
-from ..html.page import picture_card
+from ..html.page import folded_below, picture_card
 from ..records.graph import GraphRecord
 from ..draw.engines import render_svg
 from ..text.listing import clean
@@ -146,7 +146,7 @@ def some_of(names: list[str]) -> str:
 
 
 def comparison_html(record: Comparison) -> str:
-    """A card like that of an error."""
+    """A card like that of an error; the picture folded where there is nothing to find in it."""
     color, sign = (GOOD, "\u2713") if record.equal else (BAD, SIGN)
     marks = {"differs": BAD, "here": BAD, f"in {record.reference}": GOOD}
     rows = [(clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing(record))]
@@ -155,4 +155,5 @@ def comparison_html(record: Comparison) -> str:
         svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
+        picture = folded_below("the last operations", picture) if record.equal else picture
     return framed(color, f"{sign} {escape(clean(record.title))}", table(rows) + picture)

@@ -197,6 +197,6 @@ def legend(phases: list[str], y: float) -> list[str]:
         parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
         parts.append(hatching(hatched(x, y, 24, 12, phase), phase))
         parts.append(svg.label(x + 30 + svg.PAD, y + 10, phase or "other"))
-    note = "computed in; a box: one value, until it is last read"
+    note = "colour: phase; a box: one value, until it is last read"
     return parts + ([svg.label(WIDTH - RIGHT - svg.PAD, y + 10, note, anchor="end", ink=theme.SOFT)]
                     if len(phases) < 4 else [])

@@ -91,13 +91,16 @@ def test_a_plan_that_differs_from_eager_is_shown_like_any_other(reference):
     graph = Predict(reference)
     same = graph.compare_eager(X)
     assert isinstance(same, Comparison) and same.equal and same.largest == 0 and all(row.same for row in same.rows)
+    html = same._repr_mimebundle_()["text/html"]
+    assert 0 < html.index("the last operations</summary>") < html.index("<img alt="), "there is nothing to find in it"
     graph.passes.append(forgets_relu)
     found = graph.compare_eager(X)
     assert not found.equal and found.first.name == "model.fc2-matmul-1" and found.first is found.rows[found.at]
     assert "relu at " in why(found)["only in eager"] and set(why(found)) >= {"differs", "here", "in eager"}
     marks = [n.mark for n in found.graph.nodes if n.kind == "op"]
     assert marks.count("ghost") == 1 and marks[-1] == "differs"
-    assert "<img alt=" in found._repr_mimebundle_()["text/html"]
+    html = found._repr_mimebundle_()["text/html"]
+    assert "<img alt=" in html and "the last operations" not in html
 
 
 def test_other_weights_are_named(reference):

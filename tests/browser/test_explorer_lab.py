@@ -88,7 +88,7 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["click", box("weight", 2)], ["until", f"{TOLD}.includes('gradient norm')"],
         ["eval", "document.querySelectorAll('.mfx .details svg rect').length"], ["shot", "3-weight"],
         ["click", sign("conv1")], ["until", f"{ROWS} < 20"],
-        *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"], ["until", FOUND],
+        *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"],
         ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"], ["eval", SEARCHED],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],

@@ -3,6 +3,7 @@
 // Put before it: place.js, numbers.js, picture.js, zoom.js.
 const KEPT = new Set();   // names of those that are drawn anew since "keep as picture" was pressed there
 const BESIDE = 270;       // pixels that the details want beside the picture
+const QUERY = 200;        // characters of a search that the kernel takes
 const KEYS = [['↑ ↓', 'one row up or down'], ['Home End', 'the first row, the last row'], ['→', 'open the module or the fold'],
   ['←', 'close it; from what is in it, go to its first line'], ['Enter', 'open or close'], ['Shift + → ←', 'from forward to backward to update, and back'],
   ['. ,', 'one instruction on, one back'], ['] [', 'one pass on, one back'], ['/', 'search; Esc ends it'],
@@ -44,7 +45,7 @@ export default placed({
     root.append(bar, found, main, status, foot, help);
     el.append(root);
 
-    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0, listed = '', typed = null, aim = null;
+    let view = {}, detail = {}, drawn = '', count = 0, waiting = 0, since = 0, timer = null, moved = null, twice = null, clicked = -1e9, room = 0, most = 0, listed = '', typed = null, aim = null, meant = null;
     const ask = (want) => {
       count += 1; waiting = count; since = performance.now(); aim = null;
       const over = (search.value || view.query) && !want.hit && !['search', 'keep'].includes(want.do) && forget();
@@ -114,9 +115,20 @@ export default placed({
     // What was searched for is done with when something else is asked for, here at once and in the kernel with that ask.
     const forget = () => {
       clearTimeout(typed);
-      [search.value, view.query, view.found] = ['', '', []];
+      [search.value, view.query, view.found, meant] = ['', '', [], null];
       list('');
       return true;
+    };
+    // Enter means what is written, also where the list that is seen is still of what was written before.
+    const goToFirst = () => {
+      if (!search.value) return;
+      meant = search.value.slice(0, QUERY);
+      if (view.query !== meant) { clearTimeout(typed); ask({ do: 'search', text: meant }); } else arrived();
+    };
+    const arrived = () => {
+      if (meant === null || view.query !== meant) return;
+      meant = null;
+      if (view.found.length) ask({ do: 'go', id: view.found[0][0] });
     };
     const draw = () => {
       const text = model.get('picture'), inside = root.contains(root.getRootNode().activeElement);
@@ -158,6 +170,7 @@ export default placed({
         waiting = 0; status.textContent = '';
       }
       if (detail.said) status.textContent = detail.said;
+      arrived();
     };
     let queued = false;
     const later = () => { if (!queued) { queued = true; queueMicrotask(() => { queued = false; draw(); }); } };
@@ -194,7 +207,7 @@ export default placed({
     root.addEventListener('keydown', (event) => {
       event.stopPropagation();
       if (event.target instanceof HTMLInputElement && event.target.type === 'search') {
-        if (event.key === 'Enter' && view.found?.length) ask({ do: 'go', id: view.found[0][0] });
+        if (event.key === 'Enter') goToFirst();
         if (event.key === 'Escape') { forget(); ask({ do: 'search', text: '' }); }
         return;
       }
@@ -202,7 +215,7 @@ export default placed({
       const act = { ...zoom.keys, '?': () => keys.click(), m: () => details.querySelector('.maps')?.click(), '/': () => search.focus(), ',': () => step(-1), '.': () => step(1), '[': () => ask({ do: 'stage', to: view.stage - 1 }), ']': () => ask({ do: 'stage', to: view.stage + 1 }) }[event.key];
       if (act) { event.preventDefault(); act(); }
     });
-    search.addEventListener('input', () => { clearTimeout(typed); typed = setTimeout(() => ask({ do: 'search', text: search.value }), 150); });
+    search.addEventListener('input', () => { meant = null; clearTimeout(typed); typed = setTimeout(() => ask({ do: 'search', text: search.value }), 150); });
     passes.input.addEventListener('input', () => ask({ do: 'stage', to: Number(passes.input.value) }));
     steps.input.addEventListener('input', () => ask({ do: 'step', to: Number(steps.input.value) }));
     const sizes = new ResizeObserver(arrange);

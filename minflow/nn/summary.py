@@ -177,7 +177,7 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     except Exception as error:
         if running:
             seen[id(running[-1])].error = str(error)
-        error.add_note(text.module_text(module_record(model, seen)))
+        error.add_note(f"the model, up to the error:\n{text.module_text(module_record(model, seen))}")
         raise
     finally:
         for handle in handles:

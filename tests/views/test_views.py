@@ -109,6 +109,7 @@ def test_summary_changes_nothing_and_shows_the_failing_layer():
     with pytest.raises(flow.MinflowError, match="5") as error:
         flow.summary(model, (6, 4))
     table = error.value.__notes__[-1]
+    assert table.startswith("the model, up to the error:\n")  # what its card writes where it is folded
     assert re.search(r"3: Linear.*did not finish", table) and "fails here" in table and "float32[6, 3]" in table
     assert all(np.array_equal(before[k], v.numpy()) for k, v in model.state_dict().items())
     assert np.array_equal(state, flow.get_rng_state()) and model.training

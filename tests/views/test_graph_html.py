@@ -120,6 +120,7 @@ def test_lanes():
     assert first == round(BAR * 0.405) and abs(second - BAR * 0.585) <= 1 and third == 1
     assert "2 of the operations are views" in html(record)
     assert "In[1]:2 in model.fc" in repr(Report(record))
+    assert "overflow-wrap:anywhere" in html(record), "long names are broken, so that the card fits"
 
 
 def test_lanes_before_a_timed_run():

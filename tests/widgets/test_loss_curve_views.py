@@ -286,6 +286,19 @@ def test_things_watched_together_have_each_their_own_speed(front):
     assert "step 60 · sync 100 steps/s, 0.6 s · async 200 steps/s, 0.3 s" in curve._status()
 
 
+def test_things_watched_together_say_a_value_once(front):
+    def status(**rates):
+        curve = LossCurve()
+        for at, (run, lr) in enumerate(rates.items()):
+            for step in (1, 2):
+                curve.put(step, {f"{run} loss": 1.0, f"{run} lr": lr}, 100 * at + step, 100.0 * at)
+        return curve._status()
+
+    assert status(sync=0.1, other=0.1).endswith("s · lr 0.1")
+    assert status(sync=0.1, other=0.2).endswith("s · sync lr 0.1 · other lr 0.2")
+    assert status(**{"lr 0.1": 0.1, "lr 0.2": 0.2}).endswith("lr 0.1 1 steps/s, 2.0 s · lr 0.2 1 steps/s, 2.0 s")
+
+
 def test_numbers_that_come_again_after_nan(front):
     curve = LossCurve()
     for step, value in enumerate([1.0, float("nan")]):

@@ -53,6 +53,16 @@ def test_steps_of_a_job_are_those_of_the_curve():
     assert curve.data["loss"][0].tolist() == [1, 2, 3, 4]
 
 
+def test_several_tables_are_named_by_their_folder(tmp_path):
+    with LossCurve(log=tmp_path) as curve:
+        for name in ("one", "other"):
+            graph = Train(*model_and_optimizer())
+            with watch(graph, name=name, into=curve):
+                graph(flow.from_numpy(X)), graph(flow.from_numpy(X))
+    assert sorted(path.name for path in curve.paths) == ["one.csv", "other.csv"]
+    assert f"2 tables in {tmp_path}" in curve._status() and "one.csv" not in curve._status()
+
+
 def test_a_block_may_be_used_in_each_epoch():
     train = Train(*model_and_optimizer())
     with LossCurve() as curve:

@@ -131,7 +131,8 @@ def lanes_html(record: Lanes) -> str:
         most = max(x.seconds for x in record.slowest) or 1.0
         inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
                   for x in record.slowest]
-        slow = [[code(x.name) + module, safe(x.phase), nbytes_text(x.nbytes), ms(x.seconds),
+        slow = [[f'<div style="overflow-wrap:anywhere">{code(x.name)}{module}</div>', safe(x.phase),
+                 nbytes_text(x.nbytes), ms(x.seconds),
                  bar(x.seconds / most, COLORS.get(x.phase, theme.LINE)), code(x.where)]
                 for x, module in zip(record.slowest, inside)]
         body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)

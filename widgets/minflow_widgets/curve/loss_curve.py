@@ -431,8 +431,10 @@ class LossCurve:
             done = n * each if longest.returns else step
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
-        parts += [s.now() for s in self._series.values() if s.name not in lines]
-        parts += [clean(str(path)) for path in self.paths] + [self._left_out] * bool(self._left_out)
+        others = [s for s in self._series.values() if s.name not in lines]
+        parts += values_of(others) if len(runs) > 1 else [s.now() for s in others]
+        kept = self.paths if len(self.paths) < 2 else [f"{len(self.paths)} tables in {self.paths[0].parent}"]
+        parts += [clean(str(path)) for path in kept] + [self._left_out] * bool(self._left_out)
         return " · ".join(parts + ([state] if state == "paused" else []))
 
     def _runs(self) -> list[tuple[str, float, float]]:
@@ -506,6 +508,14 @@ class LossCurve:
         if self._front is not None and not self._finished:  # it is on the page already, and moves
             return {"text/plain": f"{self!r}, live; .explore() shows it here too"}
         return self.bundle()
+
+
+def values_of(series: list[Series]) -> list[str]:
+    """`sync lr 0.01` of each of several runs; what the name of a run has is not said again, nor what all have alike."""
+    values = [(s.name.rpartition(" ")[0], f"{clean(s.word)} {number(s.values[-1])}", s) for s in series if s.count]
+    if len(values) > 1 and len({value for _, value, _ in values}) == 1:
+        return [values[0][1]]
+    return [s.now() for run, value, s in values if value not in run]
 
 
 def per_second(rate: float) -> str:

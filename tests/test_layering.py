@@ -118,7 +118,7 @@ CAPS = {
     "core.backend.fast": 550,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
     "views": 4960,
-    "diagnosis": 880,
+    "diagnosis": 884,
     "nn": 1750,
     "nn.modules": 550,
     "nn.functional": 1000,

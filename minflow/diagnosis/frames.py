@@ -108,11 +108,12 @@ def below_card(error: MinflowError) -> list[str]:
     lines: list[str] = []
     for link in reversed(list(chain_of(error))):
         own = own_lines(link)
+        said = message_of(link).partition("\n")[0]
+        said = "" if said in error.what else f": {said}"
         if link is error:
             lines += [*own, f"{type(error).__name__}: see the card above"]
-        elif own or not repeated(link, error):
-            said = message_of(link).partition("\n")[0]
-            lines += [*own, type(link).__name__ + (f": {said}" if said and said not in error.what else ""), ""]
+        elif own or said and not repeated(link, error):
+            lines += [*own, type(link).__name__ + said, ""]
     return lines
 
 
@@ -184,10 +185,29 @@ def caught(
     shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
 
+def at_the_learners_line(debugger: type) -> type:
+    """IPython's debugger that begins at the innermost line of the learner's, after an error inside minflow; `down` goes
+    on from there."""
+
+    class Debugger(debugger):  # type: ignore[misc, valid-type]
+        def setup(self, frame: Any, trace: TracebackType | None) -> Any:
+            done = super().setup(frame, trace)
+            stop, own = self.stack[self.curindex][0].f_code.co_filename, innermost(trace)
+            if own is not None and OURS[stop]:
+                self.curindex = next(i for i, (at, _) in enumerate(self.stack) if at is own.tb_frame)
+                self.curframe = own.tb_frame
+                self.curframe_locals = own.tb_frame.f_locals
+            return done
+
+    return Debugger
+
+
 def install(shows: Callable[[BaseException], list[str]]) -> None:
     """From now on IPython shows errors of ours by `shows` (it asks an exception that has `_render_traceback_`), and
     interrupts; those only where the user shows them in no way of his own."""
     MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
     shell = ipython()
+    if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):
+        shell.InteractiveTB.debugger_cls = at_the_learners_line(shell.InteractiveTB.debugger_cls)
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
         shell.set_custom_exc((KeyboardInterrupt, AttributeError), caught)

@@ -56,7 +56,7 @@ def render(error: BaseException) -> list[str]:
     """What IPython prints for an error of ours. Its card is shown first."""
     if not (show_card(error) and notebook.running_cell()[0] and frames.in_default_form()):
         return frames.render(error)
-    notebook.ipython().InteractiveTB.tb = frames.learners(error.__traceback__)[0]  # where %pdb begins
+    notebook.ipython().InteractiveTB.tb = frames.learners(error.__traceback__)[0]  # of this error, not of one before
     return frames.below_card(error)
 
 

@@ -113,14 +113,16 @@ def test_forms_that_were_asked_for(page):
 
 def test_debugger_after_a_card(page):
     failing(page, "Net()(flow.ones(2, 5))")
-    asked = ["up", "p 6 * 7", "q"]
+    asked = ["p sorted(locals())", "down", "q"]
     shown = []
     reply = page.client.execute_interactive(
         "print(type(sys.last_value).__name__, sys.last_traceback is not None)\n%debug", allow_stdin=True, timeout=60,
         stdin_hook=lambda message: page.client.input(asked.pop(0) if asked else "q"),
         output_hook=lambda message: shown.append(message["content"].get("text", "")))
-    assert reply["content"]["status"] == "ok" and not asked
-    assert "ShapeError True" in "".join(shown) and "42" in "".join(shown)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", "".join(shown))
+    first, _, below = text.partition("['self', 'x']")
+    assert reply["content"]["status"] == "ok" and not asked and first.startswith("ShapeError True\n> /")
+    assert "(12)forward()" in first and "module.py" in below, "the learner's line; what called the layer is below it"
 
 
 def test_a_warning_is_a_card(page):
@@ -185,3 +187,10 @@ def test_switched_off(kernel, monkeypatch):
 
 def test_a_terminal_keeps_pythons_warnings():
     assert warnings.showwarning is not cards.show_warning
+
+
+def test_a_traceback_of_another_process_is_no_error_of_its_own():
+    """It stands in the folded traceback."""
+    error = flow.ShapeError("what failed")
+    error.__cause__ = type("RemoteTraceback", (Exception,), {"__str__": lambda self: '\n"""\nTraceback'})()
+    assert frames.below_card(error) == ["ShapeError: see the card above"]

@@ -457,12 +457,12 @@ def above(record: TimelinePair) -> str:
     if record.gain <= ABOVE * a.best:
         return ""
     idle = a.step - a.in_turn
-    why = ([f"in sync {ms(idle)} of each step are neither, from one to the other and back"] if idle > 0.005 * a.step
+    why = ([f"in sync {ms(idle)} of each step go by between loading and computing"] if idle > 0.005 * a.step
            else [])
     for name, one, other in (("loading", a.load, b.load), ("computing", a.work, b.work)):
         why += [f"{name} took {ms(other)} instead of {ms(one)}"] if other < 0.995 * one else []
-    return (f" More than {a.best:.2f} times, as {' and '.join(why)}: the formula knows loading and computing of sync "
-            "only." if why else "")
+    return (f" More than {a.best:.2f} times, as {' and '.join(why)}; the formula counts loading and computing of sync."
+            if why else "")
 
 
 def measured(record: TimelinePair) -> str:

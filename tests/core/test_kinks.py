@@ -234,3 +234,48 @@ def test_what_pytorch_refuses(wrong, says):
 def test_what_pytorch_refuses_of_shapes(wrong, says):
     with pytest.raises(flow.MinflowError, match=says):
         wrong()
+
+
+@pytest.mark.parametrize(("dtypes", "numbers", "wanted"), [
+    ("int64 int8 int8", (1, 100, 7), 701),
+    ("int32 uint8 uint8", (1, 200, 200), 40001),
+    ("int64 int8 int32", (1, 100, 2**31 - 1), 1 + 100 * (2**31 - 1)),
+    ("float64 int8 int8", (1, 100, 7), 701.0),
+    ("float64 float16 uint8", (1, 60000.0, 7), 420001.0),
+    ("float32 float16 float16", (1, 512.0, 512.0), 262145.0),
+])  # fmt: skip
+def test_the_product_of_addcmul_has_room_in_the_common_dtype(dtypes, numbers, wanted):
+    x, a, b = [flow.tensor([n], dtype=getattr(flow, dtype)) for n, dtype in zip(numbers, dtypes.split())]
+    assert flow.addcmul(x, a, b).tolist() == x.clone().addcmul_(a, b).tolist() == [wanted]
+    assert flow.addcmul(x, a, b).dtype is x.dtype
+
+
+def test_the_quotient_of_addcdiv_is_as_exact_as_its_result():
+    x, a, b = flow.zeros(1, dtype=flow.float64), flow.ones(1, dtype=flow.float16), flow.tensor([3], dtype=flow.int8)
+    assert flow.addcdiv(x, a, b).tolist() == x.addcdiv_(a, b).tolist() == [1 / 3]
+
+
+def test_float16_is_summed_in_float32_by_addcmul_and_addcdiv():
+    half = lambda *numbers: flow.tensor(numbers, dtype=flow.float16)
+    assert flow.addcmul(half(1.0), half(-2.0), half(60000.0), value=1e-3).tolist() == [-119.0]
+    assert flow.addcmul(half(1.0), half(0.0), half(1.0), value=100000).tolist() == [1.0]
+    assert flow.addcdiv(half(1.0), half(60000.0), half(0.5), value=1e-3).tolist() == [121.0]
+    assert half(1.0).addcmul_(half(-2.0), half(60000.0), value=1e-3).tolist() == [-119.0]
+
+
+@pytest.mark.parametrize("function", [flow.addcmul, flow.addcdiv])
+def test_what_is_broadcast_is_summed_after_the_product(function):
+    """Nothing has the gradient 0, also where the product would be NaN; PyTorch's order."""
+    a, b = flow.tensor([NAN], requires_grad=True), flow.tensor([0.0], requires_grad=True)
+    function(flow.zeros(0, 1), a, b).backward(flow.zeros(0, 1))
+    assert a.grad.tolist() == b.grad.tolist() == [0.0]
+
+
+def test_the_start_of_one_step_stays_as_it_is():
+    assert flow.linspace(INF, 0, 1).tolist() == [INF] and flow.linspace(3, INF, 1).tolist() == [3.0]
+
+
+def test_the_mean_in_float16_of_numbers_that_it_cannot_hold():
+    assert flow.tensor([2**40, -(2**40), 1]).mean(dtype=flow.float16).item() == pytest.approx(1 / 3, rel=1e-3)
+    mean = flow.tensor([[1e5, -1e5], [4.0, 2.0]]).mean(1, keepdim=True, dtype=flow.float16)
+    assert mean.tolist() == [[0.0], [3.0]] and mean.dtype is flow.float16

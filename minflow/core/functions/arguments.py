@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ir import NUMBERS
 from ..mode import MODE
+from ..ops.rules import join
 from ..ops.shape import cast, check_fits
-from ..spec import DType, as_dtype, float16, float32
-from ..where import fail
+from ..spec import DType, as_dtype, bool_, float16, float32
+from ..where import explain, fail
 
 
 def is_tensor(x) -> bool:
@@ -41,11 +43,11 @@ def maybe_to(x, dtype):
 
 
 def integer(x, name: str) -> int:
-    """A Python int of an int-like argument (numpy's integers, a 0-d integer tensor)."""
+    """A Python int of an int-like argument (numpy's integers, a 0-d integer tensor); a truth value is none."""
     if x.__class__ is int:
         return x
     try:
-        if x.__class__ is not bool:
+        if x.__class__ is not bool and not (is_tensor(x) and x.spec.dtype is bool_):
             return x.__index__()
     except (AttributeError, TypeError):
         pass
@@ -107,6 +109,14 @@ def fitting(op: str, number, dtype: DType, **values):
     except OutOfRangeError as error:
         fail(OutOfRangeError, f"{op}: {error.what}", error.hint, **values)
     return int(number) if number.__class__ is float and dtype.rank == 1 else number
+
+
+def joined(name: str, tensors: dict) -> tuple[int, ...]:
+    """The shape to which these tensors broadcast; else an error with their names and values."""
+    try:
+        return join(name, {mark: x.spec.shape for mark, x in tensors.items()})
+    except ShapeError as error:
+        raise explain(error, SimpleNamespace(inputs=tuple(tensors), variadic=False), tuple(tensors.values())) from None
 
 
 def numpy_names(function: Callable) -> Callable:

@@ -11,9 +11,10 @@ from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
-from ..spec import DType, bool_, float64, iinfo, promote
+from ..ops.shape import expand
+from ..spec import DType, bool_, float16, float32, float64, iinfo, promote
 from ..where import fail
-from .arguments import fitting, integer, is_tensor, operand, tensor_of, to
+from .arguments import fitting, integer, is_tensor, joined, operand, tensor_of, to
 
 
 def scaled(input, other, alpha):
@@ -138,13 +139,25 @@ def lerp(input, end, weight):
 
 
 def addcmul(input, tensor1, tensor2, *, value=1):
-    """`input + value * tensor1 * tensor2`."""
-    return e.add(input, e.mul(e.mul(tensor1, tensor2), value))
+    """`input + value * tensor1 * tensor2`, in the dtype in which the three meet."""
+    return sum_with(e.mul, input, tensor1, tensor2, value)
 
 
 def addcdiv(input, tensor1, tensor2, *, value=1):
-    """`input + value * tensor1 / tensor2`."""
-    return e.add(input, e.mul(e.div(tensor1, tensor2), value))
+    """`input + value * tensor1 / tensor2`, in the dtype in which the three meet."""
+    return sum_with(e.div, input, tensor1, tensor2, value)
+
+
+def sum_with(op, input, tensor1, tensor2, value):
+    """input + value * op(tensor1, tensor2). Between them int8 and float16 have no room: 100 * 7 would wrap in int8."""
+    parts = [tensor_of(x) for x in (input, tensor1, tensor2)]
+    dtype = promote(*[x.spec for x in parts])
+    input, tensor1, tensor2 = [to(x, float32 if dtype is float16 else dtype) for x in parts]
+    shape = joined(f"addc{op.name}", dict(input=input, tensor1=tensor1, tensor2=tensor2))
+    if tensor1.spec.shape != shape:  # a gradient is summed over what was broadcast at the end, after the product
+        tensor1 = expand(tensor1, shape=shape)
+    out = e.add(input, e.mul(op(tensor1, tensor2), value))
+    return to(out, dtype) if dtype is float16 else out
 
 
 absolute, negative, multiply, subtract, divide, true_divide = e.abs, e.neg, e.mul, sub, div, div

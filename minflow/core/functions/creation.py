@@ -18,6 +18,7 @@ from ..rebind import Alias, cell_of
 from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Tensor
 from ..where import fail
+from .arguments import integer
 from .filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 
 
@@ -124,6 +125,7 @@ def empty_like(input: Tensor, *, dtype=None, device=None, requires_grad: bool = 
 
 def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`(n, m)`: ones on the diagonal, zeros elsewhere."""
+    n, m = integer(n, "n"), m if m is None else integer(m, "m")
     return tensor(np.eye(n, m, dtype=as_dtype(float if dtype is None else dtype).np), None, device, requires_grad)
 
 
@@ -132,6 +134,8 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
     if start is end is None:
         fail(OutOfRangeError, "arange() needs its end", "arange(10), or arange(1, 10)", start=start, end=end)
     start, end = (0, start) if end is None else (0 if start is None else start, end)
+    if any(getattr(x, "shape", ()) for x in (start, end, step)):
+        fail(ShapeError, "arange: start, end and step are one number each", "x.item()", start=start, end=end, step=step)
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
     if not all(math.isfinite(x) for x in (start, end, step)):
         fail(OutOfRangeError, f"arange from {start} to {end} by {step} has no end", "finite numbers", start=start,
@@ -144,7 +148,9 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
     if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (start, end)):
         fail(OutOfRangeError, f"arange from {start} to {end} goes beyond int64", "numbers below 2**63", start=start,
              end=end)
-    if as_dtype(dtype) is int64 and int(step):  # the ends lose their fractions first, as in PyTorch
+    if as_dtype(dtype) is int64:  # they lose their fractions first, as in PyTorch
+        if not int(step):
+            fail(OutOfRangeError, f"arange: a step of {step} is 0 in int64", "flow.arange(...).long()", step=step)
         start, end, step = int(start), int(end), int(step)
     return tensor(np.arange(start, end, step), dtype, device, requires_grad)
 
@@ -154,7 +160,8 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
     count("linspace", steps)
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
     if dtype.floating:
-        return tensor(np.linspace(float(start), float(end), steps), dtype, device, requires_grad)
+        numbers = np.linspace(float(start), float(end), steps) if steps != 1 else [float(start)]  # inf - inf is NaN
+        return tensor(numbers, dtype, device, requires_grad)
     first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
     step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
     numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
@@ -162,8 +169,9 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
 
 
 def count(name: str, n: int) -> None:
-    if not isinstance(n, int | np.integer) or n < 0:
-        fail(OutOfRangeError, f"{name}: how many is an integer of 0 or more, not {n!r}", "", number=n)
+    if not isinstance(n, int | np.integer) or n is True or n is False or n < 0:
+        fail(OutOfRangeError, f"{name}: how many is an integer of 0 or more, not {n!r}", f"{name}(..., 10)",
+             number=n)
 
 
 # ---- random ------------------------------------------------------------------------------------------------------

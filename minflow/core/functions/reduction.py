@@ -16,7 +16,7 @@ from ..ops import reduce as r
 from ..ops.index import gather
 from ..ops.rules import reduced
 from ..ops.shape import clone, detach, reshape
-from ..spec import default_dtype
+from ..spec import as_dtype, default_dtype, float16, float32
 from ..where import fail
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
@@ -34,7 +34,12 @@ def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdi
 @numpy_names
 def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim`. Raises DTypeError for integers."""
-    return r.mean(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim)
+    if dtype is not None:
+        dtype = as_dtype(dtype)
+        if dtype is float16:  # of numbers that may be too large for it: only their mean is rounded
+            return to(mean(input, dim, keepdim, dtype=float32), dtype)
+        input = to(input, dtype)
+    return r.mean(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @numpy_names

@@ -13,12 +13,12 @@ from ..base.two_meanings import two_meanings
 from ..door import RAW, apply
 from ..ops import index as i
 from ..ops import shape as s
-from ..ops.rules import join
 from ..rebind import is_contiguous, phantom
 from ..spec import promote
 from ..messages.wrong_arguments import no_tensor, spoken
 from ..where import fail
-from .arguments import axis_of, each_axis, integer, is_tensor, need_axes, numpy_names, several, sizes, tensor_of, to
+from .arguments import axis_of, each_axis, integer, is_tensor, joined, need_axes, numpy_names, several, sizes
+from .arguments import tensor_of, to
 
 ALL = (None, None, None)  # a slice as getitem's attr
 
@@ -247,7 +247,7 @@ def broadcast_to(input, shape):
 
 def broadcast_tensors(*tensors):
     """All of them expanded to their common shape."""
-    shape = join("broadcast_tensors", {f"tensors[{k}]": x.spec.shape for k, x in enumerate(tensors)})
+    shape = joined("broadcast_tensors", {f"tensors[{k}]": x for k, x in enumerate(tensors)})
     return tuple([s.expand(x, shape=shape) for x in tensors])
 
 

@@ -188,10 +188,10 @@ class InPlace:
         return store(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
     def addcmul_(self, tensor1, tensor2, *, value=1):
-        return store(self, self + F.mul(tensor1, tensor2) * value)
+        return store(self, F.addcmul(self, tensor1, tensor2, value=value))
 
     def addcdiv_(self, tensor1, tensor2, *, value=1):
-        return store(self, self + F.div(tensor1, tensor2) * value)
+        return store(self, F.addcdiv(self, tensor1, tensor2, value=value))
 
     def masked_fill_(self, mask, value):
         return write(self, F.masked_fill(self, mask, value))

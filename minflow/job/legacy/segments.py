@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from ...core.functions import creation
 from ...core import functions as F
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import axis_of, integer, tensor_of, to
+from ...core.functions.arguments import axis_of, integer, joined, tensor_of, to
 from ...core.ops import elementwise as e
 from ...core.ops import index as i
 from ...core.ops import reduce as r
 from ...core.ops import shape as s
-from ...core.ops.rules import join
 from ...core.spec import as_dtype, int8, int32
 from ...core.where import fail
 from .op_name import folded, takes_name
@@ -86,10 +85,8 @@ def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=
 @takes_name
 def broadcast_to_compatible_with(x, compatible: Sequence, name: str | None = None):
     """x repeated to the shape in which it and all tensors of the list `compatible` meet."""
-    shapes = {"x": x.spec.shape}
-    for k, other in enumerate(several("broadcast_to_compatible_with", compatible)):
-        shapes[f"compatible[{k}]"] = other.spec.shape
-    return s.expand(x, shape=join("broadcast_to_compatible_with", shapes))
+    others = {f"compatible[{k}]": y for k, y in enumerate(several("broadcast_to_compatible_with", compatible))}
+    return s.expand(x, shape=joined("broadcast_to_compatible_with", {"x": x, **others}))
 
 
 # ---- triangles ---------------------------------------------------------------------------------------------------

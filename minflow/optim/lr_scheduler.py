@@ -441,6 +441,9 @@ class SequentialLR(LRScheduler):
                     entry=type(scheduler).__name__,
                 )
         anew = interval_rescaling
+        if not all(x is None or isinstance(x, bool) for x in (anew if isinstance(anew, list | tuple) else [anew])):
+            fail(OptimError, f"SequentialLR: interval_rescaling is {anew!r}", "True or False, or one for each schedule",
+                 interval_rescaling=anew)
         self.anew = list(anew) if isinstance(anew, Sequence) else [anew is not False] * len(schedulers)
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False
         self.schedulers, self.milestones, self.count = schedulers, milestones, 1

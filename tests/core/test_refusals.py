@@ -193,12 +193,30 @@ ARGUMENTS = {
     "one_hot 0": (lambda: flow.one_hot(flow.tensor([0]), 0), OutOfRangeError, "num_classes is 0"),
     "arange 2**63": (lambda: flow.arange(2**63), OutOfRangeError, "goes beyond int64"),
     "finfo": (lambda: flow.finfo(()), DTypeError, r"no dtype \(\)"),
-    "size of bytes": (lambda: flow.full(b"x", 0.0), DTypeError, "a shape is integers, not .b'x'"),
+    "size of bytes": (lambda: flow.full(b"x", 0.0), DTypeError, "size must be an integer, not bytes"),
+    "arange of an axis": (lambda: flow.arange(flow.tensor([3])), ShapeError, r"(?s)one number each.*end +int64\[1\]"),
+    "arange step": (lambda: flow.arange(0, 2, 0.5, dtype=flow.int64), OutOfRangeError, "a step of 0.5 is 0 in int64"),
+    "size True": (lambda: flow.zeros(True), DTypeError, "size must be an integer, not bool"),
+    "randperm True": (lambda: flow.randperm(True), OutOfRangeError, "how many is an integer of 0 or more, not True"),
+    "randint True": (lambda: flow.randint_like(ROWS(), True), DTypeError, "high must be an integer, not bool"),
+    "eye of truth": (lambda: flow.eye(TRUE()), DTypeError, r"(?s)n must be an integer, not Tensor.*n +bool\[\]"),
+    "zeros of truth": (lambda: flow.zeros(2, TRUE()), DTypeError, r"(?s)size must be an integer.*size +bool\[\]"),
+    "triu of truth": (lambda: flow.triu(ROWS(), TRUE()), DTypeError, r"(?s)diagonal must be.*diagonal +bool\[\]"),
+    "diagonal of truth": (lambda: flow.diagonal(ROWS(), TRUE()), DTypeError, "offset must be an integer, not Tensor"),
+    "expand of truth": (lambda: flow.ones(1).expand(TRUE()), DTypeError, "size must be an integer, not Tensor"),
+    "addcmul": (
+        lambda: flow.addcmul(ROWS(), flow.ones(2), 1.0), ShapeError,
+        r"(?s)addcmul: sizes differ, 4 \(axis 1 of input\) and 2 \(axis 0 of tensor1\).*tensor1 +float32\[2\]",
+    ),
+    "broadcast_tensors": (
+        lambda: flow.broadcast_tensors(ROWS(), flow.ones(2)), ShapeError,
+        r"(?s)axis 0 of tensors\[1\].*tensors\[1\] +float32\[2\]",
+    ),
     "size of a tensor": (lambda: flow.full(ROWS(), 0.0), ShapeError, r"(?s)the size is a tensor.*\[3, 4\]"),
     "std": (lambda: flow.normal(ROWS(), N), OutOfRangeError, "a standard deviation is 0 or more, not nan"),
     "normal size": (lambda: flow.normal(ROWS(), ROWS(), 1), ShapeError, "a size beside tensors"),
     "random_ 0": (lambda: ROWS().random_(0), OutOfRangeError, r"no integer in \[0, 0\)"),
-    "random_ 2.5": (lambda: ROWS().random_(2.5), DTypeError, "high is 2.5"),
+    "random_ 2.5": (lambda: ROWS().random_(2.5), DTypeError, "high must be an integer, not float"),
     "bernoulli p": (lambda: ROWS().bernoulli(ROWS()), ShapeError, "p is a tensor, where a number is wanted"),
     "keepdim": (lambda: ROWS().all(-1, -2), DTypeError, "keepdim is -2"),
     "view of bits": (lambda: ROWS().view(flow.int32), DTypeError, "the bits of float32 as int32"),
@@ -237,7 +255,7 @@ ARGUMENTS = {
         lambda: flow.randint(-2, 3, (2,), dtype=flow.uint8), OutOfRangeError, "-2 does not fit into uint8"
     ),
     "randint above": (lambda: flow.ones(2).half().random_(70000), OutOfRangeError, "69999 does not fit into float16"),
-    "random_ of a tensor": (lambda: ROWS().random_(flow.tensor(9.5)), DTypeError, "high is tensor.9.5"),
+    "random_ of a tensor": (lambda: ROWS().random_(flow.tensor(9.5)), DTypeError, "high must be an integer"),
     "no inputs": (lambda: flow.autograd.grad(ROWS().requires_grad_().sum(), []), GradError, "inputs is empty"),
     "weight": (
         lambda: nn.functional.binary_cross_entropy(ROWS(), ROWS(), weight=-4), DTypeError,
@@ -280,6 +298,10 @@ def adam(**options):
 
 def ROWS():
     return flow.tensor(X)
+
+
+def TRUE():
+    return flow.tensor(True)
 
 
 def IMAGE():

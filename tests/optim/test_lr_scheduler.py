@@ -154,6 +154,8 @@ def test_right_order_does_not_warn():
         (lambda o: s.CosineAnnealingLR(o, 0), "T_max is 0"),
         (lambda o: s.SequentialLR(o, [s.StepLR(o, 1)], [3]), "1 schedulers and 1 milestones"),
         (lambda o: s.SequentialLR(o, [], []), "0 schedulers"),
+        (lambda o: s.SequentialLR(o, [s.StepLR(o, 1)], [], flow.float32), "interval_rescaling is minflow.float32"),
+        (lambda o: s.SequentialLR(o, [s.StepLR(o, 1)], [], [True, 2]), r"interval_rescaling is \[True, 2\]"),
         (lambda o: s.SequentialLR(o, [s.StepLR(o, 1)] * 3, [3, 2]), r"\[3, 2\]"),
         (lambda o: s.SequentialLR(o, [s.StepLR(o, 1), s.StepLR(optimizer(), 1)], [3]), "entry 1"),
         (lambda o: s.LRScheduler(o), "does not say its rates"),

@@ -13,7 +13,7 @@ from ..mode import MODE
 from ..ops.shape import full
 from ..spec import as_dtype
 from ..where import fail
-from .arguments import is_tensor, several
+from .arguments import integer, is_tensor, several
 
 
 def finish(result, device, requires_grad: bool):
@@ -28,10 +28,7 @@ def size_of(sizes: tuple, size=None) -> tuple[int, ...]:
     size = sizes if size is None else (size,)
     if len(size) == 1 and several(size[0]):
         size = tuple(size[0])
-    try:
-        shape = tuple([n.__index__() for n in size])
-    except (AttributeError, TypeError):
-        fail(DTypeError, f"a shape is integers, not {size!r}", "flow.zeros(2, 3) or flow.zeros((2, 3))", shape=size)
+    shape = tuple([integer(n, "size") for n in size])
     if any(n < 0 for n in shape):
         fail(ShapeError, f"a shape with a negative size: {shape}", "sizes are 0 or more", shape=shape)
     return shape

@@ -180,12 +180,13 @@ def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
         fail(
             ShapeError, f"diagonal: of axes {dim1} and {dim2} of a tensor of {ndim} axes", "two different axes", x=input
         )
-    return s.diagonal(input, offset=offset, dim1=a, dim2=b)
+    return s.diagonal(input, offset=integer(offset, "offset"), dim1=a, dim2=b)
 
 
 @two_meanings
 def diag(input, diagonal: int = 0):
     """The diagonal of a matrix; of a vector the matrix that has it as its diagonal."""
+    diagonal = integer(diagonal, "diagonal")
     if input.spec.ndim == 2:
         return s.clone(s.diagonal(input, offset=diagonal, dim1=0, dim2=1))
     if input.spec.ndim != 1:

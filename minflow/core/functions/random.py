@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 
-from ..base.errors import DTypeError, MinflowError, OutOfRangeError
+from ..base.errors import OutOfRangeError
 from ..mode import MODE
 from ..ops import random as r
 from ..ops.elementwise import log1p
@@ -13,7 +12,7 @@ from ..ops.shape import full
 from ..random import Generator, source
 from ..spec import DType, float32
 from ..where import fail
-from .arguments import fitting, to
+from .arguments import fitting, integer, to
 
 
 def draw(generator: Generator | None):
@@ -42,13 +41,7 @@ def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, gen
 
 def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None):
     """Integers in [low, high)."""
-    for name, number in (("low", low), ("high", high)):
-        try:
-            operator.index(number)
-        except (TypeError, MinflowError):
-            fail(DTypeError, f"randint: {name} is {number!r}, where an integer is wanted", f"int({name})", low=low,
-                 high=high)
-    low, high = int(low), int(high)
+    low, high = integer(low, "low"), integer(high, "high")
     for number in (low, high - 1) if low < high else ():
         fitting("randint", number, dtype, low=low, high=high)
     counter, attrs = draw(generator)

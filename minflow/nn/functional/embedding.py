@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import where
+from ...core.functions.arguments import integer
 from ...core.ops.index import take
 from ...core.tensor import Tensor
 from ...core.where import fail
@@ -33,7 +34,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
             input=input,
             weight=weight,
         )
-    if padding_idx is not None and not -rows <= padding_idx < rows:
+    if padding_idx is not None and not -rows <= integer(padding_idx, "padding_idx") < rows:
         what = f"embedding: padding_idx is {padding_idx}, and the weight has {rows} rows"
         fail(OutOfRangeError, what, f"padding_idx from {-rows} to {rows - 1}", weight=weight)
     out = take(weight, input, axis=0, by="embedding")

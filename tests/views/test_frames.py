@@ -115,3 +115,20 @@ def test_boxes_of_a_sequential_say_where_they_are_and_what_they_do():
         assert f'label="Sequential.{i}.0\\nconv2d, reshape, add, 2 parameters\\n' in text
         assert f'label="Sequential.{i}.1\\nbatch_norm, 2 parameters\\n' in text
         assert f'label="Sequential.{i}.2: relu\\n' in text
+
+
+def test_what_a_module_does_itself_stands_in_the_frame_of_its_layers():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            return self.out(((q @ k.transpose(-2, -1)) / 3).softmax(-1) @ v)
+
+    model = nn.Sequential(*[Attention() for _ in range(3)])
+    diagram = diagram_of(tape_record(model(flow.ones(2, 4, 8)).sum()))
+    around = {box.lines[0]: [diagram.frames[frame] for frame in box.frames] for box in diagram.boxes}
+    for i in "012":
+        assert around[f"Sequential.{i}"] == ["Sequential", i], around

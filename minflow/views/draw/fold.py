@@ -183,6 +183,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
         ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
         return x._replace(ref=ref, index=index)
 
+    boxes = within_frames(boxes, {b.id: common_scope([nodes[i].scope for i in run]) for b, run in zip(boxes, runs)})
     boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
     gone = len(nodes) - len(boxes)
     note = (f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, "
@@ -201,6 +202,14 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
         record.title,
         note,
     )
+
+
+def within_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
+    """A box of what a module does itself, in the frame around the layers of that module. scopes: id -> module."""
+    frames = {"".join(parts[:k]) for parts in (levels(b.scope) for b in boxes if not b.phase)
+              for k in range(1, len(parts) + 1)}
+    return [replace(b, scope=scopes[b.id])
+            if b.kind == "folded" and not b.phase and scopes[b.id] and scopes[b.id] in frames else b for b in boxes]
 
 
 def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str,

@@ -83,7 +83,7 @@ def card_text(record: CardRecord) -> str:
     lines += [f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]
     for name, values in rows(record):
         for i, value in enumerate(values):
-            first, rest = f"  {'' if i else name:<9} ", " " * 12
+            first, rest = f"  {'' if i else name:<9} ", " " * (12 + len(value) - len(value.lstrip()))
             lines += wrap(value, WIDE, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     lines += ["\n" + clean_lines(note) for note in record.notes if "\n" in note]
     if shows_graph(record):

@@ -185,11 +185,11 @@ def caught(
     shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
 
-def at_the_learners_line(debugger: type) -> type:
+def at_the_learners_line(debugger: Any) -> type:
     """IPython's debugger that begins at the innermost line of the learner's, after an error inside minflow; `down` goes
     on from there."""
 
-    class Debugger(debugger):  # type: ignore[misc, valid-type]
+    class Debugger(debugger):
         def setup(self, frame: Any, trace: TracebackType | None) -> Any:
             done = super().setup(frame, trace)
             stop, own = self.stack[self.curindex][0].f_code.co_filename, innermost(trace)

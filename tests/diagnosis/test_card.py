@@ -244,3 +244,9 @@ def test_picture_of_a_thousand_layers_keeps_the_last_ones():
     record = near_the_end(chain(1000, lambda i: f"model.{i}"))
     assert COARSE <= len(record.nodes) <= NEAR and record.nodes[-1].mark == "failed"
     assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}
+
+
+def test_long_code_goes_on_below_its_own_indent():
+    code = "for batch in loader(" + "a_long_argument=1, " * 8 + "):"
+    lines = card_text(CardRecord("CallError", "what", where="at In[2]:1", code=code)).split("\n")
+    assert lines[3].startswith(" " * 16 + "for batch") and lines[4].startswith(" " * 16 + "a_long")

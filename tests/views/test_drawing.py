@@ -102,7 +102,7 @@ def test_an_oval_holds_its_lines_and_is_not_much_larger():
         assert widest < width < 2.3 * widest + 12
 
 
-CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests/browser/test_fonts.py looks at them
+CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests/browser/test_gallery.py looks at them
 
 
 @pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS])

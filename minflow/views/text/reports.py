@@ -58,7 +58,7 @@ def ms(seconds: float) -> str:
 
 def times(row: TreeRow) -> str:
     """That a row stands for several modules; its parameters are those of each."""
-    return f"x{row.count}" + (" (each)" if row.params else "")
+    return f"x{row.count:,}" + (" (each)" if row.params else "")
 
 
 def tree_text(record: GraphTree) -> str:

@@ -56,6 +56,8 @@ def test_the_tree_before_and_after():
     assert rows["model"].params == sum(p.numel() for p in graph.model.parameters())
     text = repr(graph.tree())
     assert re.search(r"haed: Linear\(.*\[never ran\] \[no gradient\]", text) and re.search(r"0: Sequential  x3", text)
+    many = Predict(nn.Sequential(*[nn.Linear(1, 1) for _ in range(1200)]))
+    assert "x1,200 (each)" in repr(many.tree())
     assert "haed" not in repr(graph.tree(depth=0)) and "model: Net" in repr(graph.tree(depth=0))
 
 

@@ -146,6 +146,7 @@ def test_bars_of_the_first_call_follow_each_other():
 def test_tree(graph):
     text = html(graph.tree().record)
     assert re.search(r"border:1px solid #dc4a3c[^>]*>never ran<", text) and re.search(r">no gradient<", text)
+    assert "overflow-wrap:anywhere" in text, "long names are broken, so that the columns at their right are seen"
     rows = Cells(
         html(
             GraphTree(

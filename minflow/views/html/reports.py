@@ -20,6 +20,7 @@ from ..text.trees import outer_rows, sized
 
 CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"
+NAME = "min-width:12em;overflow-wrap:anywhere"  # a long one is broken, so that the columns at its right are seen
 NUMBER = CELL.replace("left", "right") + WHOLE
 COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
 BAR = 104  # pixels of the longest bar
@@ -88,7 +89,7 @@ def tree_table(record: GraphTree, most: int) -> str:
     """Of at most so many rows."""
     rows = []
     for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
-        row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px">'
+        row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px;{NAME}">'
         if hidden:
             more = faint(f"... {count(record.modules(i, hidden), 'more module')}")
             rows.append([f"{left}{more}</div>", "", ""])
@@ -131,7 +132,7 @@ def lanes_html(record: Lanes) -> str:
         most = max(x.seconds for x in record.slowest) or 1.0
         inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
                   for x in record.slowest]
-        slow = [[f'<div style="overflow-wrap:anywhere">{code(x.name)}{module}</div>', safe(x.phase),
+        slow = [[f'<div style="{NAME}">{code(x.name)}{module}</div>', safe(x.phase),
                  nbytes_text(x.nbytes), ms(x.seconds),
                  bar(x.seconds / most, COLORS.get(x.phase, theme.LINE)), code(x.where)]
                 for x, module in zip(record.slowest, inside)]

@@ -146,6 +146,18 @@ def test_embedding():
             F.embedding(flow.zeros(0, dtype=flow.int64), flow.ones(3, 2), padding_idx=wrong)
 
 
+@pytest.mark.parametrize(("wrong", "says"), [
+    (lambda x: F.layer_norm(x, (1,), eps=flow.ones(3)), r"(?s)layer_norm: eps has shape \(3,\).*eps +float32\[3\]"),
+    (lambda x: F.batch_norm(x, None, None, training=True, eps=np.ones(1)), r"batch_norm: eps has shape \(1,\)"),
+    (lambda x: nn.BatchNorm1d(1, momentum=flow.ones(3))(x), r"batch_norm: momentum has shape \(3,\)"),
+    (lambda x: F.softmax(x, True), "dim must be an integer, not bool"),
+    (lambda x: nn.LogSoftmax(0.5)(x), "dim must be an integer, not float"),
+])  # fmt: skip
+def test_an_array_is_no_number_and_a_truth_value_no_axis(wrong, says):
+    with pytest.raises(flow.MinflowError, match=says):
+        wrong(flow.ones(2, 1))
+
+
 def test_losses():
     logits, labels = RNG.standard_normal((5, 4)), np.array([0, 3, 1, 1, 2])
     logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
+from ...core.functions.arguments import integer
 from ...core.messages.wrong_arguments import Unquoted as Unquoted
 from ...core.messages.wrong_arguments import no_tensor
 from ...core.mode import MODE
@@ -22,6 +23,14 @@ def check_tensor(name: str, input: Any, argument: str = "input") -> None:
     """Refuse what is no tensor, and say what was meant."""
     if not isinstance(input, Tensor):
         raise no_tensor(name, argument, input)
+
+
+def one_number(name: str, **values: Any) -> None:
+    """Refuse tensors and arrays with axes, which would broadcast, where one number is wanted."""
+    for argument, value in values.items():
+        if getattr(value, "shape", ()):
+            what = f"{name}: {argument} has shape {tuple(value.shape)}, where one number is wanted"
+            fail(ShapeError, what, f"{argument}={argument}.item()", **values)
 
 
 def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,6 +109,7 @@ def composite(name: str) -> Callable[[Callable], Callable]:
 
 def axis_of(name: str, dim: int, ndim: int) -> int:
     """A dim counted from the front; raises ShapeError where there is no such axis."""
+    dim = integer(dim, "dim")
     if not -max(ndim, 1) <= dim < max(ndim, 1):
         fail(ShapeError, f"{name}: dim is {dim}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}")
     return dim % max(ndim, 1)

@@ -13,7 +13,7 @@ from ...core.ops.shape import full
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from ...core.where import fail
-from .arguments import check_tensor, composite, same_dtype
+from .arguments import check_tensor, composite, one_number, same_dtype
 
 
 def batch_norm(
@@ -36,6 +36,7 @@ def batch_norm(
     x = input.spec
     if x.ndim < 2:
         fail(ShapeError, f"batch_norm: the input has {x.ndim} axes, wanted (N, C, ...)", "x.unsqueeze(0)", input=input)
+    one_number("batch_norm", eps=eps, momentum=momentum)
     if not eps >= 0 or (training and not eps):
         what = f"batch_norm: eps is {eps!r}, where a number above 0 is wanted"
         fail(OutOfRangeError, what, "eps=1e-5: it keeps the root from dividing by 0", input=input)
@@ -105,6 +106,7 @@ def layer_norm(
     input: float (..., *normalized_shape). weight, bias: normalized_shape or None. Ba, Kiros & Hinton 2016, eq. 4.
     """
     check_tensor("layer_norm", input)
+    one_number("layer_norm", eps=eps)
     shape, have = tuple(normalized_shape), input.spec.shape
     if not shape or have[-len(shape) :] != shape:
         fail(

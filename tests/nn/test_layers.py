@@ -150,12 +150,21 @@ def test_embedding():
     (lambda x: F.layer_norm(x, (1,), eps=flow.ones(3)), r"(?s)layer_norm: eps has shape \(3,\).*eps +float32\[3\]"),
     (lambda x: F.batch_norm(x, None, None, training=True, eps=np.ones(1)), r"batch_norm: eps has shape \(1,\)"),
     (lambda x: nn.BatchNorm1d(1, momentum=flow.ones(3))(x), r"batch_norm: momentum has shape \(3,\)"),
+    (lambda x: F.pad(x, [1.5, 2.0]), "pad must be an integer, not float"),
+    (lambda x: x.index_fill_(0, flow.tensor([1]), flow.ones(1)), r"the value has shape \(1,\), where one number"),
     (lambda x: F.softmax(x, True), "dim must be an integer, not bool"),
     (lambda x: nn.LogSoftmax(0.5)(x), "dim must be an integer, not float"),
 ])  # fmt: skip
 def test_an_array_is_no_number_and_a_truth_value_no_axis(wrong, says):
     with pytest.raises(flow.MinflowError, match=says):
         wrong(flow.ones(2, 1))
+
+
+def test_pad_gives_a_tensor_of_its_own():
+    x = flow.ones(2, 3)
+    for widths in ((), (0, 0), (-1, 0), (0, -1, -1, 0), (1, -1)):
+        F.pad(x, widths).fill_(7)
+    assert x.tolist() == [[1, 1, 1]] * 2
 
 
 def test_losses():

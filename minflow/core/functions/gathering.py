@@ -83,6 +83,9 @@ def index_copy(input, dim: int, index, source):
 
 def index_fill(input, dim: int, index, value):
     """input with the slices along `dim` that a vector of integers names filled with a number."""
+    if getattr(value, "shape", ()):
+        fail(ShapeError, f"index_fill: the value has shape {tuple(value.shape)}, where one number is wanted",
+             "x.index_copy(dim, index, values)", value=value)
     value = fitting("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
         fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()",

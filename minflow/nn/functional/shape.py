@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.creation import full
 from ...core.functions import cat
+from ...core.functions.arguments import integer
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .arguments import check_tensor, composite
@@ -22,7 +23,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if not isinstance(pad, list | tuple):
         fail(DTypeError, f"pad: pad is a tuple of ints, not {type(pad).__name__}", "(1, 1) for one zero left and right",
              pad=pad)
-    widths, ndim = [int(n) for n in pad], input.spec.ndim
+    widths, ndim = [integer(n, "pad") for n in pad], input.spec.ndim
     if mode != "constant":
         fail(ShapeError, f"pad: mode is {mode!r}", 'mode="constant" is the one that is there', input=input)
     if len(widths) % 2 or len(widths) > 2 * ndim:
@@ -53,7 +54,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                 pieces.insert(0 if place == 0 else len(pieces), filling)
         if len(pieces) > 1:
             out = cat(pieces, axis)
-    return out.clone() if out is input else out
+    return out.clone() if all(n <= 0 for n in widths) else out  # never a view of the input
 
 
 @composite("normalize")

@@ -65,6 +65,7 @@ def test_a_run_that_diverges_is_warned_of_once_and_marked(way):
     """The notice comes as a warning, with the operation; the picture says step and rate and prints nothing."""
     model, optimizer = model_and_optimizer(lr=1e30)
     train = Train(model, optimizer) if way == "graph" else None
+    flow.notices()  # as in a process in which nothing has diverged yet
     with pytest.warns(flow.MinflowWarning) as caught, watch(train) if train else watch(model, optimizer) as curve:
         for _ in range(4):
             with np.errstate(all="ignore"):

@@ -21,9 +21,10 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 TIMED = {"timeline", "timeline that was live"}
 EVERY_OUTPUT = {"maxNumberOutputs": 100000, "windowingMode": "none"}
 # What each output of a cell has: elements with the names of their attributes. Lab itself makes links of addresses in
-# plain text.
+# plain text; whether a box has a tooltip depends on how wide the letters of its name are.
 LOOK = """(() => {
     const parts = (output) => [...output.querySelectorAll('*')].filter((e) => !e.closest('[data-mime-type="text/plain"] a'))
+        .filter((e) => e.localName !== 'title' || e.attributes.length || e.children.length)
         .map((e) => e.localName + ' ' + [...e.attributes].map((a) => a.name).filter((a) => a !== 'open').sort().join(' '));
     const told = (output) => (output.textContent + [...output.querySelectorAll('[alt], [aria-label], [title]')]
         .map((e) => ['alt', 'aria-label', 'title'].map((a) => e.getAttribute(a) ?? '').join(' ')).join(' ')).replace(/\\s/g, '');

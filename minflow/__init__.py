@@ -10,6 +10,7 @@ behind a name is in the module that it is imported from. Start reading at `core/
 """
 
 import warnings as _warnings
+from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 from .core.messages import near as _near
@@ -60,6 +61,22 @@ from .core.functions import (
     tril as tril, triu as triu, true_divide as true_divide, trunc as trunc, unbind as unbind, unflatten as unflatten,
     unsqueeze as unsqueeze, var as var, var_mean as var_mean, vstack as vstack, where as where,
 )
+from .core.functions import (
+    acosh as acosh, arccos as arccos, arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan,
+    arctan2 as arctan2, arctanh as arctanh, asinh as asinh, atan2 as atan2, atanh as atanh,
+    bitwise_left_shift as bitwise_left_shift, bitwise_right_shift as bitwise_right_shift, clamp_max as clamp_max,
+    clamp_min as clamp_min, clone as clone, copysign as copysign, cosh as cosh, deg2rad as deg2rad, detach as detach,
+    digamma as digamma, erfc as erfc, erfinv as erfinv, exp2 as exp2, fix as fix, float_power as float_power,
+    fmax as fmax, fmin as fmin, frac as frac, frexp as frexp, gcd as gcd, greater as greater,
+    greater_equal as greater_equal, heaviside as heaviside, hypot as hypot, i0 as i0, igamma as igamma,
+    igammac as igammac, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
+    is_same_size as is_same_size, is_signed as is_signed, isneginf as isneginf, isposinf as isposinf,
+    isreal as isreal, lcm as lcm, ldexp as ldexp, less as less, less_equal as less_equal, lgamma as lgamma,
+    log10 as log10, logaddexp as logaddexp, logaddexp2 as logaddexp2, logit as logit, mvlgamma as mvlgamma,
+    nan_to_num as nan_to_num, nextafter as nextafter, not_equal as not_equal, polygamma as polygamma,
+    positive as positive, rad2deg as rad2deg, rsub as rsub, sgn as sgn, signbit as signbit, sinc as sinc,
+    sinh as sinh, xlogy as xlogy,
+)
 from .core.grad.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
     no_grad as no_grad, set_grad_enabled as set_grad_enabled,
@@ -82,10 +99,11 @@ from . import job as _job
 from .amp import autocast as autocast
 from .io import load as load, save as save
 from .diagnosis import ipython as _cards
-from .nn.functional import log_softmax as log_softmax, softmax as softmax
+from .nn.functional import dropout as dropout, log_softmax as log_softmax, softmax as softmax
 from .nn.summary import summary as summary
 from .views.show import show as show
 
+newaxis = None
 device = _Device
 dtype = _DType
 bool = _bool
@@ -98,9 +116,10 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.co
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, library, typing, utils, vision
+    from . import data, library, special, typing, utils, vision
 
-_LATER = ("data", "library", "typing", "utils", "vision")  # rooms that many programs do not need: imported at first use
+# rooms that many programs do not need: imported at first use
+_LATER = ("data", "library", "special", "typing", "utils", "vision")
 
 
 def __getattr__(name: str) -> _Any:

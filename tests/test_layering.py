@@ -74,6 +74,7 @@ ROOMS = {
     "library": ["core"],
     "typing": ["core", "job"],
     "linalg": ["core"],
+    "special": ["core", "nn"],
     "cli": ["course", "headless", "doctor"],
     "course": ["io.atomic"],
     "headless": [],
@@ -136,12 +137,13 @@ CAPS = {
     "face": 1100,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }
-FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "cli", "course", "headless",
+FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "cli", "course", "headless",
         "doctor", "__main__"]
 FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {   # folders of more, and why
     "core/ops": "one file for each family of ops",
     "core/functions": "one file for each family of functions, the same families",
+    ".": "public namespaces of one screen each, and the command line",
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
     "job/legacy": "one file for each family of names of that generation",
 }

@@ -20,6 +20,7 @@ FACES = {
     "flow.nn.init": flow.nn.init,
     "flow.nn.utils": flow.nn.utils,
     "flow.linalg": flow.linalg,
+    "flow.special": flow.special,
     "flow.autograd": flow.autograd,
     "flow.math": flow.math,
     "flow.layers": flow.layers,

@@ -20,6 +20,7 @@ from .functions.filling import empty_of, size_of
 from .ir import LEAF, Source, Value
 from .methods.creation import Creation
 from .methods.in_place import InPlace
+from .methods.mathematics import Mathematics
 from .methods.numbers import Numbers
 from .methods.operators import BY_UFUNC, Operators, comparable
 from .methods.picking import Picking
@@ -81,7 +82,7 @@ class Size(tuple):
 
 
 @hint_methods
-class Tensor(Operators, Numbers, Reductions, Shapes, Picking, InPlace, Creation, Display):
+class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPlace, Creation, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special
 
 from minflow.core.spec import promote, spec_of
-from tests.core import oracles_nn
+from tests.core import oracles_math, oracles_nn
 
 
 def met(*arrays, floating: bool = False):
@@ -171,7 +171,11 @@ ORACLES = {
     "ceil": of(np.ceil),
     "round": of(np.round),
     "trunc": of(np.trunc),
+    "log10": of(np.log10, True),
+    "exp2": of(np.exp2, True),
+    **oracles_math.ORACLES,
     # compare
+    "signbit": np.signbit,
     "eq": of(np.equal),
     "ne": of(np.not_equal),
     "lt": of(np.less),

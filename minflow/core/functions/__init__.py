@@ -190,5 +190,32 @@ from .shape import unsqueeze as unsqueeze
 from .shape import view as view
 from .shape import vstack as vstack
 
+from ..ops.compare import signbit as signbit
+from ..ops.elementwise import (
+    acosh as acosh, asinh as asinh, atan2 as atan2, atanh as atanh, cosh as cosh, exp2 as exp2, log10 as log10,
+    sinh as sinh,
+)
+from ..ops.pairs import (
+    bitwise_left_shift as bitwise_left_shift, bitwise_right_shift as bitwise_right_shift, copysign as copysign,
+    gcd as gcd, hypot as hypot, lcm as lcm, logaddexp as logaddexp, logaddexp2 as logaddexp2, nextafter as nextafter,
+    xlogy as xlogy,
+)
+from ..ops.special import (
+    digamma as digamma, erfc as erfc, erfinv as erfinv, i0 as i0, lgamma as lgamma,
+)
+from .elementary import (
+    clamp_max as clamp_max, clamp_min as clamp_min, clone as clone, deg2rad as deg2rad, detach as detach,
+    float_power as float_power, fmax as fmax, fmin as fmin, frac as frac, frexp as frexp, heaviside as heaviside,
+    is_floating_point as is_floating_point, is_nonzero as is_nonzero, is_same_size as is_same_size,
+    is_signed as is_signed, isneginf as isneginf, isposinf as isposinf, isreal as isreal, ldexp as ldexp,
+    logit as logit, nan_to_num as nan_to_num, positive as positive, rad2deg as rad2deg, sinc as sinc,
+)
+from .special import (
+    igamma as igamma, igammac as igammac, mvlgamma as mvlgamma, polygamma as polygamma,
+)
+
+arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, asinh, atan, atan2, atanh
+less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc
+
 for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are public as they stand
     _two_meanings(_op)  # type: ignore[arg-type]

@@ -140,6 +140,7 @@ class InPlace:
         return write(self, F.bitwise_not(self))
 
     subtract_, multiply_, divide_, true_divide_, negative_, absolute_ = sub_, mul_, div_, div_, neg_, abs_
+    sgn_, fix_ = sign_, trunc_
 
     def cumsum_(self, dim):
         return write(self, F.cumsum(self, dim))

@@ -163,7 +163,8 @@ class Numbers:
     def isfinite(self):
         return F.isfinite(self)
 
-    negative, absolute = neg, abs
+    negative, absolute, sgn, fix = neg, abs, sign, trunc
+    less, less_equal, greater, greater_equal, not_equal = lt, le, gt, ge, ne
 
     def round(self, decimals=0):
         return F.round(self, decimals=decimals)

@@ -95,6 +95,24 @@ class Operators:
     def __rxor__(self, other):
         return F.bitwise_xor(other, self)
 
+    def __lshift__(self, other):
+        return F.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other):
+        return F.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other):
+        return F.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other):
+        return F.bitwise_right_shift(other, self)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
     def __lt__(self, other):
         return apply(c.lt, self, other)
 
@@ -143,6 +161,12 @@ class Operators:
     def __ixor__(self, other):
         return store(self, F.bitwise_xor(self, other))
 
+    def __ilshift__(self, other):
+        return store(self, F.bitwise_left_shift(self, other))
+
+    def __irshift__(self, other):
+        return store(self, F.bitwise_right_shift(self, other))
+
 
 def comparable(x: Any) -> bool:
     """Does == make sense elementwise? With None or a string it is just False."""
@@ -156,4 +180,5 @@ BY_UFUNC = {
     np.float_power: e.pow, np.remainder: e.remainder, np.matmul: F.matmul, np.maximum: e.maximum, np.minimum: e.minimum,
     np.equal: c.eq, np.not_equal: c.ne, np.less: c.lt, np.less_equal: c.le, np.greater: c.gt, np.greater_equal: c.ge,
     np.bitwise_and: F.bitwise_and, np.bitwise_or: F.bitwise_or, np.bitwise_xor: F.bitwise_xor,
+    np.left_shift: F.bitwise_left_shift, np.right_shift: F.bitwise_right_shift,
 }  # fmt: skip

@@ -53,6 +53,7 @@ def test(name: str, ufunc: str, doc: str):
 isnan = test("isnan", "isnan", "Is x not a number?")
 isinf = test("isinf", "isinf", "Is x infinite, of either sign?")
 isfinite = test("isfinite", "isfinite", "Is x neither infinite nor NaN?")
+signbit = test("signbit", "signbit", "Does x have a minus sign? -0.0 has one.")
 logical_not = test("logical_not", "logical_not", "Is x zero or False?")
 
 

@@ -433,9 +433,13 @@ def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low:
 
 
 exp = smooth("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
+exp2 = smooth("exp2", lambda g, out: g * out * math.log(2), "2 to the power x.", ufunc="exp2")
 expm1 = smooth("expm1", lambda g, out: g * (out + 1), "exp(x) - 1, exact for small x.", ufunc="expm1")
 log = smooth("log", lambda g, x: g / x, "The natural logarithm; -inf at 0, NaN below.", ufunc="log", low=0.2, high=3.0)
 log1p = smooth("log1p", lambda g, x: g / (x + 1), "log(1 + x), exact for small x.", ufunc="log1p", low=-0.8)
+log10 = smooth(
+    "log10", lambda g, x: g / (x * math.log(10)), "The logarithm to base 10.", ufunc="log10", low=0.2, high=3.0
+)
 log2 = smooth("log2", lambda g, x: g / (x * math.log(2)), "The logarithm to base 2.", ufunc="log2", low=0.2, high=3.0)
 sqrt = smooth("sqrt", lambda g, out: g * 0.5 / out, "The square root.", ufunc="sqrt", low=0.2, high=3.0)
 reciprocal = smooth(

@@ -1,0 +1,198 @@
+"""Elementary functions that are a few lines over other ops, with PyTorch's arguments.
+
+Read next: `special.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import DTypeError
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import pairs
+from ..ops.shape import detach as outside_tape
+from ..ops.shape import full
+from ..spec import bool_, default_dtype, finfo, float64, promote
+from ..where import fail
+from . import return_types
+from .arguments import in_float32, is_tensor, operand, tensor_of, to
+from .arithmetic import clamp
+
+
+def met(*inputs) -> list:
+    """Tensors and numbers as tensors of the dtype in which they meet."""
+    inputs = [operand(x) for x in inputs]
+    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in inputs])
+    return [to(tensor_of(x), dtype) for x in inputs]
+
+
+def floats(input):
+    """input, whose integers become floats of the default dtype."""
+    input = tensor_of(input)
+    return input if input.spec.floating else to(input, default_dtype())
+
+
+def need_floats(name: str, input) -> None:
+    if not input.spec.floating:
+        fail(DTypeError, f"{name}: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
+
+
+def clamp_min(input, min):
+    """input, or min where that is larger."""
+    return clamp(input, min, None)
+
+
+def clamp_max(input, max):
+    """input, or max where that is smaller."""
+    return clamp(input, None, max)
+
+
+def frac(input):
+    """What stands behind the point: `input - trunc(input)`, with the sign of input."""
+    need_floats("frac", input)
+    return e.sub(input, e.trunc(input))
+
+
+def rad2deg(input):
+    """An angle in radians as degrees: `input * 180 / pi`."""
+    return e.mul(floats(input), 180 / math.pi)
+
+
+def deg2rad(input):
+    """An angle in degrees as radians: `input * pi / 180`."""
+    return e.mul(floats(input), math.pi / 180)
+
+
+def fmax(input, other):
+    """The larger of two; of a number and NaN the number. Where they tie, input has the gradient."""
+    input, other = met(input, other)
+    return e.where(c.logical_or(c.ge(input, other), c.isnan(other)), input, other)
+
+
+def fmin(input, other):
+    """The smaller of two; of a number and NaN the number. Where they tie, input has the gradient."""
+    input, other = met(input, other)
+    return e.where(c.logical_or(c.le(input, other), c.isnan(other)), input, other)
+
+
+def float_power(input, exponent):
+    """`input ** exponent`, computed in float64, which the result has."""
+    input, exponent = [to(x, float64) if is_tensor(x) else float(x) for x in (operand(input), operand(exponent))]
+    return e.pow(input, exponent)
+
+
+def heaviside(input, values):
+    """0 where input is below 0 (or NaN), `values` where it is 0, 1 above. No gradient."""
+    input, values = tensor_of(input), tensor_of(values)
+    if input.spec.dtype is not values.spec.dtype:
+        fail(DTypeError, f"heaviside: input is {input.dtype.name}, values are {values.dtype.name}",
+             f"values.to(flow.{input.dtype.name})", input=input, values=values)
+    return e.where(c.eq(input, 0), outside_tape(values), to(c.gt(input, 0), input.spec.dtype))
+
+
+@in_float32
+def ldexp(input, other):
+    """`input * 2**other`, in the dtype of input where that is floating."""
+    input, other = floats(input), operand(other)
+    exponent = to(other, input.spec.dtype) if is_tensor(other) and not other.spec.floating else other
+    return e.mul(input, e.exp2(tensor_of(exponent)) if is_tensor(exponent) else 2.0**exponent)
+
+
+def frexp(input):
+    """(mantissa, exponent): input = mantissa * 2**exponent with 1/2 <= |mantissa| < 1; exponents are int32."""
+    return return_types.frexp(*pairs.frexp(input))
+
+
+@in_float32
+def sinc(input):
+    """sin(pi * x) / (pi * x); 1 at 0."""
+    input = floats(input)
+    zero = c.eq(input, 0)
+    angle = e.mul(e.where(zero, 1.0, input), math.pi)
+    return e.where(zero, 1.0, e.div(e.sin(angle), angle))
+
+
+@in_float32
+def logit(input, eps: float | None = None):
+    """log(x / (1 - x)), the inverse of sigmoid; NaN outside 0 to 1. eps: x is first kept between eps and 1 - eps."""
+    input = floats(input)
+    if eps is not None:
+        input = e.clamp(input, float(eps), 1 - float(eps))
+    else:
+        inside = c.logical_and(c.ge(input, 0), c.le(input, 1))
+        input = e.mul(input, e.where(inside, 1.0, math.nan))  # so that the slope is NaN too
+    return e.sub(e.log(input), e.log(e.sub(1, input)))
+
+
+def nan_to_num(input, nan: float | None = None, posinf: float | None = None, neginf: float | None = None):
+    """input with numbers in the place of NaN (0 if none is said), inf and -inf (the largest and smallest of the
+    dtype); there is no gradient there."""
+    if not input.spec.floating:
+        return e.add(input, 0) if input.spec.dtype is not bool_ else c.logical_or(input, False)
+    limits = finfo(input.dtype)
+    out = e.where(c.isnan(input), 0.0 if nan is None else float(nan), input)
+    out = e.where(c.eq(input, math.inf), limits.max if posinf is None else float(posinf), out)
+    return e.where(c.eq(input, -math.inf), limits.min if neginf is None else float(neginf), out)
+
+
+def positive(input):
+    """input itself. Raises DTypeError for bools."""
+    if input.spec.dtype is bool_:
+        fail(DTypeError, "positive: not defined for bool", "x.int() first", input=input)
+    return input
+
+
+# ---- questions ---------------------------------------------------------------------------------------------------
+
+
+def isposinf(input):
+    """Is x infinite and above 0?"""
+    return c.eq(input, math.inf) if input.spec.floating else never(input)
+
+
+def isneginf(input):
+    """Is x infinite and below 0?"""
+    return c.eq(input, -math.inf) if input.spec.floating else never(input)
+
+
+def isreal(input):
+    """Has x no imaginary part? True for each number: there are no complex ones here."""
+    return c.logical_not(never(input))
+
+
+def never(input):
+    return full(shape=input.spec.shape, value=False, dtype=bool_)
+
+
+def is_nonzero(input) -> bool:
+    """Is the one number of input not 0? A Python bool."""
+    return bool(input.item() != 0) if input.spec.size == 1 else bool(input)
+
+
+def is_floating_point(input) -> bool:
+    """Has input a floating dtype? A Python bool."""
+    return input.is_floating_point()
+
+
+def is_signed(input) -> bool:
+    """Has the dtype of input numbers below 0? A Python bool."""
+    return input.is_signed()
+
+
+def is_same_size(input, other) -> bool:
+    """Have both the same shape? A Python bool."""
+    return input.spec.shape == other.spec.shape
+
+
+# ---- as methods are, in functions ---------------------------------------------------------------------------------
+
+
+def clone(input):
+    """A copy of input, through which gradients pass."""
+    return input.clone()
+
+
+def detach(input):
+    """The same numbers in the same memory, outside the tape."""
+    return input.detach()

@@ -1,0 +1,89 @@
+"""Special functions with PyTorch's arguments: what takes an order, and what is a few lines over `../ops/special.py`.
+
+They are public in `flow.special`, and some of them in `flow`. Read next: `reduction.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import OutOfRangeError
+from ..ops import elementwise as e
+from ..ops import special as s
+from ..where import fail
+from .arguments import in_float32, integer, is_tensor, operand
+from .elementary import floats
+
+
+def polygamma(n: int, input):
+    """The n-th derivative of digamma: n = 0 is digamma itself, n = 1 the trigamma function."""
+    n = integer(n, "n")
+    if n < 0:
+        fail(OutOfRangeError, f"polygamma: n is {n}, where an order of at least 0 is wanted", "polygamma(1, x)", n=n)
+    return s.digamma(input) if n == 0 else s.polygamma(floats(input), n=n)
+
+
+@in_float32
+def mvlgamma(input, p: int):
+    """log of the multivariate gamma function: log(pi) * p * (p-1) / 4 + the sum of lgamma(x - j/2), j = 0 .. p-1.
+
+    p: the number of dimensions. Meant for x above (p - 1) / 2.
+    """
+    p = integer(p, "p")
+    if p < 1:
+        fail(OutOfRangeError, f"mvlgamma: p is {p}, where at least 1 is wanted", "mvlgamma(x, p=1)", p=p)
+    input = floats(input)
+    total = s.lgamma(input)
+    for j in range(1, p):
+        total = e.add(total, s.lgamma(e.sub(input, j / 2)))
+    return e.add(total, p * (p - 1) / 4 * math.log(math.pi))
+
+
+def igamma(input, other):
+    """The regularised lower incomplete gamma function: the part of gamma(input) that lies below `other`, 0 to 1.
+
+    Its slope in `other` is there; the one in input is refused.
+    """
+    return s.igamma(without_slope("igamma", input), other)
+
+
+def igammac(input, other):
+    """The regularised upper incomplete gamma function, 1 - igamma: the part of gamma(input) above `other`, 0 to 1.
+
+    Its slope in `other` is there; the one in input is refused.
+    """
+    return s.igammac(without_slope("igammac", input), other)
+
+
+def zeta(input, other):
+    """The sum of (other + k)**-input over k = 0, 1, 2, ...; its slope in input is refused."""
+    return s.zeta(without_slope("zeta", input), other)
+
+
+def without_slope(name: str, x):
+    """x, whose gradient through `name` is refused in backward."""
+    x = operand(x)
+    if is_tensor(x) and x.spec.floating:
+        return s.no_slope(x, name=name, hint=f"{name}(x.detach(), y): the slope in the second argument is there")
+    return x
+
+
+@in_float32
+def ndtr(input):
+    """The share of the standard normal distribution that lies below x."""
+    return e.mul(s.erfc(e.mul(floats(input), -math.sqrt(0.5))), 0.5)
+
+
+def gammainc(input, other):
+    """igamma, by the name it has in `flow.special`."""
+    return igamma(input, other)
+
+
+def gammaincc(input, other):
+    """igammac, by the name it has in `flow.special`."""
+    return igammac(input, other)
+
+
+def multigammaln(input, p: int):
+    """mvlgamma, by the name it has in `flow.special`."""
+    return mvlgamma(input, p)

@@ -1,0 +1,180 @@
+"""Functions of two numbers beyond arithmetic, functions of integers, and the parts of a float.
+
+They are primitives because the obvious composite overflows (`hypot`, `logaddexp`), has another slope at 0 (`xlogy`), or
+has no numbers of its own at all (`nextafter`, `gcd`, shifts). Read next: `special.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..op import define, kernel
+from ..spec import Spec, int32
+from .compare import eq, le, logical_and
+from .elementwise import exp2, log, log1p, nothing, quiet, sigmoid, where
+from .examples import binary, case, floats, ints, strided
+from .rules import SPLIT_2, broadcast, need_floating, single
+from .shape import detach
+
+
+def pair(name: str, rules: dict, doc: str, *, ufunc: str = "", refuse_bool: str = "", elementwise: str = "float",
+         examples: list | None = None):
+    """An op of the numbers a and b; its kernel is the ufunc, if one is named."""
+    op = define(
+        f"{name}(a, b)",
+        broadcast(name, "a", "b", refuse_bool=refuse_bool),
+        rules,
+        elementwise=elementwise,
+        scalar=f"{name}(a, b)",
+        sbp=SPLIT_2,
+        examples=binary(low=0.3, high=3.0) if examples is None else examples,
+        doc=doc,
+    )
+    if ufunc:
+        quiet(op, ufunc)
+    return op
+
+
+hypot = pair(
+    "hypot",
+    dict(a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out)),
+    "sqrt(a*a + b*b), the length of a vector with legs a and b, also where a*a would overflow.",
+    ufunc="hypot",
+    refuse_bool="a.float() first",
+)
+copysign = pair(
+    "copysign",
+    dict(a=lambda g, a, out: g * where(eq(a, 0), 0.0, out / where(eq(a, 0), 1.0, a)), b=nothing),
+    "The size of a with the sign of b; -0.0 has one too.",
+    ufunc="copysign",
+    examples=[*binary(), case(floats(4), -2.0)],
+)
+logaddexp = pair(
+    "logaddexp",
+    dict(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a)),
+    "log(exp(a) + exp(b)), without overflow.",
+    ufunc="logaddexp",
+    refuse_bool="a.float() first",
+    examples=binary(),
+)
+logaddexp2 = pair(
+    "logaddexp2",
+    dict(a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)), b=lambda g, a, b: g * sigmoid((b - a) * math.log(2))),
+    "log2(2**a + 2**b), without overflow.",
+    ufunc="logaddexp2",
+    refuse_bool="a.float() first",
+    examples=binary(),
+)
+xlogy = pair(
+    "xlogy",
+    dict(
+        a=lambda g, a, b: g * where(logical_and(eq(a, 0), le(b, 0)), 0.0, log(tensor_like(b, a))),
+        b=lambda g, a, b: g * (a / b),
+    ),
+    "a * log(b); 0 where a is 0 and b is a number.",
+)
+xlog1py = pair(
+    "xlog1py",
+    dict(
+        a=lambda g, a, b: g * where(logical_and(eq(a, 0), le(b, -1)), 0.0, log1p(tensor_like(b, a))),
+        b=lambda g, a, b: g * (a / (b + 1)),
+    ),
+    "a * log(1 + b), exact for small b; 0 where a is 0 and b is a number.",
+)
+
+
+def tensor_like(b, a):
+    """b as a tensor, where it is a Python number."""
+    return b if hasattr(b, "spec") else nothing(a) + b
+
+
+def product_or_zero(op, ufunc: str) -> None:
+    @kernel(op)
+    @single
+    def _(xp, a, b, out=None):
+        with xp.errstate(all="ignore"):
+            zero = xp.logical_and(xp.equal(a, 0), xp.logical_not(xp.isnan(b)))
+            return xp.multiply(a, xp.where(zero, 0, getattr(xp, ufunc)(b)), out=out)
+
+
+product_or_zero(xlogy, "log")
+product_or_zero(xlog1py, "log1p")
+
+
+def floating(name: str, *names: str):
+    """The shape rule of floats alone."""
+    rule = broadcast(name, *names)
+
+    def checked(*specs):
+        for letter, s in zip(names, specs):
+            if isinstance(s, Spec):
+                need_floating(name, s, letter)
+        return rule(*specs)
+
+    return checked
+
+
+nextafter = define(
+    "nextafter(a, b)",
+    floating("nextafter", "a", "b"),
+    dict(a=lambda g, a, b: where(eq(a, b), 0.0, g), b=nothing),
+    elementwise="same",
+    scalar="nextafter(a, b)",
+    sbp=SPLIT_2,
+    examples=[case(floats(3, 4), floats(4)), case(floats(0, 3), floats(3)), case(floats(()), floats(3)),
+              case(strided(4, 5), 1.0), case(floats(3, dtype="float32"), floats(3, dtype="float32"))],
+    doc="The number that a float of this dtype can hold next to a, on the way to b.",
+)
+kernel(nextafter, ufunc="nextafter")
+nextafter.shortcut = False  # integers must meet the rule, which refuses them
+
+
+def split(x):
+    """The shape rule of frexp."""
+    need_floating("frexp", x)
+    return x, x.but(dtype=int32)
+
+
+frexp = define(
+    "frexp(x) -> mantissa, exponent",
+    split,
+    lambda g, out1: g[0] / exp2(detach(out1)),
+    examples=[floats(3, 4), floats(()), floats(0, 3), strided(4, 5), floats(5, dtype="float32")],
+    doc="(mantissa, exponent) with x = mantissa * 2**exponent and 1/2 <= |mantissa| < 1.",
+)
+
+
+@kernel(frexp)
+def _(xp, x):
+    mantissa, exponent = xp.frexp(x)
+    return mantissa, xp.where(xp.isfinite(x), exponent, 0).astype("int32")
+
+
+# ---- integers ----------------------------------------------------------------------------------------------------
+
+WHOLE = [case(ints(3, 4, low=-9, high=9), ints(4, low=-9, high=9)), case(ints(()), ints(3)), case(ints(0, 3), ints(3)),
+         case(ints(5), 6), case(ints(4, dtype="uint8"), ints(4, dtype="uint8"))]
+SHIFTS = [case(ints(3, 4, low=-9, high=9), ints(4)), case(ints(()), ints(3)), case(ints(0, 3), ints(3)),
+          case(ints(5), 2), case(ints(4, dtype="uint8"), ints(4, dtype="uint8"))]
+
+
+def whole(name: str, ufunc: str, doc: str, examples: list):
+    """An op of two integers."""
+    op = define(
+        f"{name}(a, b)",
+        broadcast(name, "a", "b", integers=True, refuse_bool="a.int() first"),
+        elementwise="same",
+        scalar=f"{name}(a, b)",
+        sbp=SPLIT_2,
+        examples=examples,
+        doc=doc,
+    )
+    kernel(op, ufunc=ufunc)
+    op.shortcut = False  # floats must meet the rule, which refuses them
+    return op
+
+
+gcd = whole("gcd", "gcd", "The largest integer that divides both.", WHOLE)
+lcm = whole("lcm", "lcm", "The smallest integer above 0 that both divide; 0 where one is 0.", WHOLE)
+bitwise_left_shift = whole("bitwise_left_shift", "left_shift", "a << b: a * 2**b, what overflows is lost.", SHIFTS)
+bitwise_right_shift = whole("bitwise_right_shift", "right_shift", "a >> b: floor(a / 2**b).", SHIFTS)

@@ -1,0 +1,168 @@
+"""Special functions, computed by SciPy, which is imported by the first of their kernels that runs.
+
+Slopes are written in ops, so that the gradient of the gradient comes for free where the slope has one. The functions of
+Bessel and Airy have none here, as in PyTorch. Read next: `../functions/special.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import GradError
+from ..op import define, kernel
+from ..where import fail
+from .compare import eq
+from .elementwise import exp, log, reciprocal, sign, smooth, square, where
+from .examples import case, floats, ints, positive, strided
+from .pairs import pair
+from .rules import settle, single
+
+
+def by_scipy(op, name: str):
+    """The kernel of an op that is one function of scipy.special."""
+
+    @kernel(op)
+    @single
+    def _(xp, *arrays, out=None):
+        from scipy import special  # not at import: it takes longer than all of minflow
+
+        with xp.errstate(all="ignore"):
+            return getattr(special, name)(*arrays, out=out)
+
+    op.__module__ = __name__  # where its name stands, for help and pickle
+    return op
+
+
+def special(name: str, rule, doc: str, scipy: str = "", low: float = -2.0, high: float = 2.0):
+    """An op of one number, which SciPy calls `scipy` (or the same)."""
+    return by_scipy(smooth(name, rule, doc, low=low, high=high), scipy or name)
+
+
+# ---- the error function and the normal distribution --------------------------------------------------------------
+
+erfc = special("erfc", lambda g, x: g * (exp(-square(x)) * (-2 / math.sqrt(math.pi))),
+               "1 - erf(x), exact where that is small.")
+erfcx = special("erfcx", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
+                "exp(x*x) * erfc(x), without overflow.")
+erfinv = special("erfinv", lambda g, out: g * (exp(square(out)) * (math.sqrt(math.pi) / 2)),
+                 "The number whose erf is x; NaN outside -1 to 1.", low=-0.9, high=0.9)
+ndtri = special("ndtri", lambda g, out: g * (exp(square(out) * 0.5) * math.sqrt(2 * math.pi)),
+                "The number below which a share x of the standard normal distribution lies.", low=0.1, high=0.9)
+log_ndtr = special("log_ndtr", lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))),
+                   "log of the share of the standard normal distribution below x, without underflow.")
+entr = special("entr", lambda g, x: g * (-log(x) - 1), "-x * log(x): 0 at 0, -inf below.", low=0.2, high=3.0)
+
+# ---- the gamma function ------------------------------------------------------------------------------------------
+
+lgamma = special("lgamma", lambda g, x: g * digamma(x), "log |gamma(x)|; gamma(n) is the factorial of n - 1.",
+                 "gammaln", 0.2, 3.0)
+digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The slope of lgamma.", "psi", 0.2, 3.0)
+
+
+@kernel(lgamma)
+@single
+def _(xp, x, out=None):
+    from scipy import special
+
+    with xp.errstate(all="ignore"):
+        return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # at -inf as in C: inf
+
+
+polygamma = define(
+    "polygamma(x; n)",
+    lambda x, n: x,
+    lambda g, x, n: g * polygamma(x, n=n + 1),
+    scalar="polygamma(n, x)",
+    examples=[case(positive(3, 4), n=1), case(positive(()), n=2), case(positive(0, 3), n=1),
+              case(strided(4, 5, low=0.3, high=3.0), n=3), case(floats(5, dtype="float32", low=0.3), n=1)],
+    doc="The n-th derivative of digamma, n of at least 1.",
+)
+
+
+@kernel(polygamma)
+@single
+def _(xp, x, n, out=None):
+    from scipy import special
+
+    with xp.errstate(all="ignore"):
+        factor = math.gamma(n + 1.0) * (1 if n % 2 else -1)
+        return xp.multiply(special.zeta(x.dtype.type(n + 1), x), x.dtype.type(factor), out=out)
+
+
+def power_of_gamma(a, b, sign: int):
+    """The slope of igamma (sign 1) and igammac (-1) in b: b**(a-1) * exp(-b) / gamma(a)."""
+    return sign * exp((a - 1) * log(b) - b - lgamma(a))
+
+
+POSITIVE = [case(positive(3, 4), positive(4)), case(positive(()), positive(3)), case(positive(0, 3), positive(3)),
+            case(strided(4, 5, low=0.3, high=3.0), positive(5)), case(ints(3, low=1), ints(3, low=1))]
+igamma = by_scipy(
+    pair("igamma", dict(b=lambda g, a, b: g * power_of_gamma(a, b, 1)), "The part of gamma(a) that lies below b.",
+         examples=POSITIVE), "gammainc")
+igammac = by_scipy(
+    pair("igammac", dict(b=lambda g, a, b: g * power_of_gamma(a, b, -1)), "The part of gamma(a) that lies above b.",
+         examples=POSITIVE), "gammaincc")
+ABOVE_ONE = [case(floats(3, 4, low=1.3, high=4.0), positive(4)), case(floats((), low=1.5, high=4.0), positive(3)),
+             case(floats(0, 3), positive(3)), case(2.5, positive(3)),
+             case(strided(4, 5, low=1.5, high=3.0), positive(5)), case(ints(3, low=2), ints(3, low=1))]
+zeta = by_scipy(
+    pair("zeta", dict(b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
+         "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) where b is 1.", examples=ABOVE_ONE), "zeta")
+
+
+def refuse(g, name, hint):
+    fail(GradError, f"{name}: its slope in the first argument has no formula here", hint, gradient=g)
+
+
+no_slope = define(
+    "no_slope(x; name, hint)",
+    lambda x, name, hint: x,
+    refuse,
+    doc="x itself; backward is refused there in the words of the function `name`.",
+)
+kernel(no_slope, lambda xp, x, name, hint: x.copy())
+
+# ---- the functions of Bessel and Airy ----------------------------------------------------------------------------
+
+i0 = special("i0", lambda g, x: g * i1(x), "Bessel's modified function of the first kind, order 0.")
+i1 = special("i1", lambda g, x, out: g * (i0(x) - over(out, x)), "Bessel's modified function of the first kind, order "
+             "1.")
+i0e = special("i0e", lambda g, x, out: g * (i1e(x) - sign(x) * out), "exp(-|x|) * i0(x).")
+i1e = special("i1e", lambda g, x, out: g * (i0e(x) - out * sign(x) - over(out, x)), "exp(-|x|) * i1(x).")
+
+
+def over(out, x):
+    """out / x; its limit 1/2 at 0, where i1 is x/2."""
+    zero = eq(x, 0)
+    return where(zero, 0.5, out * reciprocal(where(zero, 1.0, x)))
+
+
+airy_ai = special("airy_ai", None, "Airy's function Ai.", "airy")
+bessel_j0 = special("bessel_j0", None, "Bessel's function of the first kind, order 0.", "j0")
+bessel_j1 = special("bessel_j1", None, "Bessel's function of the first kind, order 1.", "j1")
+bessel_y0 = special("bessel_y0", None, "Bessel's function of the second kind, order 0.", "y0", 0.2, 3.0)
+bessel_y1 = special("bessel_y1", None, "Bessel's function of the second kind, order 1.", "y1", 0.2, 3.0)
+modified_bessel_k0 = special("modified_bessel_k0", None, "Bessel's modified function of the second kind, order 0.",
+                             "k0", 0.2, 3.0)
+modified_bessel_k1 = special("modified_bessel_k1", None, "Bessel's modified function of the second kind, order 1.",
+                             "k1", 0.2, 3.0)
+scaled_modified_bessel_k0 = special("scaled_modified_bessel_k0", None, "exp(x) * modified_bessel_k0(x).", "k0e", 0.2,
+                                    3.0)
+scaled_modified_bessel_k1 = special("scaled_modified_bessel_k1", None, "exp(x) * modified_bessel_k1(x).", "k1e", 0.2,
+                                    3.0)
+spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0.", "spherical_jn")
+
+
+@kernel(airy_ai)
+@single
+def _(xp, x, out=None):
+    from scipy import special
+
+    return settle(xp, special.airy(x)[0], out)
+
+
+@kernel(spherical_bessel_j0)
+@single
+def _(xp, x, out=None):
+    with xp.errstate(all="ignore"):
+        return settle(xp, xp.where(xp.equal(x, 0), x.dtype.type(1), xp.sin(x) / x), out)

@@ -57,22 +57,32 @@ def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor
     return input.to(dtype), weight.to(dtype)
 
 
-def pair(name: str, argument: str, value: Any, least: int) -> tuple[int, int]:
-    """(height, width) from an int or a pair."""
-    result = (value, value) if hasattr(value, "__index__") and not isinstance(value, bool) else value
+ALIKE = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of them"}
+
+
+def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int, ...]:
+    """One whole number for each of n axes, from an int or from n of them. least: the smallest that is allowed."""
+    whole = lambda k: hasattr(k, "__index__") and not isinstance(k, bool)  # noqa: E731
+    result = (value,) * n if whole(value) else value
     if isinstance(result, tuple | list) and len(result) == 1:
-        result = (result[0], result[0])
+        result = (result[0],) * n
     if (
         not isinstance(result, tuple | list)
-        or len(result) != 2
-        or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= least for n in result)
+        or len(result) != n
+        or not all(whole(k) and k.__index__() >= least for k in result)
     ):
         fail(
             ShapeError,
-            f"{name}: {argument} is {value!r}, where a whole number of at least {least}, or a pair of them, is wanted",
-            f"{argument}=3 or {argument}=(3, 3)",
+            f"{name}: {argument} is {value!r}, where a whole number of at least {least}, {ALIKE[n]}, is wanted",
+            f"{argument}=3 or {argument}=({'3, ' * (n - 1)}3{',' * (n == 1)})",
         )
-    return result[0].__index__(), result[1].__index__()
+    return tuple(k.__index__() for k in result)
+
+
+def pair(name: str, argument: str, value: Any, least: int) -> tuple[int, int]:
+    """(height, width) from an int or a pair."""
+    rows, columns = sizes(name, argument, value, least, 2)
+    return rows, columns
 
 
 def check_reduction(name: str, reduction: str) -> None:

@@ -1,4 +1,4 @@
-"""pad (with a constant) and normalize. Read next: `../../core/ops/shape.py`."""
+"""pad and normalize. Read next: `padding.py` for the modes that repeat the input, `../../core/ops/shape.py`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from ...core.functions.arguments import integer
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .arguments import check_tensor, composite
+from .padding import repeated
 
 
 @composite("pad")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Put `value` (0 if None) around the input: pad is (left, right) of the last axis, then of the one before it, ...
+    """Put numbers around the input: pad is (left, right) of the last axis, then of the one before it, ...
 
-    Negative numbers cut off. Raises ShapeError if pad is longer than twice the number of axes, or of odd length.
+    mode: "constant" puts `value` (0 if None); "reflect" mirrors the input at its edge, "replicate" repeats the edge,
+    "circular" goes on at the other end. Negative numbers cut off. Raises ShapeError if pad is longer than twice the
+    number of axes, or of odd length; and where a mode needs more numbers than there are.
     """
     check_tensor("pad", input)
     if not isinstance(pad, list | tuple):
@@ -25,7 +28,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
              pad=pad)
     widths, ndim = [integer(n, "pad") for n in pad], input.spec.ndim
     if mode != "constant":
-        fail(ShapeError, f"pad: mode is {mode!r}", 'mode="constant" is the one that is there', input=input)
+        return repeated(input, widths, mode, value)
     if len(widths) % 2 or len(widths) > 2 * ndim:
         fail(
             ShapeError,

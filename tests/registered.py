@@ -11,6 +11,7 @@ import numpy as np
 import minflow as flow
 from minflow import nn
 from minflow.nn.modules.loss import Loss
+from tests.registered_images import IMAGE_LAYERS
 
 IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
 IDS = np.array([[0, 4], [2, 2], [1, 3], [4, 0]])
@@ -55,6 +56,7 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
     "Softmax": [(lambda: nn.Softmax(1), ROWS)],
     "Unflatten": [(lambda: nn.Unflatten(1, (2, 3)), ROWS)],
 }
+LAYERS |= IMAGE_LAYERS
 TARGETS = {"NLLLoss": LABELS, "CrossEntropyLoss": LABELS}  # of a loss that takes other targets than numbers
 LOSSES = {  # name -> options to try besides each reduction
     "CrossEntropyLoss": [{"weight": flow.tensor([1.0, 2.0, 0.5]), "ignore_index": 1, "label_smoothing": 0.1}],

@@ -29,6 +29,7 @@ INTERNAL = {
     "uniform": "rand and dropout",
     "no_slope": "igamma, igammac and zeta",
     **dict.fromkeys(("checked_labels", "nll", "softmax_cross_entropy", "binary_entropy", "logit_entropy"), "losses"),
+    **dict.fromkeys(("im2col", "col2im"), "F.unfold, F.fold and convolutions of volumes"),
     "max_pool2d_pick": "the second gradient of max_pool2d",
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
@@ -48,6 +49,7 @@ NO_FUNCTION = {"advanced_getitem", "advanced_target", "assign_indexed", "axis_of
                "several", "shape_of", "uniform", "uniform_like", "vector_norm", "view"}
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "Pool2d", "LRScheduler", "Optimizer"}  # what others inherit
+BASES |= {"Convolution", "Conv", "ConvTranspose", "Pad", "ConstantPad"}  # of images
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 
 

@@ -21,7 +21,9 @@ from .containers import ModuleList as ModuleList
 from .containers import ParameterDict as ParameterDict
 from .containers import ParameterList as ParameterList
 from .containers import Sequential as Sequential
+from .modules.conv import Conv1d as Conv1d
 from .modules.conv import Conv2d as Conv2d
+from .modules.conv import Conv3d as Conv3d
 from .modules.dropout import Dropout as Dropout
 from .modules.embedding import Embedding as Embedding
 from . import graph as graph
@@ -44,5 +46,25 @@ from .modules.pooling import AvgPool2d as AvgPool2d
 from .modules.pooling import MaxPool2d as MaxPool2d
 from .modules.shape import Flatten as Flatten
 from .modules.shape import Unflatten as Unflatten
+from .modules.conv_transpose import ConvTranspose1d as ConvTranspose1d
+from .modules.conv_transpose import ConvTranspose2d as ConvTranspose2d
+from .modules.conv_transpose import ConvTranspose3d as ConvTranspose3d
+from .modules.padding import (
+    ConstantPad1d as ConstantPad1d,
+    ConstantPad2d as ConstantPad2d,
+    ConstantPad3d as ConstantPad3d,
+    ZeroPad1d as ZeroPad1d,
+    ZeroPad2d as ZeroPad2d,
+    ZeroPad3d as ZeroPad3d,
+    ReflectionPad1d as ReflectionPad1d,
+    ReflectionPad2d as ReflectionPad2d,
+    ReflectionPad3d as ReflectionPad3d,
+    ReplicationPad1d as ReplicationPad1d,
+    ReplicationPad2d as ReplicationPad2d,
+    ReplicationPad3d as ReplicationPad3d,
+    CircularPad1d as CircularPad1d,
+    CircularPad2d as CircularPad2d,
+    CircularPad3d as CircularPad3d,
+)
 
 __getattr__ = _name_hints("flow.nn", globals())

@@ -10,6 +10,7 @@ import inspect
 
 import minflow as flow
 
+from . import image_calls
 from .draw import SHAPES, STRANGERS, Draw, Made, size
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -677,6 +678,8 @@ def dropouts(d: Draw):
 
 
 def pads(d: Draw):
+    if d.chance(0.4):
+        return image_calls.pad(d)
     x = d.first()
     n = d.randrange(x.ndim + 1) * 2
     widths = [d.one(0, 1, 2, 1, -1 if d.chance(0.2) else 1) for _ in range(n)]
@@ -1151,6 +1154,10 @@ UNCALLED = {
         ).split()
     },
 }
+
+
+CALLS |= image_calls.CALLS
+LAYERS |= image_calls.LAYERS
 
 
 def faces() -> dict:

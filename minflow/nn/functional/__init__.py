@@ -18,7 +18,9 @@ from .activation import silu as silu
 from .activation import softmax as softmax
 from .activation import softplus as softplus
 from .activation import tanh as tanh
+from .conv import conv1d as conv1d
 from .conv import conv2d as conv2d
+from .conv import conv3d as conv3d
 from .dropout import dropout as dropout
 from .embedding import embedding as embedding
 from .linear import linear as linear
@@ -35,6 +37,9 @@ from .pooling import avg_pool2d as avg_pool2d
 from .pooling import max_pool2d as max_pool2d
 from .shape import normalize as normalize
 from .shape import pad as pad
+from .conv_transpose import conv_transpose1d as conv_transpose1d
+from .conv_transpose import conv_transpose2d as conv_transpose2d
+from .conv_transpose import conv_transpose3d as conv_transpose3d
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

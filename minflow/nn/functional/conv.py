@@ -1,21 +1,21 @@
-"""conv2d: cross-correlation of images with filters, and what to say where shapes do not fit.
+"""Cross-correlation of signals, images and volumes with filters: conv1d, conv2d, conv3d.
 
-Read next: `../../core/ops/conv.py`, the kernels.
+A signal is an image of one row. In a volume the filter's layers become channels (im2col along the depth), so that one
+conv2d adds them up. Read next: `conv_transpose.py`, `../../core/ops/conv.py` for the kernels.
 """
 
 from __future__ import annotations
 
-import math
-from typing import NoReturn
-
 from ...core.base.errors import ShapeError
+from ...core.ops.columns import im2col
 from ...core.ops.conv import conv2d as convolve
-from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...core.where import fail, name_of
-from .arguments import Unquoted, check_tensor, pair, same_dtype
+from ...core.where import fail
+from .arguments import check_tensor, composite, same_dtype, sizes
+from .conv_shapes import check_shapes, explain_shapes
+from .shape import pad
 
-Size2 = int | tuple[int, int]
+Size1, Size2, Size3 = int | tuple[int], int | tuple[int, int], int | tuple[int, int, int]
 
 
 def conv2d(
@@ -42,8 +42,8 @@ def conv2d(
         what = (f"conv2d: the bias has shape {bias.spec.shape}, "
                 f"where one number for each of {w.shape[0]} filters is wanted")
         fail(ShapeError, what, "weight.shape[0] numbers", input=input, weight=weight, bias=bias)
-    strides, dilations = pair("conv2d", "stride", stride, 1), pair("conv2d", "dilation", dilation, 1)
-    input, pads = padded(input, padding, strides, dilations, w.shape[2:])
+    strides, dilations = sizes("conv2d", "stride", stride, 1, 2), sizes("conv2d", "dilation", dilation, 1, 2)
+    input, pads = padded("conv2d", input, padding, strides, dilations, w.shape[2:])
     if x.dtype is not w.dtype:
         input, weight = same_dtype("conv2d", input, weight)
     single = x.ndim == 3
@@ -55,92 +55,89 @@ def conv2d(
     return out.squeeze(0) if single else out
 
 
-def padded(input: Tensor, padding, strides: tuple[int, int], dilations: tuple[int, int], kernel: tuple[int, ...]):
-    """(input, padding as a pair): "same" of an even kernel needs one more pixel behind, which is put there first."""
+def padded(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, kernel: tuple):
+    """(input, padding of each axis): "same" of an even kernel needs one more pixel behind, which is put there first."""
+    n = len(strides)
     if padding == "valid":
-        return input, (0, 0)
+        return input, (0,) * n
     if padding != "same":
-        return input, pair("conv2d", "padding", padding, 0)
-    if strides != (1, 1):
-        fail(
-            ShapeError,
-            f'conv2d: padding "same" with stride {strides}',
-            "a number of pixels: padding=1 for a kernel of 3",
-            input=input,
-        )
+        return input, sizes(name, "padding", padding, 0, n)
+    if max(strides) > 1:
+        what = f'{name}: padding "same" with stride {strides}'
+        fail(ShapeError, what, "a number of pixels: padding=1 for a kernel of 3", input=input)
     total = [d * (k - 1) for d, k in zip(dilations, kernel)]
-    if total[0] % 2 or total[1] % 2:
-        from .shape import pad
-
-        input = pad(input, (0, total[1] % 2, 0, total[0] % 2))
-    return input, (total[0] // 2, total[1] // 2)
+    if any(t % 2 for t in total):
+        input = pad(input, [width for t in reversed(total) for width in (0, t % 2)])
+    return input, tuple(t // 2 for t in total)
 
 
-def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
-    x, w, name = input.spec, weight.spec, name_of(weight, "weight")
-    if w.ndim != 4:
-        fail(
-            ShapeError,
-            f"conv2d: {name} has {w.ndim} axes, wanted (F, C, KH, KW)",
-            "filters with four axes",
-            input=input,
-            weight=weight,
-        )
-    if w.shape[0] % groups:
-        fail(
-            ShapeError,
-            f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide",
-            f"a multiple of {groups}",
-            input=input,
-            weight=weight,
-        )
-    channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
-    if x.ndim not in (3, 4):
-        what = f"conv2d: the input has {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s, wanted (N, C, H, W) or (C, H, W)"
-        hint, shape = images(x, channels)
-        fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
-    shape = None
-    what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
-    if x.shape[-1] == channels:
-        shape = (*x.shape[:-3], channels, *x.shape[-3:-1])
-        order = "0, 3, 1, 2" if x.ndim == 4 else "2, 0, 1"
-        hint = f"x.permute({order}): channels come before height and width, here they are last"
-    elif x.ndim == 3 and x.shape[1] == channels and (n := side(x.shape[2])):
-        shape = (*x.shape[:2], n, n)
-        hint = f"x.reshape({x.shape[0]}, {channels}, {n}, {n}), if its last axis is a flattened image of {n}x{n}"
-    elif x.ndim == 3 and channels == 1:
-        shape = (x.shape[0], 1, *x.shape[1:])
-        hint = "x.unsqueeze(1): (N, H, W) lacks the axis of channels"
-    elif layer:
-        hint = f"nn.Conv2d({x.shape[-3]}, {w.shape[0]}, ...): in_channels comes first"
-    else:
-        hint = f"filters of shape (F, {x.shape[-3] // groups}, {w.shape[2]}, {w.shape[3]})"
-    fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
+def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, groups):
+    """What conv1d and conv3d do first: check, and give (a batch, weight, strides, padding, dilations)."""
+    check_tensor(name, input)
+    check_shapes(name, n, input, weight, bias, groups)
+    strides, dilations = sizes(name, "stride", stride, 1, n), sizes(name, "dilation", dilation, 1, n)
+    kernel = weight.spec.shape[2:]
+    x, pads = padded(name, input, padding, strides, dilations, kernel)
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel)]
+    room = [m + 2 * p for m, p in zip(x.spec.shape[-n:], pads)]
+    if any(r > m or not k for r, m, k in zip(reach, room, kernel)):
+        what = f"{name}: the filter reaches over {reach}, the input has {room} with its padding"
+        fail(ShapeError, what, "a longer input, more padding, or fewer poolings before", input=input, weight=weight)
+    x, weight = same_dtype(name, x, weight)
+    return x.unsqueeze(0) if input.spec.ndim == n + 1 else x, weight, strides, pads, dilations
 
 
-def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
-    """The value of the error that says what the hint would give; none where the hint asks which of several is meant."""
-    return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.but(shape=shape)}")}
+def finished(out: Tensor, bias: Tensor | None, input: Tensor) -> Tensor:
+    """With the bias of each filter, and without the axis of examples if the input had none."""
+    if bias is not None:
+        out = out + bias.reshape((1, -1) + (1,) * (out.spec.ndim - 2))
+    return out if input.spec.ndim == out.spec.ndim else out.squeeze(0)
 
 
-def side(pixels: int) -> int:
-    """The height and width of a square image of so many pixels, at least 2x2; 0 where there is none."""
-    n = math.isqrt(pixels)
-    return n if n > 1 and n * n == pixels else 0
+@composite("conv1d")
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size1 = 1,
+    padding: Size1 | str = 0,
+    dilation: Size1 = 1,
+    groups: int = 1,
+) -> Tensor:
+    """out[n,f,i] = sum over c,u of input[n,c,i*s+u*d-p] * weight[f,c,u], plus bias[f].
+
+    input: float (N, C, L) or (C, L).  weight: (F, C / groups, K).  bias: (F,) or None.
+    stride s, padding p, dilation d: in steps of L; padding also "same" (stride 1 only) or "valid".
+    Returns (N, F, (L + 2p - d*(K-1) - 1) // s + 1). Raises ShapeError if C differs or nothing is left.
+    """
+    x, w, strides, pads, dilations = prepared("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+    attrs = dict(stride=(1, *strides), padding=(0, *pads), dilation=(1, *dilations), groups=groups)
+    return finished(convolve(x.unsqueeze(2), w.unsqueeze(2), **attrs).squeeze(2), bias, input)
 
 
-def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
-    """(hint, the shape it gives) for an input with too few or too many axes: what the images in it may be."""
-    if x.ndim > 4:
-        shape = (math.prod(x.shape[:-3]), *x.shape[-3:])
-        return "x.flatten(0, -4) makes one axis of all before (C, H, W)", shape if shape[1] == channels else None
-    if not x.ndim:
-        return "x.reshape(N, C, H, W)", None
-    size, rows = x.shape[-1], 1 if x.ndim == 1 else x.shape[0]
-    n = side(size // channels) if size % channels == 0 else 0
-    flat = f"x.reshape({rows}, {channels}, {n or 'H'}, {n or 'W'})"
-    if x.ndim == 2 and channels == 1 and (n == 0 or rows == size):
-        one = f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}"
-        return f"{one}; {flat} if each row is one", (1, 1, rows, size)
-    shape = (rows, channels, n, n) if n else None
-    return f"{flat}: the images are flattened, give them back their height and width", shape
+@composite("conv3d")
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size3 = 1,
+    padding: Size3 | str = 0,
+    dilation: Size3 = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlate volumes with filters, plus bias[f]: as conv2d, with one axis of space more.
+
+    input: float (N, C, D, H, W) or (C, D, H, W).  weight: (F, C / groups, KD, KH, KW).  bias: (F,) or None.
+    stride, padding, dilation: int or three, in voxels; padding also "same" (stride 1 only) or "valid".
+    Returns (N, F, D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or nothing is
+    left.
+    """
+    x, w, s, p, d = prepared("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape
+    layers = im2col(x.reshape(*x.spec.shape[:3], h * width), kernel_size=(depth, 1),
+                    stride=(s[0], 1), padding=(p[0], 0), dilation=(d[0], 1))
+    size = (x.spec.shape[2] + 2 * p[0] - d[0] * (depth - 1) - 1) // s[0] + 1
+    images = layers.reshape(n, c * depth, size, h, width).transpose(1, 2).reshape(n * size, c * depth, h, width)
+    out = convolve(images, w.reshape(f, per_group * depth, kh, kw), stride=s[1:], padding=p[1:], dilation=d[1:],
+                   groups=groups)
+    return finished(out.reshape(n, size, *out.spec.shape[1:]).transpose(1, 2), bias, input)

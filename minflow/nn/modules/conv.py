@@ -1,11 +1,12 @@
-"""Layers: Conv2d.
+"""Layers that convolve: Conv1d, Conv2d, Conv3d. Bias starts as in PyTorch: uniform in +-1/sqrt(fan_in).
 
-Read next: `../functional/conv.py`, and `../core/ops/conv.py` for the kernels.
+Read next: `../functional/conv.py`; `conv_transpose.py`, the layers that make images larger.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...core.base.errors import ShapeError
 from ...core.spec import Device, DType
@@ -14,62 +15,51 @@ from ...core.tensor import Tensor
 from ...core.where import fail
 from .. import functional as F
 from .. import init
-from ..functional.arguments import pair
+from ..functional.arguments import sizes
 from .linear import check_size
 from ..module import Module
 from ..parameter import Parameter
 
+MODES = ("zeros", "reflect", "replicate", "circular")
 
-class Conv2d(Module):
-    """Cross-correlation of images with filters, plus a bias per filter; see functional.conv2d.
 
-    x: float (N, in_channels, H, W) or (in_channels, H, W).  weight: (out_channels, in_channels / groups, KH, KW).
-    kernel_size, stride, padding, dilation: int or pair, in pixels; padding also "same" (stride 1) or "valid".
-    """
+class Convolution(Module):
+    """What all six have: the sizes, the options, weight and bias."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] | str = 0,
-        dilation: int | tuple[int, int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Device | str | None = None,
-        dtype: DType | None = None,
+    axes, turned = 2, False  # turned: a transposed convolution, whose weight begins with in_channels
+
+    def set_up(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, *place
     ):
-        super().__init__()
-        for name, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
-            check_size("Conv2d", name, value, 1)
-        for name, value in (("in_channels", in_channels), ("out_channels", out_channels)):
+        name, n = type(self).__name__, self.axes
+        for argument, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
+            check_size(name, argument, value, 1)
+        for argument, value in (("in_channels", in_channels), ("out_channels", out_channels)):
             if value % groups:
                 fail(
                     ShapeError,
-                    f"Conv2d: {name} is {value}, which groups={groups} does not divide",
-                    f"a multiple of {groups} for {name}, or another groups",
+                    f"{name}: {argument} is {value}, which groups={groups} does not divide",
+                    f"a multiple of {groups} for {argument}, or another groups",
                 )
-        if padding_mode != "zeros":
-            fail(
-                ShapeError,
-                f"Conv2d: padding_mode is {padding_mode!r}, and only 'zeros' is there",
-                "F.pad before the convolution",
-            )
+        if padding_mode not in (MODES[:1] if self.turned else MODES):
+            hint = "F.pad before the layer" if self.turned else ", ".join(map(repr, MODES))
+            fail(ShapeError, f"{name}: padding_mode is {padding_mode!r}", hint)
         if isinstance(padding, str) and padding not in ("same", "valid"):
-            fail(ShapeError, f"Conv2d: padding is {padding!r}", 'a number of pixels, a pair, "same" or "valid"')
+            fail(ShapeError, f"{name}: padding is {padding!r}", 'a number of pixels, a pair, "same" or "valid"')
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = pair("Conv2d", "kernel_size", kernel_size, 1)
-        self.stride = pair("Conv2d", "stride", stride, 1)
-        self.dilation = pair("Conv2d", "dilation", dilation, 1)
-        self.padding = padding if isinstance(padding, str) else pair("Conv2d", "padding", padding, 0)
-        self.padding_mode = padding_mode
-        self.weight = Parameter(
-            empty(out_channels, in_channels // groups, *self.kernel_size, dtype=dtype, device=device)
-        )
+        self.kernel_size = sizes(name, "kernel_size", kernel_size, 1, n)
+        self.stride = sizes(name, "stride", stride, 1, n)
+        self.dilation = sizes(name, "dilation", dilation, 1, n)
+        self.padding = padding if isinstance(padding, str) else sizes(name, "padding", padding, 0, n)
+        if padding == "same" and max(self.stride) > 1:
+            what = f'{name}: padding "same" with stride {self.stride}'
+            fail(ShapeError, what, "a number of pixels: padding=1 for a kernel of 3")
+        self.padding_mode, self.output_padding = padding_mode, (0,) * n
+        first, second = (in_channels, out_channels) if self.turned else (out_channels, in_channels)
+        self.weight = Parameter(empty(first, second // groups, *self.kernel_size, device=place[0], dtype=place[1]))
         self.bias: Parameter | None
-        self.register_parameter("bias", Parameter(empty(out_channels, dtype=dtype, device=device)) if bias else None)
+        numbers = Parameter(empty(out_channels, device=place[0], dtype=place[1])) if bias else None
+        self.register_parameter("bias", numbers)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -79,15 +69,78 @@ class Conv2d(Module):
             bound = 1 / math.sqrt(init.fans(self.weight)[0])
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-
     def extra_repr(self) -> str:
+        n = self.axes
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding not in ((0, 0), "valid") or self.padding == "valid":
-            text += f", padding={self.padding}"
-        if self.dilation != (1, 1):
-            text += f", dilation={self.dilation}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
-        return text if self.bias is not None else text + ", bias=False"
+        options = dict(padding=(0,) * n, dilation=(1,) * n, output_padding=(0,) * n, groups=1)
+        text += "".join([f", {k}={getattr(self, k)}" for k, usual in options.items() if getattr(self, k) != usual])
+        text += "" if self.bias is not None else ", bias=False"
+        return text if self.padding_mode == "zeros" else f"{text}, padding_mode={self.padding_mode}"
+
+
+class Conv(Convolution):
+    """A cross-correlation: options as the function's."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] | str = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__()
+        options: tuple[Any, ...] = (stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+        self.set_up(in_channels, out_channels, kernel_size, *options)
+
+    def forward(self, input: Tensor) -> Tensor:
+        function, padding = getattr(F, type(self).function), self.padding
+        if self.padding_mode != "zeros":
+            F.arguments.check_tensor(type(self).__name__, input)
+            input, padding = F.pad(input, self.widths(), mode=self.padding_mode), 0
+        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    function = "conv2d"
+
+    def widths(self) -> list[int]:
+        """(left, right) of the last axis, then of the one before it: what `padding` means for F.pad."""
+        if isinstance(self.padding, str):
+            total = [d * (k - 1) if self.padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
+            return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
+        return [p for p in reversed(self.padding) for _ in range(2)]
+
+
+class Conv1d(Conv):
+    """Cross-correlation of signals with filters, plus a bias per filter; see functional.conv1d.
+
+    x: float (N, in_channels, L) or (in_channels, L).  weight: (out_channels, in_channels / groups, K).
+    padding: how many numbers at each end, "same" (stride 1) or "valid"; padding_mode says which: "zeros", "reflect",
+    "replicate", "circular".
+    """
+
+    axes, function = 1, "conv1d"
+
+
+class Conv2d(Conv):
+    """Cross-correlation of images with filters, plus a bias per filter; see functional.conv2d.
+
+    x: float (N, in_channels, H, W) or (in_channels, H, W).  weight: (out_channels, in_channels / groups, KH, KW).
+    kernel_size, stride, padding, dilation: int or pair, in pixels; padding also "same" (stride 1) or "valid", and
+    padding_mode says with what: "zeros", "reflect", "replicate", "circular".
+    """
+
+
+class Conv3d(Conv):
+    """Cross-correlation of volumes with filters, plus a bias per filter; see functional.conv3d.
+
+    x: float (N, in_channels, D, H, W) or (in_channels, D, H, W).  weight: (out_channels, in_channels / groups, KD, KH,
+    KW).  kernel_size, stride, padding, dilation: int or three, in voxels; padding also "same" (stride 1) or "valid".
+    """
+
+    axes, function = 3, "conv3d"

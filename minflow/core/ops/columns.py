@@ -1,0 +1,99 @@
+"""im2col and col2im: what a filter meets at each of its positions as a column, and columns added back to an image.
+
+They are linear, and each is the gradient of the other. Read next: `conv.py`, which needs no columns in memory.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from ..base.errors import ShapeError
+from .conv import bordered, need_window, positions, shifted
+from .examples import case, floats
+from ..op import define, kernel
+from ..spec import Spec
+from .rules import need_floating, single
+
+Pair = tuple[int, int]
+
+
+def places(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> int:
+    """How many positions the window has in an image of this size."""
+    need_window(op, kernel_size, stride, padding, dilation)
+    rows, columns = positions(size, kernel_size, stride, padding, dilation)
+    if min(rows, columns) < 1:
+        raise ShapeError(f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} with dilation {dilation} does not fit "
+                         f"into {size[0]}x{size[1]} pixels with padding {padding}",
+                         hint="a smaller window, or more padding")
+    return rows * columns
+
+
+def columns_spec(x: Spec, kernel_size, stride, padding, dilation) -> Spec:
+    need_floating("im2col", x)
+    if x.ndim != 4:
+        raise ShapeError("im2col: {x} needs four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
+    count = places("im2col", x.shape[2:], kernel_size, stride, padding, dilation)
+    return x.but(shape=(x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], count))
+
+
+def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> Spec:
+    need_floating("col2im", columns, "columns")
+    count = places("col2im", shape[2:], kernel_size, stride, padding, dilation)
+    want = (shape[0], shape[1] * kernel_size[0] * kernel_size[1], count)
+    if columns.shape != want:
+        raise ShapeError(f"col2im: {{columns}} has shape {columns.shape}, where {want} is wanted for images {shape}",
+                         hint="the columns that im2col gives with the same options")
+    return columns.but(shape=tuple(shape))
+
+
+WINDOW = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
+CASES = [
+    ((2, 3, 4, 5), dict(kernel_size=(2, 3))),
+    ((1, 2, 5, 5), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2))),
+    ((0, 2, 4, 4), dict(kernel_size=(2, 2))),
+]
+
+
+def columns_of(shape, options) -> tuple[int, int, int]:
+    k, o = options["kernel_size"], WINDOW | options
+    rows, columns = positions(shape[2:], k, o["stride"], o["padding"], o["dilation"])
+    return shape[0], shape[1] * k[0] * k[1], rows * columns
+
+
+im2col = define(
+    "im2col(x; kernel_size, stride, padding, dilation)",
+    columns_spec,
+    lambda g, x_spec, kernel_size, stride, padding, dilation: col2im(
+        g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation),
+    examples=[case(floats(*shape), **(WINDOW | o)) for shape, o in CASES],
+    doc="(N, C, H, W) as (N, C * KH * KW, positions): column p holds the pixels under the window at position p.",
+)
+
+col2im = define(
+    "col2im(columns; shape, kernel_size, stride, padding, dilation)",
+    image_spec,
+    lambda g, kernel_size, stride, padding, dilation: im2col(
+        g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation),
+    examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW | o)) for shape, o in CASES],
+    doc="Columns added back to where im2col takes them from; where windows overlap, what meets is added.",
+)
+
+
+@kernel(im2col)
+def _(xp, x, kernel_size, stride, padding, dilation):
+    size = positions(x.shape[2:], kernel_size, stride, padding, dilation)
+    x = bordered(xp, x, padding) if any(padding) else x
+    seen = [shifted(x, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))]
+    return xp.stack(seen, 2).reshape(len(x), x.shape[1] * len(seen), size[0] * size[1])
+
+
+@kernel(col2im)
+@single
+def _(xp, columns, shape, kernel_size, stride, padding, dilation):
+    (n, c, h, w), (ph, pw) = shape, padding
+    size = positions((h, w), kernel_size, stride, padding, dilation)
+    out = xp.zeros((n, c, h + 2 * ph, w + 2 * pw), columns.dtype)
+    for k, (u, v) in enumerate(product(*map(range, kernel_size))):
+        place = shifted(out, u, v, size, stride, dilation)
+        place += columns.reshape(n, c, kernel_size[0] * kernel_size[1], *size)[:, :, k]
+    return out[:, :, ph : ph + h, pw : pw + w]

@@ -1,0 +1,118 @@
+"""What to say where images, signals or volumes do not fit the filters of a convolution. Read next: `conv.py`."""
+
+from __future__ import annotations
+
+import math
+from typing import NoReturn
+
+from ...core.base.errors import DTypeError, ShapeError
+from ...core.spec import Spec
+from ...core.tensor import Tensor
+from ...core.where import fail, name_of
+from .arguments import Unquoted
+
+AXES = {1: "L", 2: "H, W", 3: "D, H, W"}
+
+
+def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> None:
+    """Refuse an input, filters or a bias that do not belong together; n axes of space.
+
+    Filters are (F, C / groups, ...); those of a transposed convolution are (C, F / groups, ...).
+    """
+    x, w, axes, turned = input.spec, weight.spec, AXES[n], "transpose" in name
+    first, second = ("C", "F / groups") if turned else ("F", "C / groups")
+    if w.ndim != n + 2:
+        kernel = "K" + axes.replace(", ", ", K")
+        what = f"{name}: {name_of(weight, 'weight')} has {w.ndim} axes, wanted ({first}, {second}, {kernel})"
+        fail(ShapeError, what, f"filters with {n + 2} axes", input=input, weight=weight)
+    if not x.dtype.floating:
+        fail(DTypeError, f"{name}: the input is {x.dtype.name}, where floats are wanted", "x.float()", input=input)
+    if x.ndim not in (n + 1, n + 2):
+        what = f"{name}: the input has {x.ndim} axes, wanted (N, C, {axes}) or (C, {axes})"
+        hint = f"x.flatten(0, {-n - 2}) makes one axis of examples" if x.ndim > n + 2 else f"x.reshape(N, C, {axes})"
+        fail(ShapeError, what, hint, input=input, weight=weight)
+    if groups < 1 or not w.shape[0] or w.shape[0] % groups:
+        what = f"{name}: {w.shape[0]} {'channels' if turned else 'filters'} cannot be split into {groups} groups"
+        fail(ShapeError, what, "a multiple of groups", input=input, weight=weight)
+    wanted = w.shape[0] if turned else w.shape[1] * groups
+    if x.shape[-n - 1] != wanted:
+        have = f"{x.shape[-n - 1]} channels (axis {x.ndim - n - 1})"
+        what = f"{name}: the input has {have}, {name_of(weight, 'weight')} takes {wanted}"
+        last = x.shape[-1] == wanted
+        hint = "x.movedim(-1, 1): channels come second, here they are last" if last and x.ndim == n + 2 else (
+            f"a layer whose in_channels is {x.shape[-n - 1]}")
+        fail(ShapeError, what, hint, input=input, weight=weight)
+    filters = w.shape[1] * groups if turned else w.shape[0]
+    if bias is not None and bias.spec.shape != (filters,):
+        what = f"{name}: the bias has shape {bias.spec.shape}, where one number for each of {filters} filters is wanted"
+        fail(ShapeError, what, f"({filters},)", input=input, weight=weight, bias=bias)
+
+
+def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
+    x, w, name = input.spec, weight.spec, name_of(weight, "weight")
+    if w.ndim != 4:
+        fail(
+            ShapeError,
+            f"conv2d: {name} has {w.ndim} axes, wanted (F, C, KH, KW)",
+            "filters with four axes",
+            input=input,
+            weight=weight,
+        )
+    if w.shape[0] % groups:
+        fail(
+            ShapeError,
+            f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide",
+            f"a multiple of {groups}",
+            input=input,
+            weight=weight,
+        )
+    channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
+    if x.ndim not in (3, 4):
+        what = f"conv2d: the input has {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s, wanted (N, C, H, W) or (C, H, W)"
+        hint, shape = images(x, channels)
+        fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
+    shape = None
+    what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
+    if x.shape[-1] == channels:
+        shape = (*x.shape[:-3], channels, *x.shape[-3:-1])
+        order = "0, 3, 1, 2" if x.ndim == 4 else "2, 0, 1"
+        hint = f"x.permute({order}): channels come before height and width, here they are last"
+    elif x.ndim == 3 and x.shape[1] == channels and (n := side(x.shape[2])):
+        shape = (*x.shape[:2], n, n)
+        hint = f"x.reshape({x.shape[0]}, {channels}, {n}, {n}), if its last axis is a flattened image of {n}x{n}"
+    elif x.ndim == 3 and channels == 1:
+        shape = (x.shape[0], 1, *x.shape[1:])
+        hint = "x.unsqueeze(1): (N, H, W) lacks the axis of channels"
+    elif layer:
+        hint = f"nn.Conv2d({x.shape[-3]}, {w.shape[0]}, ...): in_channels comes first"
+    else:
+        hint = f"filters of shape (F, {x.shape[-3] // groups}, {w.shape[2]}, {w.shape[3]})"
+    fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
+
+
+def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
+    """The value of the error that says what the hint would give; none where the hint asks which of several is meant."""
+    return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.but(shape=shape)}")}
+
+
+def side(pixels: int) -> int:
+    """The height and width of a square image of so many pixels, at least 2x2; 0 where there is none."""
+    n = math.isqrt(pixels)
+    return n if n > 1 and n * n == pixels else 0
+
+
+def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
+    """(hint, the shape it gives) for an input with too few or too many axes: what the images in it may be."""
+    if x.ndim > 4:
+        shape = (math.prod(x.shape[:-3]), *x.shape[-3:])
+        return "x.flatten(0, -4) makes one axis of all before (C, H, W)", shape if shape[1] == channels else None
+    if not x.ndim:
+        return "x.reshape(N, C, H, W)", None
+    size, rows = x.shape[-1], 1 if x.ndim == 1 else x.shape[0]
+    n = side(size // channels) if size % channels == 0 else 0
+    flat = f"x.reshape({rows}, {channels}, {n or 'H'}, {n or 'W'})"
+    if x.ndim == 2 and channels == 1 and (n == 0 or rows == size):
+        one = f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}"
+        return f"{one}; {flat} if each row is one", (1, 1, rows, size)
+    shape = (rows, channels, n, n) if n else None
+    return f"{flat}: the images are flattened, give them back their height and width", shape

@@ -1,0 +1,86 @@
+"""Layers that make signals, images and volumes larger: ConvTranspose1d, ConvTranspose2d, ConvTranspose3d.
+
+Read next: `../functional/conv_transpose.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.base.errors import ShapeError
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .. import functional as F
+from ..functional.arguments import check_tensor, sizes
+from .conv import Convolution
+
+
+class ConvTranspose(Convolution):
+    """A transposed convolution. Its weight is (in_channels, out_channels / groups, ...).
+
+    output_padding: how much larger the result is at its far end, of the sizes that the stride allows.
+    output_size, at the call: the size of the result instead, with or without (N, C) before it.
+    """
+
+    turned, function = True, "conv_transpose2d"
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        output_padding: int | tuple[int, ...] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, ...] = 1,
+        padding_mode: str = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__()
+        name = type(self).__name__
+        padding = sizes(name, "padding", padding, 0, self.axes)
+        self.set_up(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                    device, dtype)
+        self.output_padding = sizes(name, "output_padding", output_padding, 0, self.axes)
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        more = self.output_padding if output_size is None else self.padding_for(input, output_size)
+        return getattr(F, type(self).function)(
+            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
+
+    def padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        """The output_padding that gives output_size."""
+        name, n = type(self).__name__, self.axes
+        check_tensor(name, input)
+        wanted = tuple(output_size)
+        wanted = wanted[-n:] if len(wanted) == input.spec.ndim else wanted
+        if len(wanted) != n or input.spec.ndim not in (n + 1, n + 2):
+            what = f"{name}: output_size is {tuple(output_size)} for an input of {input.spec.ndim} axes"
+            fail(ShapeError, what, f"{n} sizes, or all of the result", input=input)
+        least = [
+            (m - 1) * s - 2 * p + d * (k - 1) + 1
+            for m, s, p, d, k in zip(input.spec.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)
+        ]
+        if any(not a <= w < a + s for a, w, s in zip(least, wanted, self.stride)):
+            most = tuple([a + s - 1 for a, s in zip(least, self.stride)])
+            what = f"{name}: output_size is {wanted}, where {tuple(least)} to {most} is possible"
+            fail(ShapeError, what, "one of these sizes", input=input)
+        return tuple([w - a for a, w in zip(least, wanted)])
+
+
+class ConvTranspose1d(ConvTranspose):
+    __doc__ = f"x: float (N, in_channels, L) or (in_channels, L). {ConvTranspose.__doc__}"
+    axes, function = 1, "conv_transpose1d"
+
+
+class ConvTranspose2d(ConvTranspose):
+    __doc__ = f"x: float (N, in_channels, H, W) or (in_channels, H, W). {ConvTranspose.__doc__}"
+
+
+class ConvTranspose3d(ConvTranspose):
+    __doc__ = f"x: float (N, in_channels, D, H, W) or (in_channels, D, H, W). {ConvTranspose.__doc__}"
+    axes, function = 3, "conv_transpose3d"

@@ -92,6 +92,12 @@ from .core.spec import (
     finfo as finfo, float16 as float16, float32 as float32, float64 as float64, iinfo as iinfo, int8 as int8,
     int32 as int32, int64 as int64, set_default_dtype as set_default_dtype, uint8 as uint8,
 )
+from .core.base.dtypes import (
+    bfloat16 as bfloat16, can_cast as can_cast, complex64 as complex64, complex128 as complex128, int16 as int16,
+    promote_types as promote_types,
+)
+from .core.functions import is_complex as is_complex, is_floating_point as is_floating_point
+from .core.functions.typed import set_default_tensor_type as set_default_tensor_type, typed as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
 from . import nn as nn, optim as optim
@@ -109,6 +115,11 @@ dtype = _DType
 bool = _bool
 get_default_dtype = _default_dtype
 half, float, double, int, long = float16, float32, float64, int32, int64
+short, cfloat, cdouble = int16, complex64, complex128
+BoolTensor, ByteTensor, CharTensor = _typed("BoolTensor"), _typed("ByteTensor"), _typed("CharTensor")
+ShortTensor, IntTensor, LongTensor = _typed("ShortTensor"), _typed("IntTensor"), _typed("LongTensor")
+HalfTensor, FloatTensor, DoubleTensor = _typed("HalfTensor"), _typed("FloatTensor"), _typed("DoubleTensor")
+BFloat16Tensor = _typed("BFloat16Tensor")
 
 # numpy tells of overflow in our lines; inf and nan are results here, as in PyTorch
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.core\.")

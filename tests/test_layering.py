@@ -21,6 +21,7 @@ CORE = [
     "base.errors",
     "base.events",
     "base.interrupts",
+    "base.dtypes",
     "base.placement",
     "base.display",
     "base.two_meanings",

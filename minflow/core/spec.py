@@ -1,7 +1,8 @@
 """What is known of a tensor without its numbers: dtype, device, and the Spec that holds both with the shape.
 
 Specs are interned: equal specs are one object, so that comparing two costs one `is`. Promotion is PyTorch's.
-Knows nothing of tensors or ops. Read next: `ir.py`, where Specs describe the outputs of Nodes.
+Knows nothing of tensors or ops; the dtypes are those of `base/dtypes.py`.
+Read next: `ir.py`, where Specs describe the outputs of Nodes.
 """
 
 from __future__ import annotations
@@ -12,94 +13,32 @@ import sys
 
 import numpy as np
 
-from .base.errors import DeviceError, DTypeError
+from .base.dtypes import (
+    BY_PYTHON,
+    DEPENDS_ON_DEFAULT as DEPENDS_ON_DEFAULT,
+    DType,
+    as_dtype,
+    bfloat16 as bfloat16,
+    bool_ as bool_,
+    complex64 as complex64,
+    complex128 as complex128,
+    default_dtype as default_dtype,
+    dtype_named as dtype_named,
+    finfo as finfo,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    iinfo as iinfo,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    set_default_dtype as set_default_dtype,
+    uint8 as uint8,
+    wider,
+)
+from .base.errors import DeviceError
 from .base.placement import Placement, Sbp
-
-
-class DType:
-    """The type of a tensor's numbers: `minflow.float32` and the others. One object per dtype."""
-
-    __slots__ = ("name", "np", "itemsize", "floating", "rank")
-    table: dict[str, DType] = {}
-
-    def __init__(self, name: str, rank: int):
-        self.name = name
-        self.np = np.dtype(name)
-        self.itemsize = self.np.itemsize
-        self.floating = self.np.kind == "f"
-        self.rank = rank  # the kind for promotion: 0 bool, 1 integer, 2 floating
-        DType.table[name] = self
-
-    @property
-    def is_floating_point(self) -> bool:
-        return self.floating
-
-    @property
-    def is_signed(self) -> bool:
-        return self.np.kind in "if"
-
-    def __reduce__(self):
-        return dtype_named, (self.name,)
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def __repr__(self) -> str:
-        return f"minflow.{self.name}"
-
-
-def dtype_named(name: str) -> DType:
-    return DType.table[name]
-
-
-bool_ = DType("bool", 0)
-uint8 = DType("uint8", 1)
-int8 = DType("int8", 1)
-int32 = DType("int32", 1)
-int64 = DType("int64", 1)
-float16 = DType("float16", 2)
-float32 = DType("float32", 2)
-float64 = DType("float64", 2)
-
-_BY_NUMPY = {d.np: d for d in DType.table.values()}
-_BY_PYTHON = {bool: bool_, int: int64, float: float32}
-
-
-def as_dtype(x) -> DType:
-    """The DType meant by a DType, a numpy dtype, a Python type (`float` is the default dtype) or a name."""
-    if isinstance(x, DType):
-        return x
-    if x is float:
-        return default_dtype()
-    if x is bool or x is int:
-        return _BY_PYTHON[x]
-    try:
-        # numpy takes all that has a dtype
-        return _BY_NUMPY[np.dtype(x) if isinstance(x, str | type | np.dtype) else None]
-    except (KeyError, TypeError, ValueError):
-        raise DTypeError(f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",
-                         hint=f"one of {', '.join(DType.table)}: for example array.astype('float32')") from None
-
-
-_default = float32
-DEPENDS_ON_DEFAULT: list = []  # functions that clear what was remembered under the old default dtype
-
-
-def default_dtype() -> DType:
-    """The dtype of new tensors made from Python floats: float32 unless `set_default_dtype` changed it."""
-    return _default
-
-
-def set_default_dtype(dtype) -> None:
-    """Make `dtype` (floating) the dtype of new tensors made from Python floats, in the whole process."""
-    global _default
-    dtype = as_dtype(dtype)
-    if not dtype.floating:
-        raise DTypeError(f"the default dtype must be floating, not {dtype.name}", hint="flow.float32 or flow.float64")
-    _default = _BY_PYTHON[float] = dtype
-    promote.cache_clear()
-    for forget in DEPENDS_ON_DEFAULT:
-        forget()
 
 
 class Device:
@@ -140,10 +79,11 @@ cpu = Device("cpu")
 class Spec:
     """Shape, dtype, device and, on many ranks, placement and sbp of a tensor. Interned: equal specs are one object.
 
-    floating: the dtype is floating.  plain: floating and not 0-d, so numpy's own result is right without `out=`.
+    floating: the dtype is floating.  slope: floating or complex, so that there may be a gradient.
+    plain: numpy computes in it, it is floating and not 0-d, so numpy's own result is right without `out=`.
     """
 
-    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "floating", "plain", "alone",
+    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "floating", "slope", "plain", "alone",
                  "__weakref__")
     table: dict[tuple, Spec] = {}
     limit = 50_000  # how many are kept before those that nobody uses are swept out
@@ -164,7 +104,8 @@ class Spec:
             spec.shape = shape = tuple(map(int, shape))
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
-            spec.plain = dtype.floating and shape != ()
+            spec.slope = dtype.rank > 1
+            spec.plain = dtype.floating and shape != () and dtype is not bfloat16
             spec.alone = (spec,)
             spec = cls.table.setdefault((shape, dtype, device, placement, sbp), spec)
         return spec
@@ -212,51 +153,18 @@ def spec_of(array: np.ndarray) -> Spec:
 
 @functools.lru_cache(maxsize=4096)
 def promote(*specs: Spec | type) -> DType:
-    """The dtype in which these meet, as in PyTorch: the higher kind (bool < integer < floating) wins; within it
-    arrays decide before 0-d arrays, and Python numbers (given by their type) decide nothing."""
-    ranked = []
+    """The dtype in which these meet, as in PyTorch: the higher kind (bool < integer < floating < complex) wins; within
+    it arrays decide before 0-d arrays, and Python numbers (given by their type) decide nothing. A complex number takes
+    the size of the floats that decide before it."""
+    levels: list[DType | None] = [None, None, None]  # what arrays, 0-d arrays and numbers meet in among themselves
     for s in specs:
-        if isinstance(s, Spec):
-            ranked.append((s.dtype.rank, 2 if s.ndim else 1, s.dtype))
-        else:
-            ranked.append((_BY_PYTHON[s].rank, 0, _BY_PYTHON[s]))
-    top = max(entry[:2] for entry in ranked)
-    return functools.reduce(wider, [dtype for kind, level, dtype in ranked if (kind, level) == top])
+        level, dtype = (int(not s.ndim), s.dtype) if isinstance(s, Spec) else (2, BY_PYTHON[s])
+        levels[level] = wider(levels[level] or dtype, dtype)
+    result, *rest = [dtype for dtype in levels if dtype is not None]
+    for dtype in rest:
+        if dtype.rank > result.rank:
+            result = result.to_complex() if result.floating else dtype
+    return result
 
 
-def wider(a: DType, b: DType) -> DType:
-    """The smallest dtype that holds both; uint8 with int8 gives int32 (there is no int16)."""
-    if a is b:
-        return a
-    common = np.promote_types(a.np, b.np)
-    return int32 if common == np.int16 else _BY_NUMPY[common]
-
-
-class finfo:
-    """Limits of a floating dtype: eps, min, max, tiny, smallest_normal, resolution, bits."""
-
-    def __init__(self, dtype: DType | None = None):
-        self.dtype = as_dtype(default_dtype() if dtype is None else dtype)
-        if not self.dtype.floating:
-            raise DTypeError(f"finfo is for floating dtypes, not {self.dtype.name}", hint="flow.iinfo")
-        info = np.finfo(self.dtype.np)
-        self.bits, self.eps, self.min, self.max = info.bits, float(info.eps), float(info.min), float(info.max)
-        self.tiny = self.smallest_normal = float(info.tiny)
-        self.resolution = float(info.resolution)
-
-    def __repr__(self) -> str:
-        return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, tiny={self.tiny}, dtype={self.dtype.name})"
-
-
-class iinfo:
-    """Limits of an integer dtype: min, max, bits."""
-
-    def __init__(self, dtype: DType):
-        self.dtype = as_dtype(dtype)
-        if self.dtype.rank != 1:
-            raise DTypeError(f"iinfo is for integer dtypes, not {self.dtype.name}", hint="flow.finfo")
-        info = np.iinfo(self.dtype.np)
-        self.bits, self.min, self.max = info.bits, int(info.min), int(info.max)
-
-    def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype.name})"
+DEPENDS_ON_DEFAULT.append(promote.cache_clear)

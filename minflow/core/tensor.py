@@ -12,13 +12,14 @@ import numpy as np
 
 from . import autograd
 from . import functions as F
-from .arrays import array_of
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .door import apply, refuse_symbolic
-from .functions.filling import empty_of, size_of
+from .functions.filling import finish
+from .functions.typed import meant, numbers_or_shape, type_of
 from .ir import LEAF, Source, Value
 from .methods.creation import Creation
+from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
 from .methods.mathematics import Mathematics
 from .methods.numbers import Numbers
@@ -31,21 +32,7 @@ from .messages.near import hint_methods
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
-from .spec import (
-    Device,
-    DType,
-    Spec,
-    as_dtype,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int32,
-    int64,
-    spec_of,
-    uint8,
-)
+from .spec import Device, DType, Spec, as_dtype, default_dtype, spec_of
 from .where import describe, fail, here
 
 
@@ -82,7 +69,7 @@ class Size(tuple):
 
 
 @hint_methods
-class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPlace, Creation, Display):
+class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPlace, Creation, DTypes, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
@@ -104,9 +91,12 @@ class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPla
     result_of = ""  # the name of the nn.Graph that gave it
     mixed = False  # as a gradient: it was used, and then a further backward was added
 
-    def __init__(self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more):
+    def __init__(self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more,
+                 device=None):
         if spec.__class__ is not Spec:
-            array, spec, value = from_numbers(array, spec, value, needs, more)
+            twin = from_numbers(device, array, spec, value, needs, more)
+            array, spec, value, needs = twin.array, twin.spec, twin.value, twin.needs
+            self.cell, self.alias = twin.cell, twin.alias
         self.array = array
         self.spec = spec
         if value is not None:
@@ -193,15 +183,6 @@ class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPla
 
     def is_contiguous(self) -> bool:
         return is_contiguous(self)
-
-    def is_floating_point(self) -> bool:
-        return self.spec.floating
-
-    def is_signed(self) -> bool:
-        return self.spec.dtype.is_signed
-
-    def is_complex(self) -> bool:
-        return False
 
     def get_device(self) -> int:
         return self.device.index if self.is_cuda else -1
@@ -476,10 +457,12 @@ class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPla
         return s.clone(self) if copy else self
 
     def type(self, dtype=None):
-        """Another dtype; without an argument the name of this one's type, `"minflow.FloatTensor"`."""
+        """Another type: a dtype, flow.FloatTensor, "minflow.FloatTensor" or flow.Tensor (of the default dtype); without
+        an argument the name of this one's type."""
         if dtype is None:
-            return printing.TYPE_NAMES[self.dtype.name]
-        return self.to(as_dtype(printing.BY_TYPE_NAME.get(dtype, dtype)))
+            return type_of(self)
+        dtype, kind = meant(dtype)
+        return self.to(dtype, device=kind or None)
 
     def type_as(self, other: Tensor) -> Tensor:
         F.shape_of("type_as", other)  # a tensor
@@ -493,30 +476,6 @@ class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPla
 
     def pin_memory(self) -> Tensor:
         return self
-
-    def float(self) -> Tensor:
-        return self.to(float32)
-
-    def double(self) -> Tensor:
-        return self.to(float64)
-
-    def half(self) -> Tensor:
-        return self.to(float16)
-
-    def int(self) -> Tensor:
-        return self.to(int32)
-
-    def long(self) -> Tensor:
-        return self.to(int64)
-
-    def char(self) -> Tensor:
-        return self.to(int8)
-
-    def byte(self) -> Tensor:
-        return self.to(uint8)
-
-    def bool(self) -> Tensor:
-        return self.to(bool_)
 
     def clone(self) -> Tensor:
         return apply(s.clone, self)
@@ -538,14 +497,10 @@ class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPla
             write(self, F.assign_indexed(self, index, value))
 
 
-def from_numbers(first, *rest):
-    """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: float32 of a shape, not initialised, or of these numbers."""
+def from_numbers(device, first, *rest) -> Tensor:
+    """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean, in the default dtype; `Tensor(other)` looks at its storage."""
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
-    if all(isinstance(n, int) for n in sizes):
-        array = empty_of(size_of(sizes), float32).numbers("Tensor")
-    else:
-        array = array_of(first, float32)
-    return array, spec_of(array), None
+    return finish(numbers_or_shape("Tensor", tuple(sizes), default_dtype()), device, False)
 
 
 def unpickle(kind, array, needs: bool, extra: dict):

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core.base.dtypes import bfloat16
 from ..core.base.errors import CheckpointError, need
 from ..core.where import here
 from .files import opened
@@ -32,25 +33,29 @@ STORED = {
     "BOOL": ("|b1", "bool"),
     "U8": ("|u1", "uint8"),
     "I8": ("|i1", "int8"),
-    "I16": ("<i2", "int32"),
+    "I16": ("<i2", "int16"),
     "U16": ("<u2", "int32"),
     "I32": ("<i4", "int32"),
     "U32": ("<u4", "int64"),
     "I64": ("<i8", "int64"),
     "F16": ("<f2", "float16"),
-    "BF16": ("<u2", "float32"),
+    "BF16": ("<u2", "bfloat16"),
     "F32": ("<f4", "float32"),
     "F64": ("<f8", "float64"),
+    "C64": ("<c8", "complex64"),
 }
 WRITTEN = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
+    "int16": "I16",
     "int32": "I32",
     "int64": "I64",
     "float16": "F16",
+    "bfloat16": "BF16",
     "float32": "F32",
     "float64": "F64",
+    "complex64": "C64",
 }
 
 
@@ -313,6 +318,6 @@ def read_array(path: Path, file: io.BufferedReader, e: Entry, checksum: Checksum
             checksum.add(piece.data)
     if e.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:
         refuse(path, f"array {e.name!r} is bool, and a byte of it is neither 0 nor 1", byte=array.view(np.uint8).max())
-    if e.dtype == "BF16":  # the upper half of a float32
-        return (array.astype("u4") << 16).view("float32")
+    if e.dtype == "BF16":
+        return array.astype("u2", copy=False).view(bfloat16.np)
     return array.astype(wanted, copy=False)

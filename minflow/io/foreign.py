@@ -25,7 +25,7 @@ ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
 RATIO = 1100  # deflate packs at most 1032 bytes into one
 TAIL = 60  # bytes that may stand beside an array: the extra fields of its header, and its sizes once more behind it
-WIDER = {"int16": "int32", "uint16": "int32", "uint32": "int64"}
+WIDER = {"uint16": "int32", "uint32": "int64"}
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 MSG_PICKLE = """once, where PyTorch is installed and you trust the file:

@@ -21,6 +21,7 @@ from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
 from ..core.where import fail
 from ..nn.parameter import Parameter
+from .container import WRITTEN
 
 DEEPEST = 100  # levels of nesting
 DIGITS = 4000  # of an integer: Python's own parser refuses a little more
@@ -121,11 +122,11 @@ class Writer:
 
     def keep(self, array: np.ndarray, path: tuple, shown: str) -> str:
         """The name of an array in the file: that of one stored already, if it looks at the very same memory."""
-        if array.dtype.newbyteorder("=").name not in DType.table:
+        if array.dtype.newbyteorder("=").name not in WRITTEN:  # safetensors has no complex128
             fail(
                 CheckpointError,
                 f"save: {shown} is an array of {array.dtype}",
-                f"one of {', '.join(DType.table)}",
+                f"one of {', '.join(WRITTEN)}; flow.view_as_real(x) of a complex tensor",
                 value=array.dtype,
             )
         key = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
@@ -230,9 +231,9 @@ class Reader:
             raise Malformed("the options of a tensor", options) from None
         if known is not None:
             return known
-        if options.get("requires_grad") and array.dtype.kind != "f":
-            raise Malformed("a floating tensor that requires grad", array.dtype)
         x = Tensor(array, spec_of(array))
+        if options.get("requires_grad") and not x.spec.slope:
+            raise Malformed("a floating tensor that requires grad", array.dtype)
         if name in self.first:
             x.cell = cell_of(self.first[name])
         if options.get("parameter"):

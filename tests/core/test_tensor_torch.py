@@ -11,12 +11,11 @@ from tests.pytorch import needs_torch, torch
 
 pytestmark = needs_torch
 
-NAMES = ["bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64"]
+NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
 
 
 def name_of(dtype) -> str:
-    name = str(dtype).partition(".")[2]
-    return {"int16": "int32"}.get(name, name)  # there is no int16: uint8 with int8 meets in int32
+    return str(dtype).partition(".")[2]
 
 
 def one(lib, name, shape):

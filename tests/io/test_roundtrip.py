@@ -225,7 +225,7 @@ def test_plain_safetensors(tmp_path):
         "w": "float32",
         "n": "int64",
         "h": "float16",
-        "s": "int32",
+        "s": "int16",
         "u": "int64",
         "b": "bool",
         "e": "float64",
@@ -241,10 +241,10 @@ def write_plain(path, entries, data):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def test_bfloat16_becomes_float32(tmp_path):
+def test_plain_bfloat16(tmp_path):
     write_plain(tmp_path / "x.safetensors", {"w": ("BF16", [2], [0, 4])}, struct.pack("<HH", 0x3F80, 0xC000))
     found = flow.load(tmp_path / "x.safetensors")["w"]
-    assert found.dtype is flow.float32 and found.tolist() == [1.0, -2.0]
+    assert found.dtype is flow.bfloat16 and found.tolist() == [1.0, -2.0]
     write_plain(tmp_path / "x.safetensors", {"w": ("F8_E4M3", [2], [0, 2])}, b"xx")
     with pytest.raises(CheckpointError, match="F8_E4M3"):
         flow.load(tmp_path / "x.safetensors")
@@ -263,7 +263,7 @@ def test_npz(tmp_path):
         assert {k: v.dtype.name for k, v in found.items()} == {
             "w": "float64",
             "big": "int32",
-            "s": "int32",
+            "s": "int16",
             "z": "float32",
         }
         for name, array in arrays.items():

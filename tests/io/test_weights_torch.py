@@ -90,4 +90,4 @@ def test_half_precision(tmp_path):
         {"w": torch.tensor([1.5, -2.0]).bfloat16(), "h": torch.tensor([0.5]).half()}, tmp_path / "x.safetensors"
     )
     found = flow.load(tmp_path / "x.safetensors")
-    assert found["w"].tolist() == [1.5, -2.0] and found["w"].dtype is flow.float32 and found["h"].dtype is flow.float16
+    assert found["w"].tolist() == [1.5, -2.0] and found["w"].dtype is flow.bfloat16 and found["h"].dtype is flow.float16

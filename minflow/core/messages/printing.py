@@ -10,14 +10,6 @@ import numpy as np
 from ..base.errors import DTypeError
 from ..ir import Node, Value, where_text
 
-TYPE_NAMES = {
-    "float16": "minflow.HalfTensor", "float32": "minflow.FloatTensor", "float64": "minflow.DoubleTensor",
-    "bool": "minflow.BoolTensor",
-    "int8": "minflow.CharTensor", "uint8": "minflow.ByteTensor", "int32": "minflow.IntTensor",
-    "int64": "minflow.LongTensor",
-}  # fmt: skip
-BY_TYPE_NAME = {text: name for name, text in TYPE_NAMES.items()}
-
 MOST = 5_000  # numbers that are shown of a tensor above the threshold, at most
 OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 PROFILES = {

@@ -1,0 +1,113 @@
+"""The names of tensors by dtype: `flow.LongTensor([1, 2])`, `isinstance(x, flow.FloatTensor)`, `x.type("FloatTensor")`.
+
+A TypedTensor makes a Tensor and tests for one; no tensor is of its class. Read next: `creation.py`.
+"""
+
+from __future__ import annotations
+
+from ..arrays import array_of
+from ..backend import backend_of
+from ..base.dtypes import DType, as_dtype, default_dtype, set_default_dtype
+from ..base.errors import DTypeError, ShapeError
+from ..mode import MODE
+from ..spec import Device
+from ..where import fail
+from .arguments import is_tensor
+from .filling import empty_of, finish, size_of
+
+NAMES = {
+    "bool": "BoolTensor", "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor",
+    "int64": "LongTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor", "float32": "FloatTensor",
+    "float64": "DoubleTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+BY_NAME = {name: dtype for dtype, name in NAMES.items()}
+
+
+class TypedTensor(type):
+    """The class of `FloatTensor` and the others. dtype: of the tensors that it makes.  kind: "cpu" or "cuda"."""
+
+    dtype: DType
+    kind: str
+
+    def __call__(cls, *data, device=None):
+        """A tensor of this dtype: `LongTensor([1, 2])` of numbers, `FloatTensor(2, 3)` of a shape, not initialised."""
+        if cls.kind == "cuda":
+            backend_of(Device("cuda"))
+        return finish(numbers_or_shape(cls.__name__, data, cls.dtype), device, False)
+
+    def __instancecheck__(cls, x) -> bool:
+        return is_tensor(x) and x.spec.dtype is cls.dtype and x.spec.device.type == cls.kind
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+def typed(name: str, kind: str = "cpu") -> TypedTensor:
+    dtype = as_dtype(BY_NAME[name])
+    place = "minflow" if kind == "cpu" else f"minflow.{kind}"
+    doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialised, `{name}(2, 3)`."
+    return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__module__": place, "__doc__": doc})
+
+
+def numbers_or_shape(name: str, data: tuple, dtype: DType):
+    """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: a tensor of a shape, not initialised, or of these numbers. One
+    that has the dtype already is looked at, not copied."""
+    if len(data) == 1 and is_tensor(data[0]):
+        return data[0].detach() if data[0].spec.dtype is dtype else data[0].detach().to(dtype)
+    if len(data) == 1 and data[0].__class__.__name__ == "Size":
+        return empty_of(size_of(tuple(data[0])), dtype)
+    if all(isinstance(n, int) for n in data):
+        return empty_of(size_of(data if data else (0,)), dtype)
+    if len(data) != 1 or isinstance(data[0], float):
+        what = f"{name} takes a list, an array or a tensor, or the sizes of a shape"
+        fail(ShapeError, what, f"{name}([1.5]), or flow.tensor(1.5)", arguments=data)
+    return MODE.get().constant(array_of(data[0], dtype))
+
+
+def type_of(x) -> str:
+    """The name of a tensor's type: "minflow.FloatTensor"."""
+    place = "minflow." if x.spec.device.type == "cpu" else f"minflow.{x.spec.device.type}."
+    return place + NAMES[x.spec.dtype.name]
+
+
+def meant(kind) -> tuple[DType, str]:
+    """The dtype, and the kind of device, of a type: a dtype, FloatTensor, "torch.FloatTensor", "FloatTensor", ..."""
+    if isinstance(kind, TypedTensor):
+        return kind.dtype, kind.kind
+    if isinstance(kind, str) and kind.endswith("Tensor"):
+        place, _, name = kind.rpartition(".")
+        library, _, device = place.partition(".")
+        if library in ("", "torch", "oneflow", "flow", "minflow") and device in ("", "cuda"):
+            if name == "Tensor":
+                return default_dtype(), device or "cpu"
+            if name in BY_NAME:
+                return as_dtype(BY_NAME[name]), device or "cpu"
+        fail(DTypeError, f"there is no type {kind}", '"minflow.FloatTensor", or a dtype: flow.float32', type=kind)
+    if isinstance(kind, type) and hasattr(kind, "spec") or getattr(kind, "__name__", "") == "Tensor":
+        return default_dtype(), "cpu"
+    return as_dtype(kind), ""
+
+
+def set_default_tensor_type(t) -> None:
+    """Make `t` ("minflow.DoubleTensor", flow.DoubleTensor, ...) the type of new tensors made from Python floats: its
+    dtype becomes the default dtype. Raises DTypeError for one that is not floating, DeviceError for one on a GPU."""
+    dtype, kind = meant(t)
+    if kind == "cuda":
+        backend_of(Device("cuda"))
+    set_default_dtype(dtype)
+
+
+def is_floating_point(input) -> bool:
+    """Is the dtype floating (float16, bfloat16, float32 or float64)?"""
+    return checked("is_floating_point", input).spec.floating
+
+
+def is_complex(input) -> bool:
+    """Is the dtype complex (complex64 or complex128)?"""
+    return checked("is_complex", input).spec.dtype.is_complex
+
+
+def checked(name: str, input):
+    if not is_tensor(input):
+        fail(DTypeError, f"{name} asks a tensor, not {type(input).__name__}", "flow.tensor(...)", input=input)
+    return input

@@ -1,0 +1,69 @@
+"""Methods that convert to a dtype or ask for it: `x.half()`, `x.is_complex()`."""
+
+from __future__ import annotations
+
+from ..base.dtypes import (
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from ..messages.near import hint_methods
+
+
+@hint_methods
+class DTypes:
+    """The same numbers in another dtype; itself where it is that dtype."""
+
+    def float(self):
+        return self.to(float32)
+
+    def double(self):
+        return self.to(float64)
+
+    def half(self):
+        return self.to(float16)
+
+    def bfloat16(self):
+        return self.to(bfloat16)
+
+    def cfloat(self):
+        return self.to(complex64)
+
+    def cdouble(self):
+        return self.to(complex128)
+
+    def short(self):
+        return self.to(int16)
+
+    def int(self):
+        return self.to(int32)
+
+    def long(self):
+        return self.to(int64)
+
+    def char(self):
+        return self.to(int8)
+
+    def byte(self):
+        return self.to(uint8)
+
+    def bool(self):
+        return self.to(bool_)
+
+    def is_floating_point(self):
+        return self.spec.floating
+
+    def is_complex(self):
+        return self.spec.dtype.is_complex
+
+    def is_signed(self):
+        return self.spec.dtype.is_signed

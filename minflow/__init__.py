@@ -96,7 +96,7 @@ from .core.base.dtypes import (
     bfloat16 as bfloat16, can_cast as can_cast, complex64 as complex64, complex128 as complex128, int16 as int16,
     promote_types as promote_types,
 )
-from .core.functions import is_complex as is_complex, is_floating_point as is_floating_point
+from .core.functions import is_complex as is_complex
 from .core.functions.typed import set_default_tensor_type as set_default_tensor_type, typed as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg

@@ -189,7 +189,7 @@ from .shape import unflatten as unflatten
 from .shape import unsqueeze as unsqueeze
 from .shape import view as view
 from .shape import vstack as vstack
-from .typed import is_complex as is_complex, is_floating_point as is_floating_point
+from .typed import is_complex as is_complex
 
 from ..ops.compare import signbit as signbit
 from ..ops.elementwise import (

@@ -97,17 +97,6 @@ def set_default_tensor_type(t) -> None:
     set_default_dtype(dtype)
 
 
-def is_floating_point(input) -> bool:
-    """Is the dtype floating (float16, bfloat16, float32 or float64)?"""
-    return checked("is_floating_point", input).spec.floating
-
-
 def is_complex(input) -> bool:
     """Is the dtype complex (complex64 or complex128)?"""
-    return checked("is_complex", input).spec.dtype.is_complex
-
-
-def checked(name: str, input):
-    if not is_tensor(input):
-        fail(DTypeError, f"{name} asks a tensor, not {type(input).__name__}", "flow.tensor(...)", input=input)
-    return input
+    return input.is_complex()

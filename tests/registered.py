@@ -70,6 +70,12 @@ OPTIMIZERS = {  # name -> options to try besides none
     ],
     "Adam": [{"weight_decay": 0.1}],
     "AdamW": [{"amsgrad": True}],
+    "RMSprop": [{"momentum": 0.9}, {"centered": True, "alpha": 0.5}, {"centered": True, "momentum": 0.9}],
+    "Adagrad": [{"lr_decay": 0.1, "initial_accumulator_value": 0.5}],
+    "NAdam": [{"weight_decay": 0.1, "decoupled_weight_decay": True}],
+    "RAdam": [{"betas": (0.5, 0.9)}],
+    "ASGD": [{"t0": 2}],
+    "LAMB": [{"weight_decay": 0.1, "adam_w_mode": False}],
 }
 s = flow.optim.lr_scheduler
 SCHEDULES = {  # name -> what makes one for an optimizer of two groups

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update import adam, adam_amsgrad
-from ..core.where import fail
-from .groups import check_range
+from .groups import check_betas, check_range
 from .optimizer import Optimizer, hyperparameters, with_defaults
 
 
@@ -18,12 +16,12 @@ class Adam(Optimizer):
 
     betas: how much of m and of v is kept, each in [0, 1).  eps: keeps the quotient finite.  weight_decay: L2, added to
     the gradient.  amsgrad: divide by the largest v so far.  maximize: go up.  do_bias_correction: take out the moments'
-    bias towards zero.  contiguous_params, foreach, fused: accepted and without effect.
+    bias towards zero.  decoupled_weight_decay: the weights decay as in AdamW.  contiguous_params, foreach, fused,
+    capturable, differentiable: accepted and without effect.
     Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; AMSGrad: Reddi et al. 2018, algorithm 2.
     """
 
     numbers = ("step",)
-    decoupled = False
 
     def __init__(
         self,
@@ -38,17 +36,17 @@ class Adam(Optimizer):
         contiguous_params: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        decoupled_weight_decay: bool = False,
     ):
         super().__init__(params, hyperparameters(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
-        owner, betas = type(self).__name__, group["betas"]
+        owner = type(self).__name__
         for name in ("lr", "eps", "weight_decay"):
             check_range(owner, group, name)
-        if not isinstance(betas, tuple | list) or len(betas) != 2:
-            fail(OptimError, f"{owner}: betas is two numbers, not {betas!r}", "betas=(0.9, 0.999)", betas=betas)
-        for i, beta in enumerate(betas):
-            check_range(owner, {f"betas[{i}]": beta}, f"betas[{i}]", 0.0, 1.0, below=True)
+        check_betas(owner, group)
 
     def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []), "step")
@@ -60,7 +58,7 @@ class Adam(Optimizer):
             "beta2": float(beta2),
             "eps": float(group["eps"]),
             "weight_decay": float(group["weight_decay"]),
-            "decoupled": self.decoupled,
+            "decoupled": bool(group.get("decoupled_weight_decay", False)),
             "corrected": bool(group.get("do_bias_correction", True)),
             "maximize": bool(group["maximize"]),
         }
@@ -72,6 +70,4 @@ class AdamW(Adam):
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2.
     """
 
-    decoupled = True
-
-    __init__ = with_defaults(Adam.__init__, weight_decay=1e-2)
+    __init__ = with_defaults(Adam.__init__, weight_decay=1e-2, decoupled_weight_decay=True)

@@ -160,6 +160,20 @@ def check_range(
         )
 
 
+def check_pair(owner: str, group: Mapping[str, Any], name: str, example: str) -> list[float]:
+    """The two numbers of a hyperparameter that is a pair, such as betas."""
+    pair = group[name]
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        fail(OptimError, f"{owner}: {name} is two numbers, not {pair!r}", f"{name}={example}", **{name: pair})
+    return [as_number(owner, f"{name}[{i}]", value) for i, value in enumerate(pair)]
+
+
+def check_betas(owner: str, group: Mapping[str, Any]) -> None:
+    """Refuse betas that are not two numbers, each in [0, 1)."""
+    for i, beta in enumerate(check_pair(owner, group, "betas", "(0.9, 0.999)")):
+        check_range(owner, {f"betas[{i}]": beta}, f"betas[{i}]", 0.0, 1.0, below=True)
+
+
 def check_flags(kind: type, group: Mapping[str, Any]) -> None:
     """Refuse what is neither true nor false, an array of several numbers, where the signature of an optimizer has a
     bool."""

@@ -1,24 +1,28 @@
 """Optimizer: parameters in groups, their state, and the step.
 
 A subclass names its hyperparameters, the state that a parameter needs, and the op that updates it; `step` runs that op
-through the current mode, so that a trace records the very program that eager runs.
+through the current mode, so that a trace records the very program that eager runs. One that writes its own `step()` in
+Python, as in PyTorch, runs eagerly alone.
 Read next: `sgd.py`, `adam.py`; `lr_scheduler.py` changes `group["lr"]`.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numpy import vdot
 
+from ..core.autograd import Handle
 from ..core.base import events
 from ..core.grad.modes import enable_grad, no_grad
-from ..core.base.errors import OptimError, clean
+from ..core.base.errors import GraphError, OptimError, clean
 from ..core.messages.notices import Seen, look_at_gradients
 from ..core.mode import EPOCH, MODE, touch, using
 from ..core.op import Op
@@ -30,14 +34,28 @@ from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
 from .strays import check_strays
 
-ABSENT = ("do_bias_correction", "maximize")  # hyperparameters that states of PyTorch, or of its older versions, lack
+# hyperparameters that states of PyTorch, or of its older versions, lack
+ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")
 ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay",
-             "initial_lr", "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)
-# what an optimizer takes besides its hyperparameters; the last three are accepted and without effect
-NO_HYPERPARAMETERS = ("self", "__class__", "params", "contiguous_params", "foreach", "fused")
+             "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum",
+             "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)
+# what an optimizer takes besides its hyperparameters; from the fourth on accepted and without effect
+NO_HYPERPARAMETERS = ("self", "__class__", "params", "contiguous_params", "foreach", "fused", "capturable",
+                      "differentiable")
+OWN_STEP = "its step() is a program of its own"
 IDLE = 10  # steps in a row without any gradient, at which a warning says so
 # numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
 LARGE = 65_536
+
+
+class Required:
+    """The default of a hyperparameter that has none: `def __init__(self, params, lr=required)`, as in PyTorch."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = Required()
 
 
 def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
@@ -65,6 +83,33 @@ def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
     return twin
 
 
+def hooked(step: Callable) -> Callable:
+    """`step` between the hooks of its optimizer. The outermost one counts: an own `step()` may call super().step()."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if self.within:
+            return step(self, *args, **kwargs)
+        mode, before, hooks = MODE.get(), self.steps, (self.pre_hooks, self.post_hooks)
+        if mode.trace is not None and (any(hooks) or not self.traceable):
+            self.refuse_trace("it has step hooks" if self.traceable else OWN_STEP)
+        for hook in list(hooks[0].values()):
+            args, kwargs = hook(self, args, kwargs) or (args, kwargs)
+        self.within = True
+        try:
+            result = step(self, *args, **kwargs)
+        finally:
+            self.within = False
+        if not self.traceable and self.steps == before:
+            self.backwards = EPOCH.backwards
+            self.stepped()
+        for hook in list(hooks[1].values()):
+            hook(self, args, kwargs)
+        return result
+
+    return wrapped
+
+
 class Optimizer:
     """Base class of all optimizers.
 
@@ -72,8 +117,14 @@ class Optimizer:
     empty list is accepted.  defaults: the hyperparameters of groups that do not name their own.
     In a group, `clip_grad_max_norm` (and `clip_grad_norm_type`, 2 if not given) is for `clip_grad()`.
 
-    Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors; `defaults`.
+    Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors, an empty one where there is none
+    yet; `defaults`.
+
+    An optimizer of one's own either gives `names` and `rule` (see CONTRIBUTING.md), and then runs in graphs too, or
+    writes `step()` over `p.grad` and `self.state[p]` as in PyTorch. That one runs eagerly; a graph refuses it by name.
     """
+
+    within = False  # is a step() under way?
 
     idle = IDLE - 2  # steps in a row that found no gradient; so a new optimizer warns at its second
     backwards = 0  # how many backward() there had been at the last step
@@ -82,7 +133,9 @@ class Optimizer:
     def __init__(self, params: Any, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
-        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
         # sets of parameters that no optimizer holds -> steps after they had gradients
         self.strays: dict[frozenset, list[int]] = {}
         self.steps = 0  # how many steps were taken since this object was made
@@ -90,11 +143,20 @@ class Optimizer:
             self.add_param_group(group)
         Seen.optimizers.add(self)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in cls.__dict__:
+            cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     # ---- what a subclass says ------------------------------------------------------------------------------------
 
     def check(self, group: Mapping[str, Any]) -> None:
         """Refuse hyperparameters outside their range."""
-        check_range(type(self).__name__, group, "lr")
+        if "lr" in group:
+            check_range(type(self).__name__, group, "lr")
 
     def check_group(self, group: Mapping[str, Any]) -> None:
         """Refuse a group that cannot be stepped."""
@@ -112,6 +174,21 @@ class Optimizer:
         """Names of the state that a parameter of this group needs, in the order of the op's inputs and outputs."""
         return ()
 
+    def first(self, name: str, group: Mapping[str, Any]) -> float:
+        """The number that the state `name` is filled with before the first step."""
+        return 0.0
+
+    @property
+    def traceable(self) -> bool:
+        """Is the step a rule, which a graph can record?"""
+        return type(self).rule is not Optimizer.rule
+
+    def refuse_trace(self, why: str = OWN_STEP) -> None:
+        name = type(self).__name__
+        fail(GraphError, f"{name} cannot be part of a graph: {why}, which a graph would not run at each call",
+             "train eagerly: loss.backward(), optimizer.step(); or give the optimizer a rule (CONTRIBUTING.md, "
+             '"Add an optimizer")', optimizer=name)
+
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         """The op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
         fail(
@@ -122,6 +199,7 @@ class Optimizer:
 
     # ---- the step ------------------------------------------------------------------------------------------------
 
+    @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in place.
 
@@ -150,7 +228,7 @@ class Optimizer:
                     g.spent = True
                     if looked and (g.spec.size <= LARGE or not self.steps & 3):
                         total += float(vdot(g.array, g.array))
-                    state = self.state_of(p, names) if names else {}
+                    state = self.state_of(p, group) if names else {}
                     held = [state[name] for name in names]
                     mode.update(op, [p, *held], [p, g, *held, lr], attrs)
         if not mode.trace:
@@ -173,7 +251,7 @@ class Optimizer:
 
     def learning_rates(self) -> tuple[float, ...]:
         """The learning rate of each group."""
-        return tuple([rate_of(self, group) for group in self.param_groups])
+        return tuple([rate_of(self, group) for group in self.param_groups if "lr" in group])
 
     def warn_mixed(self, p: Tensor) -> None:
         warn(
@@ -231,29 +309,47 @@ class Optimizer:
 
     # ---- state ---------------------------------------------------------------------------------------------------
 
-    def state_of(self, p: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
-        """The state of p, made of zeros where it is not there yet."""
-        state = self.state.get(p)
-        if state is None:
-            state = self.state[p] = {}
-        for name in names:
+    def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The state of p, a member of `group`, made where it is not there yet."""
+        state = self.state[p]
+        for name in self.names(group):
             if name not in state:
                 spec = Spec((), float32) if name in self.numbers else p.spec
-                state[name] = Tensor(np.zeros(spec.shape, spec.np), spec)
+                state[name] = Tensor(np.full(spec.shape, self.first(name, group), spec.np), spec)
                 touch()
         return state
 
     def prepare(self) -> None:
         """Make the state of every parameter that wants a gradient, before the first step: for who traces one."""
+        if not self.traceable:
+            self.refuse_trace()
         for group in self.param_groups:
             names = self.names(group)
             for p in group["params"]:
                 if names and p.requires_grad:
-                    self.state_of(p, names)
+                    self.state_of(p, group)
 
     def fingerprint(self) -> tuple:
         """What a compiled step has built in."""
         return tuple([group.fingerprint() for group in self.param_groups])
+
+    # ---- hooks ---------------------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable) -> Handle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may give other (args, kwargs) for the step."""
+        return self.registered(self.pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> Handle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return self.registered(self.post_hooks, hook)
+
+    def registered(self, hooks: OrderedDict[int, Callable], hook: Callable) -> Handle:
+        if not callable(hook):
+            fail(OptimError, f"{type(self).__name__}: a hook is called, and a {type(hook).__name__} cannot be",
+                 "def hook(optimizer, args, kwargs): ...", hook=hook)
+        handle = Handle(hooks)
+        hooks[handle.number] = hook
+        return handle
 
     # ---- groups --------------------------------------------------------------------------------------------------
 
@@ -290,6 +386,9 @@ class Optimizer:
         if param_names is not None:
             group["param_names"] = param_names
         group["params"] = params
+        if absent := [name for name, value in group.items() if value is required]:
+            fail(OptimError, f"{owner}: group {len(self.param_groups)} has no {absent[0]}, which has no default",
+                 f"{owner}(params, {absent[0]}=...)", group=list(group))
         self.check_group(group)
         self.param_groups.append(group)
         for p in params:
@@ -309,7 +408,8 @@ class Optimizer:
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]
-        state = {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers}
+        state = {numbers[id(p)] if isinstance(p, Tensor) else p: dict(s) if isinstance(s, Mapping) else s
+                 for p, s in self.state.items() if not isinstance(p, Tensor) or id(p) in numbers}
         return {"state": state, "param_groups": groups}
 
     def parameters(self) -> list[Tensor]:
@@ -330,15 +430,20 @@ class Optimizer:
         passed, states = state_dict["param_groups"], state_dict["state"]
         self.check_listing(passed, states)
         groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
-        state: dict[Tensor, dict[str, Tensor]] = {}
+        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         copies: list[tuple[Tensor, Tensor]] = []
+        if not self.traceable:  # what an own step() keeps under other keys than parameters
+            state.update({key: plain(held) for key, held in states.items() if not isinstance(key, int)})
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
+            if not self.traceable:
+                state[p] = self.own_state(p, states.get(n, {}))
+                continue
             for name, value in self.fitting(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)
                 if held is not None and held.spec is value.spec and held.array.flags.writeable:
                     copies.append((held, value))  # a compiled step knows the storage
-                state.setdefault(p, {})[name] = held if copies and copies[-1][0] is held else value
+                state[p][name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
             touch()  # first: were this interrupted, the next call of a graph looks all the same
@@ -369,7 +474,7 @@ class Optimizer:
                    "what state_dict() of an optimizer gives", params=numbers[:20])
         if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
             refuse(owner, "'state' is no dict of dicts", "what state_dict() of an optimizer gives", state=states)
-        if unknown := [n for n in states if n not in set(numbers)]:
+        if self.traceable and (unknown := [n for n in states if n not in set(numbers)]):
             refuse(owner, f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
                    "what state_dict() of an optimizer gives", parameters=numbers[:20], unknown=unknown[:20])
 
@@ -399,6 +504,16 @@ class Optimizer:
                    param_names=names)
         return merged
 
+    def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of the state that an own step() keeps for p; floating tensors but `step` in p's dtype, as PyTorch."""
+        try:
+            copy = plain(passed)
+        except Refused as reason:
+            refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
+        arrays = {name: array_of(value) for name, value in passed.items() if hasattr(value, "detach")}
+        return copy | {name: Tensor(kept := np.array(a, p.spec.np if a.dtype.kind == "f" and name != "step" else None),
+                                    spec_of(kept)) for name, a in arrays.items() if a is not None}
+
     def fitting(self, number: int, p: Tensor, group: Mapping[str, Any],
                 passed: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
         """The state given for p, as tensors of its dtype that share no memory with what was given."""
@@ -412,7 +527,7 @@ class Optimizer:
             if array.shape != wanted:
                 refuse(owner, f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
                        "load the optimizer's state into one made for the same model", parameter=p)
-            if counted and not (0 <= array <= LARGEST and array == int(array)):
+            if name == "step" and counted and not (0 <= array <= LARGEST and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
             with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)

@@ -17,7 +17,8 @@ class SGD(Optimizer):
     """p -= lr * grad; with momentum, p -= lr * buf where buf = momentum * buf + (1 - dampening) * grad.
 
     lr, momentum, weight_decay (L2, added to the gradient): at least 0.  nesterov: look one step of momentum ahead;
-    needs momentum and no dampening.  maximize: go up.  contiguous_params, foreach, fused: accepted and without effect.
+    needs momentum and no dampening.  maximize: go up.  contiguous_params, foreach, fused,
+    differentiable: accepted and without effect.
     Without momentum no state is kept. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
     """
 
@@ -35,6 +36,7 @@ class SGD(Optimizer):
         contiguous_params: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
+        differentiable: bool = False,
     ):
         super().__init__(params, hyperparameters(locals()))
 

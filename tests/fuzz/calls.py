@@ -849,6 +849,20 @@ OPTIMIZERS = {
     ),
 }
 OPTIMIZERS["AdamW"] = OPTIMIZERS["Adam"]
+STEPPED = dict(lr="0.1 0.0 -1.0", weight_decay="0.1 -0.1", maximize="True False")
+MOMENTS = STEPPED | dict(betas="(0.9,0.999) (0.0,0.5) (1.0,0.9) (0.5,)", eps="1e-8 0.1 -1.0")
+OPTIMIZERS |= {
+    "RMSprop": STEPPED | dict(alpha="0.5 0.99 -0.1", eps="1e-8 0.1 -1.0", momentum="0.9 0.0 -0.1",
+                              centered="True False"),
+    "Adagrad": STEPPED | dict(lr_decay="0.1 0.0 -1.0", initial_accumulator_value="0.5 0.0 -1.0", eps="1e-8 0.1 -1.0"),
+    "Adadelta": STEPPED | dict(rho="0.9 0.0 1.0 1.5", eps="1e-6 0.1 -1.0"),
+    "Adamax": MOMENTS,
+    "NAdam": MOMENTS | dict(momentum_decay="0.004 0.5 -1.0", decoupled_weight_decay="True False"),
+    "RAdam": MOMENTS | dict(decoupled_weight_decay="True False"),
+    "Rprop": dict(lr="0.1 0.0 -1.0", etas="(0.5,1.2) (0.1,3.0) (1.2,0.5) (0.5,)", step_sizes="(1e-6,50) (0.2,0.3)",
+                  maximize="True False"),
+    "ASGD": STEPPED | dict(lambd="0.0001 0.1", alpha="0.75 0.5", t0="1e6 0 1"),
+}
 
 SCHEDULERS = {
     "StepLR": lambda d: ([d.of("1 2 3 0")], options(d, gamma="0.1 0.5 0 -1.0")),
@@ -1135,6 +1149,7 @@ UNCALLED = {
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
     },
     "optim.Optimizer": CLASS,
+    "optim.LAMB": "OneFlow's: PyTorch has none",
     **dict.fromkeys(("lr_scheduler.LRScheduler", "autograd.Function"), CLASS),
     **{
         f"autograd.{n}": "a context: tests/core/test_autograd.py"

@@ -18,6 +18,11 @@ def steepest(p, grad, weight_decay: float, maximize: bool):
     return down + weight_decay * p if weight_decay else down
 
 
+def toward(mean, new, weight: float):
+    """The running mean a share `weight` nearer to `new`. Once infinite it becomes NaN, as PyTorch's lerp."""
+    return mean + weight * (new - mean) if weight < 0.5 else new - (new - mean) * (1 - weight)
+
+
 def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
     """The shape rule: inputs `same` have the spec of p, inputs `numbers` are 0-d; the result is as the state was."""
 

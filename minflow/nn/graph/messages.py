@@ -142,6 +142,8 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
         what = f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}"
         fail(GraphError, what, hint, optimizer=short(optimizer))
+    if not getattr(optimizer, "traceable", True):
+        optimizer.refuse_trace()
     for scheduler in schedulers:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
             what = f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}"

@@ -1,0 +1,233 @@
+"""RMSprop, Adagrad, Adadelta, Rprop, ASGD: steps that adapt to each number's past gradients.
+
+Read next: `../core/ops/update_adaptive.py`, where their arithmetic is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.base.errors import OptimError
+from ..core.op import Op
+from ..core.ops import update_adaptive as ops
+from ..core.where import fail
+from .groups import as_number, check_pair, check_range
+from .optimizer import Optimizer, hyperparameters
+
+
+def common(group: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The attrs of a rule: these hyperparameters as numbers, and maximize."""
+    return {**{name: float(group[name]) for name in names}, "maximize": bool(group["maximize"])}
+
+
+class RMSprop(Optimizer):
+    """p -= lr * grad / (sqrt(s) + eps), where s is a running mean of the gradient's square.
+
+    alpha: how much of s is kept.  momentum: above 0, the quotients add up as buf = momentum * buf + quotient, and
+    p -= lr * buf.  centered: the variance s - mean(grad)**2 stands under the root.  weight_decay: L2, added to the
+    gradient.  maximize: go up.  contiguous_params, foreach, capturable, differentiable: accepted and without effect.
+    Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
+    """
+
+    numbers = ("step",)
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        contiguous_params: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        for name in ("lr", "alpha", "eps", "weight_decay", "momentum"):
+            check_range("RMSprop", group, name)
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        means = ["grad_avg"] if group["centered"] else []
+        return ("square_avg", *means, *(["momentum_buffer"] if group["momentum"] else []), "step")
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        attrs = common(group, "alpha", "eps", "weight_decay")
+        if not group["momentum"]:
+            return ops.rmsprop_centered if group["centered"] else ops.rmsprop, attrs
+        attrs["momentum"] = float(group["momentum"])
+        return ops.rmsprop_centered_momentum if group["centered"] else ops.rmsprop_momentum, attrs
+
+
+class Adagrad(Optimizer):
+    """p -= lr / (1 + t * lr_decay) * grad / (sqrt(sum) + eps), where sum adds up all squared gradients so far, and t is
+    the number of steps before.
+
+    initial_accumulator_value: what sum begins with.  weight_decay: L2, added to the gradient.  maximize: go up.
+    contiguous_params, foreach, fused, differentiable: accepted and without effect.
+    Source: Duchi, Hazan & Singer 2011, section 1.
+    """
+
+    numbers = ("step",)
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        contiguous_params: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        for name in ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"):
+            check_range("Adagrad", group, name)
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("sum", "step")
+
+    def first(self, name: str, group: Mapping[str, Any]) -> float:
+        return float(group["initial_accumulator_value"]) if name == "sum" else 0.0
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return ops.adagrad, common(group, "lr_decay", "eps", "weight_decay")
+
+
+class Adadelta(Optimizer):
+    """p -= lr * d, where d = grad * sqrt(u + eps) / sqrt(s + eps); s and u are running means of the squares of the
+    gradient and of d, so that lr has no unit.
+
+    rho: how much of both is kept, from 0 to 1.  weight_decay: L2, added to the gradient.  maximize: go up.
+    foreach, capturable, differentiable: accepted and without effect.
+    Source: Zeiler 2012 (arXiv:1212.5701), algorithm 1.
+    """
+
+    numbers = ("step",)
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+        contiguous_params: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        for name in ("lr", "eps", "weight_decay"):
+            check_range("Adadelta", group, name)
+        check_range("Adadelta", group, "rho", 0.0, 1.0)
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("square_avg", "acc_delta", "step")
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return ops.adadelta, common(group, "rho", "eps", "weight_decay")
+
+
+class Rprop(Optimizer):
+    """p -= sign(grad) * size, for training with the whole data at once.
+
+    lr: the first size of each number.  etas: a size is multiplied by the second where the gradient keeps its sign, by
+    the first where it turns; there this step is left out.  step_sizes: the smallest and the largest size.
+    maximize: go up.  foreach, capturable, differentiable: accepted and without effect.
+    Source: Riedmiller & Braun 1993, section 3.
+    """
+
+    numbers = ("step",)
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        check_range("Rprop", group, "lr")
+        check_pair("Rprop", group, "step_sizes", "(1e-6, 50)")
+        down, up = check_pair("Rprop", group, "etas", "(0.5, 1.2)")
+        if not 0 < down < 1 < up:
+            fail(OptimError, f"Rprop: etas are {down:g} and {up:g}, and must be below 1 and above it",
+                 "etas=(0.5, 1.2)", etas=group["etas"])
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("prev", "step_size", "step")
+
+    def first(self, name: str, group: Mapping[str, Any]) -> float:
+        return float(group["lr"]) if name == "step_size" else 0.0
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        (down, up), (smallest, largest) = group["etas"], group["step_sizes"]
+        attrs = {"etaminus": float(down), "etaplus": float(up), "smallest": float(smallest), "largest": float(largest)}
+        return ops.rprop, attrs | common(group)
+
+
+class ASGD(Optimizer):
+    """SGD whose rate falls, eta = lr / (1 + lambd * lr * t)**alpha in step t; `state[p]["ax"]` is the mean of all p
+    after t0 steps.
+
+    lambd: also how much of p decays, p *= 1 - lambd * eta.  weight_decay: L2, added to the gradient.  maximize: go up.
+    foreach, capturable, differentiable: accepted and without effect.
+    Source: Polyak & Juditsky 1992, section 2; Bottou 2010, section 5.
+    """
+
+    numbers = ("mu", "eta", "step")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        for name in ("lr", "weight_decay"):
+            check_range("ASGD", group, name)
+        for name in ("lambd", "alpha", "t0"):
+            as_number("ASGD", name, group[name])
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("ax", "mu", "eta", "step")
+
+    def first(self, name: str, group: Mapping[str, Any]) -> float:
+        return {"mu": 1.0, "eta": float(group["lr"])}.get(name, 0.0)
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return ops.asgd, common(group, "lambd", "alpha", "t0", "weight_decay")

@@ -1,0 +1,171 @@
+"""Adamax, NAdam, RAdam, LAMB: Adam's relatives. Read next: `../core/ops/update_moments.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.base.errors import OptimError
+from ..core.op import Op
+from ..core.ops.update_moments import adamax, lamb, nadam, radam
+from ..core.where import fail
+from .groups import check_betas, check_range
+from .optimizer import Optimizer, hyperparameters
+
+
+class Moments(Optimizer):
+    """What Adam's relatives have in common: two means, their decays in `betas`, `eps`, `weight_decay`."""
+
+    numbers = ("step",)
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        owner = type(self).__name__
+        for name in ("lr", "eps", "weight_decay"):
+            check_range(owner, group, name)
+        check_betas(owner, group)
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", "step")
+
+    def common(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        beta1, beta2 = group["betas"]
+        return {"beta1": float(beta1), "beta2": float(beta2), "eps": float(group["eps"]),
+                "weight_decay": float(group["weight_decay"]), "maximize": bool(group["maximize"])}
+
+
+class Adamax(Moments):
+    """p -= lr / (1 - beta1**t) * m / u, where m is a running mean of the gradient and u = max(beta2 * u, |grad| + eps).
+
+    weight_decay: L2, added to the gradient.  maximize: go up.
+    foreach, capturable, differentiable: accepted and without effect.
+    Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 2.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_inf", "step")
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return adamax, self.common(group)
+
+
+class NAdam(Moments):
+    """Adam with Nesterov's momentum: the step looks one update of the first moment ahead.
+
+    momentum_decay: how fast the momentum rises from beta1 / 2 to beta1.  weight_decay: L2, added to the gradient;
+    decoupled_weight_decay: the weights decay on their own, p -= lr * weight_decay * p.  maximize: go up.
+    foreach, capturable, differentiable: accepted and without effect.
+    Source: Dozat 2016, "Incorporating Nesterov momentum into Adam", section 4.
+    """
+
+    numbers = ("mu_product", "step")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        check_range("NAdam", group, "momentum_decay")
+
+    def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", "mu_product", "step")
+
+    def first(self, name: str, group: Mapping[str, Any]) -> float:
+        return 1.0 if name == "mu_product" else 0.0
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return nadam, self.common(group) | {
+            "momentum_decay": float(group["momentum_decay"]), "decoupled": bool(group["decoupled_weight_decay"])
+        }
+
+
+class RAdam(Moments):
+    """Adam whose first steps leave the second moment out, while too few gradients estimate it.
+
+    weight_decay: L2, added to the gradient; decoupled_weight_decay: the weights decay on their own,
+    p -= lr * weight_decay * p.  maximize: go up.  foreach, capturable, differentiable: accepted and without effect.
+    Source: Liu et al. 2020 (arXiv:1908.03265), algorithm 2.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return radam, self.common(group) | {"decoupled": bool(group["decoupled_weight_decay"])}
+
+
+class LAMB(Moments):
+    """Adam whose step is as long as the parameter itself: p -= lr * norm(p) / norm(a) * (a + weight_decay * p), where a
+    is Adam's step. Where a norm is 0, the quotient is 1.
+
+    adam_w_mode: False adds weight_decay * p to the gradient instead.  do_bias_correction: take out the moments' bias
+    towards zero.  maximize: go up.  contiguous_params: accepted and without effect.  amsgrad is refused.
+    Source: You et al. 2020 (arXiv:1904.00962), algorithm 2, in OneFlow's form: the decay stands outside the norm.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        adam_w_mode: bool = True,
+        do_bias_correction: bool = True,
+        amsgrad: bool = False,
+        contiguous_params: bool = False,
+        maximize: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        if group["amsgrad"]:
+            fail(OptimError, "LAMB: there is no AMSGrad form of it", "amsgrad=False, or Adam(params, amsgrad=True)",
+                 amsgrad=group["amsgrad"])
+
+    def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return lamb, self.common(group) | {
+            "decoupled": bool(group["adam_w_mode"]), "corrected": bool(group["do_bias_correction"])
+        }

@@ -1,0 +1,120 @@
+"""Optimizers of a program: `step()` over `p.grad` and `self.state[p]`, as in PyTorch, and hooks of steps."""
+
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import GraphError, OptimError
+from minflow.optim.optimizer import required
+from tests.pytorch import needs_torch, torch
+
+
+def momentum_of(L):
+    class Momentum(L.optim.Optimizer):
+        def __init__(self, params, lr=0.1, beta=0.9):
+            super().__init__(params, {"lr": lr, "beta": beta})
+
+        @L.no_grad()
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    state = self.state[p]
+                    if len(state) == 0:
+                        state["step"], state["mean"] = 0, L.zeros_like(p.data)
+                    state["step"] += 1
+                    state["mean"].mul_(group["beta"]).add_(p.grad.data, alpha=1 - group["beta"])
+                    p.data.addcdiv_(state["mean"], state["mean"].abs().sqrt().add_(1e-3), value=-group["lr"])
+
+    return Momentum
+
+
+def trained(L, steps):
+    p = L.nn.Parameter(L.tensor([1.0, -2.0, 3.0]))
+    optimizer = momentum_of(L)([p])
+    scheduler = L.optim.lr_scheduler.StepLR(optimizer, 2)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (p * p).sum().backward()
+        optimizer.step()
+        scheduler.step()
+    return p, optimizer
+
+
+@needs_torch
+def test_numbers():
+    (p, ours), (q, other) = trained(flow, 20), trained(torch, 20)
+    assert p.detach().numpy() == pytest.approx(q.detach().numpy(), rel=1e-6)
+    assert ours.state_dict()["state"][0]["step"] == other.state_dict()["state"][0]["step"] == 20
+
+
+def test_a_state_is_loaded():
+    p, optimizer = trained(flow, 3)
+    saved = optimizer.state_dict()
+    saved["state"]["elsewhere"] = {"seen": 3}
+    other = momentum_of(flow)([p], lr=0.5)
+    other.load_state_dict(saved)
+    assert other.state[p]["step"] == 3 and other.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"]
+    assert other.state["elsewhere"] == {"seen": 3}
+    assert other.state[p]["mean"].tolist() == optimizer.state[p]["mean"].tolist()
+    assert other.state[p]["mean"] is not optimizer.state[p]["mean"]
+    assert other.state[flow.nn.Parameter(flow.ones(1))] == {}
+
+
+def test_what_has_no_default_must_be_given():
+    class Bare(flow.optim.Optimizer):
+        def __init__(self, params, lr=required):
+            super().__init__(params, {"lr": lr})
+
+    with pytest.raises(OptimError, match=r"Bare: group 0 has no lr"):
+        Bare([nn.Parameter(flow.ones(1))])
+
+
+def in_graph(optimizer, model):
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x):
+            loss = self.model(x).sum()
+            loss.backward()
+            return loss
+
+    return Train()
+
+
+def test_a_graph_refuses_it_by_name():
+    model = nn.Linear(2, 1)
+    with pytest.raises(GraphError, match=r"Momentum cannot be part of a graph: its step\(\) is a program of its own"):
+        in_graph(momentum_of(flow)(model.parameters()), model)
+
+
+def test_hooks():
+    model, calls = nn.Linear(2, 1), []
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+    before = optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append("before"))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append(o.steps))
+    model(flow.ones(1, 2)).sum().backward()
+    optimizer.step()
+    before.remove()
+    optimizer.step()
+    assert calls == ["before", 1, 2]
+    with pytest.raises(OptimError, match="an? int cannot be"):
+        optimizer.register_step_pre_hook(3)
+    with pytest.raises(GraphError, match="SGD cannot be part of a graph: it has step hooks"):
+        in_graph(optimizer, model)(flow.ones(1, 2))
+
+
+def test_a_step_around_another_counts_once():
+    class Quiet(flow.optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    model = nn.Linear(2, 1)
+    optimizer = Quiet(model.parameters(), lr=0.1)
+    model(flow.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert optimizer.steps == 1 and optimizer.traceable

@@ -18,6 +18,17 @@ IDS = np.array([[0, 4], [2, 2], [1, 3], [4, 0]])
 LABELS = np.array([0, 2, 1, 1])
 
 
+class Meeting(nn.Module):
+    """A layer that takes two tensors, given one: the other is made of it."""
+
+    def __init__(self, layer, other=lambda x: x * 0.5 + 1):
+        super().__init__()
+        self.layer, self.other = layer, other
+
+    def forward(self, x):
+        return self.layer(x, self.other(x))
+
+
 def exported(holder, base: type) -> dict[str, type]:
     """Name -> class, of the public subclasses of `base` in a namespace."""
     return {name: cls for name, cls in vars(holder).items()
@@ -33,6 +44,10 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
         (lambda: nn.BatchNorm2d(6, momentum=None), IMAGES),
         (lambda: nn.BatchNorm2d(6, affine=False), IMAGES),
         (lambda: nn.BatchNorm2d(6).eval(), IMAGES),
+    ],
+    "CombinedMarginLoss": [
+        (lambda: nn.Sequential(nn.Tanh(), Meeting(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS))),
+         ROWS)
     ],
     "Conv2d": [
         (lambda: nn.Conv2d(6, 4, 3), IMAGES),
@@ -57,10 +72,31 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
     "Unflatten": [(lambda: nn.Unflatten(1, (2, 3)), ROWS)],
 }
 LAYERS |= IMAGE_LAYERS
-TARGETS = {"NLLLoss": LABELS, "CrossEntropyLoss": LABELS}  # of a loss that takes other targets than numbers
+SIGNS = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, -1], [-1, -1, 1]], "float32")
+OTHERS = np.random.default_rng(1).uniform(0.1, 0.9, (4, 3)).astype("float32")
+TARGETS = {  # of a loss that takes another target than numbers, or several
+    "NLLLoss": LABELS,
+    "CrossEntropyLoss": LABELS,
+    "CTCLoss": (np.array([1, 2]), np.array(4), np.array(2)),
+    "CosineEmbeddingLoss": (OTHERS, SIGNS[:, 0]),
+    "GaussianNLLLoss": (OTHERS, OTHERS),
+    "HingeEmbeddingLoss": SIGNS,
+    "MarginRankingLoss": (OTHERS, SIGNS),
+    "MultiLabelMarginLoss": np.array([[0, 2, -1], [1, -1, 0], [-1, 0, 1], [2, 1, 0]]),
+    "MultiMarginLoss": LABELS,
+    "SoftMarginLoss": SIGNS,
+    "TripletMarginLoss": (OTHERS, SIGNS),
+    "TripletMarginWithDistanceLoss": (OTHERS, SIGNS),
+}
 LOSSES = {  # name -> options to try besides each reduction
     "CrossEntropyLoss": [{"weight": flow.tensor([1.0, 2.0, 0.5]), "ignore_index": 1, "label_smoothing": 0.1}],
     "BCEWithLogitsLoss": [{"pos_weight": flow.tensor([1.0, 2.0, 0.5])}],
+    "GaussianNLLLoss": [{"full": True}],
+    "KLDivLoss": [{"reduction": "batchmean", "log_target": True}],
+    "MultiMarginLoss": [{"p": 2, "weight": flow.tensor([1.0, 2.0, 0.5])}],
+    "PoissonNLLLoss": [{"log_input": False, "full": True}],
+    "SmoothL1Loss": [{"beta": 0.1}],
+    "TripletMarginLoss": [{"p": 1.0, "swap": True}],
 }
 OPTIMIZERS = {  # name -> options to try besides none
     "SGD": [

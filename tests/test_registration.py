@@ -30,6 +30,9 @@ INTERNAL = {
     "no_slope": "igamma, igammac and zeta",
     **dict.fromkeys(("checked_labels", "nll", "softmax_cross_entropy", "binary_entropy", "logit_entropy"), "losses"),
     **dict.fromkeys(("im2col", "col2im"), "F.unfold, F.fold and convolutions of volumes"),
+    "at_least": "gaussian_nll_loss and cosine_similarity",
+    "ctc": "ctc_loss",
+    "pair_distances": "cdist and pdist",
     "max_pool2d_pick": "the second gradient of max_pool2d",
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
@@ -51,6 +54,7 @@ NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as i
 BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "Pool2d", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Convolution", "Conv", "ConvTranspose", "Pad", "ConstantPad"}  # of images
 BASES |= {"Moments"}  # of optimizers
+BASES |= {"Margin"}
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 
 

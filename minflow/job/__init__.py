@@ -60,11 +60,8 @@ NN = by_module({
     "legacy.losses": """distributed_sparse_softmax_cross_entropy_with_logits sigmoid_cross_entropy_with_logits
         softmax_cross_entropy_with_logits sparse_cross_entropy sparse_softmax_cross_entropy_with_logits""",
 }) | {
-    "KLDivLoss": "legacy.losses.kl_div_loss",
-    "MarginRankingLoss": "legacy.losses.margin_ranking_loss",
     "PixelShuffle": "legacy.losses.pixel_shuffle_of",
     "PixelShufflev2": "legacy.losses.pixel_shuffle_v2",
-    "TripletMarginLoss": "legacy.losses.triplet_margin_loss",
 }
 
 

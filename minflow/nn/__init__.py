@@ -66,5 +66,16 @@ from .modules.padding import (
     CircularPad2d as CircularPad2d,
     CircularPad3d as CircularPad3d,
 )
+from .modules.loss import NLLLoss2d as NLLLoss2d
+from .modules.loss_margin import (CombinedMarginLoss as CombinedMarginLoss, CosineEmbeddingLoss as CosineEmbeddingLoss,
+                                  HingeEmbeddingLoss as HingeEmbeddingLoss, MarginRankingLoss as MarginRankingLoss,
+                                  MultiLabelMarginLoss as MultiLabelMarginLoss,
+                                  MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
+                                  MultiMarginLoss as MultiMarginLoss, SoftMarginLoss as SoftMarginLoss,
+                                  TripletMarginLoss as TripletMarginLoss,
+                                  TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss)
+from .modules.loss_numbers import (CTCLoss as CTCLoss, GaussianNLLLoss as GaussianNLLLoss, HuberLoss as HuberLoss,
+                                   KLDivLoss as KLDivLoss, PoissonNLLLoss as PoissonNLLLoss,
+                                   SmoothL1Loss as SmoothL1Loss)
 
 __getattr__ = _name_hints("flow.nn", globals())

@@ -10,7 +10,7 @@ import inspect
 
 import minflow as flow
 
-from . import image_calls
+from . import calls_layers, image_calls
 from .draw import SHAPES, STRANGERS, Draw, Made, size
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -1119,9 +1119,14 @@ RANDOM = {
     ],
 }
 
+for table, more in ((CALLS, calls_layers.CALLS), (LAYERS, calls_layers.LAYERS), (LOSSES, calls_layers.LOSSES)):
+    table |= more
+RANDOM |= calls_layers.RANDOM
+
 STATE = "process-wide state, not a function of its arguments"
 CLASS = "a class or value that other calls use"
 STORED = "tells of storage or of the tape, not of numbers"
+ONEFLOW = "OneFlow's: PyTorch has none"
 JOBS = "OneFlow's job functions: PyTorch has no such name"
 UNCALLED = {
     **dict.fromkeys(
@@ -1138,6 +1143,7 @@ UNCALLED = {
     ),
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
     **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
+    **dict.fromkeys(("nn.CombinedMarginLoss", "F.combined_margin_loss", "F.sparse_softmax_cross_entropy"), ONEFLOW),
     **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
     **{f"Tensor.{n}": "OneFlow's: PyTorch has none" for n in ("is_global", "is_lazy", "is_local")},
     "Tensor.grad_fn": STORED,
@@ -1376,8 +1382,8 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
     if prefix == "nn":
         if plain in LOSSES:
             make = CALLS[f"F.{LOSSES[plain]}"]
-            (x, y), kw = make(d)
-            args, inputs = [], f"{x}, {y}"
+            inputs, kw = make(d)
+            args, inputs = [], ", ".join(map(str, inputs))
         else:
             args, kw, x = LAYERS[plain](d)
             inputs = str(x)

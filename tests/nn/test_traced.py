@@ -50,11 +50,13 @@ def test_traced_is_eager(name, make, x):
 def test_losses(name, options):
     """Of numbers between 0 and 1, which are probabilities, logits and log-probabilities enough."""
     numbers = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
-    loss, inputs = getattr(nn, name)(**options), [flow.tensor(numbers[0]), flow.tensor(TARGETS.get(name, numbers[1]))]
+    loss, targets = getattr(nn, name)(**options), TARGETS.get(name, numbers[1])
+    targets = targets if isinstance(targets, tuple) else (targets,)
+    inputs = [flow.tensor(numbers[0]), *map(flow.tensor, targets)]
     weight = nn.Parameter(flow.ones(3))
 
-    def program(x, y):
-        out = loss(x * weight, y)
+    def program(x, *targets):
+        out = loss(x * weight, *targets)
         out.sum().backward()
         return [out, weight.grad]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from ...core.functions import abs as absolute
-from ...core.functions import acos, clamp, cos, exp, gt, log, maximum, one_hot, reshape, square, where
+from ...core.functions import clamp, exp, gt, log, maximum, reshape, square, where
 from ...core.functions import sum as total
 from ...core.mode import MODE
 from ...core.ops.checks import check_labels
@@ -24,7 +24,9 @@ from ...core.tensor import Tensor
 from ...core.where import describe, fail
 from ...nn.functional import binary_cross_entropy as yes_no
 from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
+from ...nn.functional import combined_margin_loss as modern_margin
 from ...nn.functional.arguments import check_reduction, check_tensor, reduced
+from ...nn.functional.loss_distance import smooth
 from ..current import current
 from .op_name import folded, takes_name
 from .windows import pixel_shuffle
@@ -277,9 +279,7 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
     check_same("smooth_l1_loss", "none", prediction=prediction, label=label)
     if not beta > 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance above 0", "beta=1.0")
-    distance = absolute(prediction - label)
-    far = gt(distance, beta)  # an infinite distance is kept from the square, whose slope there would be 0 * inf
-    return where(far, distance - 0.5 * beta, square(where(far, 0.0, distance)) * (0.5 / beta))
+    return smooth(prediction, label, float(beta))
 
 
 @folded
@@ -290,10 +290,4 @@ def combined_margin_loss(
 
     What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
     """
-    check_tensor("combined_margin_loss", x)
-    if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
-        what = f"combined_margin_loss: label {label.spec.shape} for x {x.spec.shape}"
-        fail(ShapeError, what, "(N,) and (N, classes)", x=x, label=label)
-    chosen = gt(one_hot(label, x.spec.shape[1]), 0)
-    margin = x if m1 == 1 and m2 == 0 else cos(acos(where(chosen, x, 0.0)) * m1 + m2)
-    return where(chosen, margin - m3, x)
+    return modern_margin(x, label, m1, m2, m3)

@@ -96,8 +96,11 @@ TABLE = {f"flow.{each.name}": each for each in ROWS}
 LOSSES = {  # classes of today that were functions: of Blobs, the loss itself
     "flow.nn.BCELoss": "losses.bce_loss",
     "flow.nn.BCEWithLogitsLoss": "losses.bce_with_logits_loss",
+    "flow.nn.KLDivLoss": "losses.kl_div_loss",
     "flow.nn.L1Loss": "losses.l1_loss",
     "flow.nn.MSELoss": "losses.mse_loss",
+    "flow.nn.MarginRankingLoss": "losses.margin_ranking_loss",
+    "flow.nn.TripletMarginLoss": "losses.triplet_margin_loss",
 }
 
 
@@ -119,8 +122,9 @@ def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
     Raises DTypeError where keywords of both are passed.
     """
     if name in LOSSES:
-        whole = len(args) > 1 or "target" in kwargs
-        return legacy_function(LOSSES[name]) if whole and isinstance((*args, kwargs.get("input"))[0], Blob) else None
+        whole = len(args) > 1 or kwargs.keys() & {"target", "negative"}
+        first = next(iter((*args, *kwargs.values())), None)
+        return legacy_function(LOSSES[name]) if whole and isinstance(first, Blob) else None
     if name not in TABLE:
         return None
     keywords = TABLE[name].keywords & kwargs.keys()

@@ -100,7 +100,6 @@ NN = {
     "InstanceNorm1d": "flow.nn.moments over the axes after the channels",
     "InstanceNorm2d": "flow.nn.moments over the axes after the channels",
     "InstanceNorm3d": "flow.nn.moments over the axes after the channels",
-    "CombinedMarginLoss": "flow.combined_margin_loss",
     "smooth_l1_loss": "flow.smooth_l1_loss",
     "CTCLoss": "no alignment loss is here",
     "BatchNorm3d": "flow.nn.BatchNorm2d, with two of the axes as one",

@@ -40,6 +40,19 @@ from .shape import pad as pad
 from .conv_transpose import conv_transpose1d as conv_transpose1d
 from .conv_transpose import conv_transpose2d as conv_transpose2d
 from .conv_transpose import conv_transpose3d as conv_transpose3d
+from .distance import (cdist as cdist, cosine_similarity as cosine_similarity, pairwise_distance as pairwise_distance,
+                       pdist as pdist)
+from .loss_classes import (combined_margin_loss as combined_margin_loss, multi_margin_loss as multi_margin_loss,
+                           multilabel_margin_loss as multilabel_margin_loss,
+                           multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+                           sparse_softmax_cross_entropy as sparse_softmax_cross_entropy)
+from .loss_distance import huber_loss as huber_loss, smooth_l1_loss as smooth_l1_loss
+from .loss_likelihood import (ctc_loss as ctc_loss, gaussian_nll_loss as gaussian_nll_loss, kl_div as kl_div,
+                              poisson_nll_loss as poisson_nll_loss)
+from .loss_margin import (cosine_embedding_loss as cosine_embedding_loss, hinge_embedding_loss as hinge_embedding_loss,
+                          margin_ranking_loss as margin_ranking_loss, soft_margin_loss as soft_margin_loss,
+                          triplet_margin_loss as triplet_margin_loss,
+                          triplet_margin_with_distance_loss as triplet_margin_with_distance_loss)
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

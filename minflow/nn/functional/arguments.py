@@ -95,6 +95,33 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
+def old_reduction(order: str) -> Callable[[Callable], Callable]:
+    """Also take `size_average` and `reduce`, which said in PyTorch what `reduction` says, by name or where they stood.
+
+    order: the arguments of then. A bool or None in the place of size_average tells that they are meant.
+    """
+    names = tuple(order.split())
+    place = names.index("size_average")
+
+    def decorated(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def either(*args, **options):
+            if len(args) > place and (args[place] is None or args[place].__class__ is bool):
+                options, args = options | dict(zip(names, args)), args[len(names) :]
+            if "size_average" in options or "reduce" in options:
+                average, each = options.pop("size_average", None), options.pop("reduce", None)
+                if average is not None or each is not None:
+                    summed = each is None or each
+                    options["reduction"] = "none" if not summed else "mean" if average is None or average else "sum"
+                    meant = f'reduction="{options["reduction"]}"'
+                    warn("size_average and reduce are the old names of reduction", meant)
+            return function(*args, **options)
+
+        return either
+
+    return decorated
+
+
 def composite(name: str) -> Callable[[Callable], Callable]:
     """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row.
 

@@ -24,32 +24,57 @@ from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...core.where import describe, fail, name_of, warn
-from .arguments import check_reduction, check_tensor, composite, reduced
+from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
 
 
 # ---- numbers against numbers -------------------------------------------------------------------------------------
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(input - target)**2. Both float, of one shape (others broadcast, with a warning where that multiplies them)."""
+@old_reduction("input target size_average reduce reduction weight")
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """(input - target)**2. Both float, of one shape (others broadcast, with a warning where that multiplies them).
+
+    weight: of input's shape, how much each number counts; the mean is the weighted one.
+    """
     check_pair("mse_loss", input, target, reduction)
-    return squared(input, target, reduction)
+    return squared(input, target, reduction, weight)
 
 
 @composite("mse_loss")
-def squared(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(e.square(difference(input, target)), reduction)
+def squared(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
+    return weighed("mse_loss", e.square(difference(input, target)), input, weight, reduction)
 
 
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """|input - target|. Both float, of one shape (others broadcast, with a warning where that multiplies them)."""
+@old_reduction("input target size_average reduce reduction weight")
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """|input - target|. Both float, of one shape (others broadcast, with a warning where that multiplies them).
+
+    weight: of input's shape, how much each number counts; the mean is the weighted one.
+    """
     check_pair("l1_loss", input, target, reduction)
-    return absolute(input, target, reduction)
+    return absolute(input, target, reduction, weight)
 
 
 @composite("l1_loss")
-def absolute(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(e.abs(difference(input, target)), reduction)
+def absolute(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
+    return weighed("l1_loss", e.abs(difference(input, target)), input, weight, reduction)
+
+
+def weighed(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """The losses, reduced; with a weight for each of them, the weighted mean."""
+    if weight is None:
+        return reduced(losses, reduction)
+    check_weight(name, input, weight)
+    total = losses * weight
+    return total.sum() / weight.sum() if reduction == "mean" else reduced(total, reduction)
+
+
+def check_weight(name: str, input: Tensor, weight: Tensor) -> None:
+    """Refuse weights that are not one for each number of the input."""
+    check_tensor(name, weight, "weight")
+    if weight.spec.shape != input.spec.shape:
+        what = f"{name}: weight has shape {list(weight.spec.shape)}, input has {list(input.spec.shape)}"
+        fail(ShapeError, what, "weight.expand(input.shape): one for each number", input=input, weight=weight)
 
 
 def difference(input: Tensor, target: Tensor) -> Tensor:
@@ -110,6 +135,7 @@ def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 # ---- probabilities of yes and no ---------------------------------------------------------------------------------
 
 
+@old_reduction("input target weight size_average reduce reduction")
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -128,6 +154,7 @@ def entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
+@old_reduction("input target weight size_average reduce reduction pos_weight")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -207,6 +234,7 @@ def computed_by(input: Tensor, *names: str) -> str:
     return ""
 
 
+@old_reduction("input target weight size_average ignore_index reduce reduction label_smoothing")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -284,6 +312,7 @@ def along(weight: Tensor, axis: int, ndim: int) -> Tensor:
     return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
+@old_reduction("input target weight size_average ignore_index reduce reduction")
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...core.base.two_meanings import BUILDING, other_meaning
 from ...core.tensor import Tensor
 from .. import functional as F
+from ..functional.arguments import old_reduction
 from ..module import Module
 
 
@@ -19,6 +20,7 @@ class Loss(Module):
             return function(*args, **options)
         return super().__new__(cls, *args, **options)
 
+    @old_reduction("self size_average reduce reduction")
     def __init__(self, reduction: str = "mean"):
         super().__init__()
         F.arguments.check_reduction(type(self).__name__, reduction)
@@ -50,6 +52,7 @@ class L1Loss(Loss):
 class NLLLoss(Weighted):
     """-weight[target] * input[target], of log-probabilities (N, C, ...) and class numbers (N, ...)."""
 
+    @old_reduction("self weight size_average ignore_index reduce reduction")
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
         super().__init__(weight, reduction)
         self.ignore_index = ignore_index
@@ -58,9 +61,13 @@ class NLLLoss(Weighted):
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
+NLLLoss2d = NLLLoss  # PyTorch's old name of it for images
+
+
 class CrossEntropyLoss(Weighted):
     """-log softmax(input)[target], of logits (N, C, ...) and class numbers (N, ...) or probabilities (N, C, ...)."""
 
+    @old_reduction("self weight size_average ignore_index reduce reduction label_smoothing")
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -85,6 +92,7 @@ class CrossEntropyLoss(Weighted):
 class BCELoss(Weighted):
     """-(target * log(input) + (1 - target) * log(1 - input)), of probabilities and targets in [0, 1] of one shape."""
 
+    @old_reduction("self weight size_average reduce reduction")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
         super().__init__(weight, reduction)
 
@@ -95,6 +103,7 @@ class BCELoss(Weighted):
 class BCEWithLogitsLoss(Weighted):
     """BCELoss of sigmoid(input), computed without overflow. pos_weight: how much more the target 1 counts."""
 
+    @old_reduction("self weight size_average reduce reduction pos_weight")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None):
         super().__init__(weight, reduction)
         self.register_buffer("pos_weight", pos_weight)

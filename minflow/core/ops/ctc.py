@@ -1,0 +1,140 @@
+"""Connectionist temporal classification: the probability of a text, summed over all its alignments with the frames.
+
+Source: Graves, Fernandez, Gomez & Schmidhuber 2006, section 4, in logarithms and for all examples at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import DTypeError, OutOfRangeError
+from ..op import define, kernel
+from ..spec import Spec
+from ..where import fail
+from .examples import case, floats, ints
+from .rules import need_floating, need_index
+
+
+def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int) -> Spec:
+    need_floating("ctc_loss", log_probs, "log_probs")
+    for name, spec in (("targets", targets), ("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if not isinstance(spec, Spec):
+            raise DTypeError(f"ctc_loss: {name} is a number", hint=f"flow.tensor(...) for {name}")
+        need_index("ctc_loss", spec, name)
+    return log_probs.but(shape=log_probs.shape[1:2])
+
+
+FRAMES = dict(low=-3.0, high=-0.1)
+CASES = [
+    (floats(5, 2, 4, **FRAMES), ints(2, 2, low=1, high=4), ints(2, low=4, high=6), ints(2, low=1, high=3)),
+    (floats(5, 2, 3, **FRAMES), ints(3, low=1, high=2), ints(2, low=5, high=6), ints(2, low=1, high=2)),
+    (floats(3, 1, 3, dtype="float32", **FRAMES), ints(1, 0, low=1, high=2), ints(1, low=3, high=4), ints(1, high=1)),
+]
+
+# A primitive: a loop over the frames, each of which would be a dozen ops.
+ctc = define(
+    "ctc(log_probs, targets, input_lengths, target_lengths; blank)",
+    one_each,
+    dict(log_probs=lambda g, log_probs, targets, input_lengths, target_lengths, blank: ctc_grad(
+        g, log_probs, targets, input_lengths, target_lengths, blank=blank)),
+    second_order=False,
+    examples=[case(*each, blank=0) for each in CASES],
+    doc="-log of the probability that the frames (T, N, C) spell each of N targets, repeats and blanks left out.",
+)
+
+ctc_grad = define(
+    "ctc_grad(grad, log_probs, targets, input_lengths, target_lengths; blank)",
+    lambda grad, log_probs, *lengths, blank: log_probs,
+    second_order=False,
+    examples=[case(floats(each[0].shape[1], dtype=each[0].dtype), *each, blank=0) for each in CASES],
+    doc="The gradient of ctc: less how probable each class is in each frame, given the target.",
+)
+
+
+class Lattice:
+    """The states of all examples: a blank, a label, a blank, ... (N, 2 * S + 1), and what each frame emits in them."""
+
+    def __init__(self, xp, log_probs, targets, input_lengths, target_lengths, blank: int):
+        frames, examples, classes = log_probs.shape
+        self.frames, self.labels = input_lengths.reshape(-1), target_lengths.reshape(-1)
+        longest = targets.shape[1] if targets.ndim == 2 else int(self.labels.max(initial=0))
+        self.check("input_lengths", self.frames, frames)
+        self.check("target_lengths", self.labels, longest)
+        if targets.ndim == 1 and self.labels.sum() > targets.size:
+            what = f"ctc_loss: target_lengths sum up to {self.labels.sum()}, there are {targets.size} targets"
+            fail(OutOfRangeError, what, "the targets of all examples one after another, or padded as (N, S)")
+        place = xp.arange(longest)
+        inside = place < self.labels[:, None]
+        if targets.ndim == 1:
+            starts = (xp.cumsum(self.labels) - self.labels)[:, None]
+            targets = targets[xp.where(inside, starts + place, 0)] if targets.size else xp.zeros(inside.shape, "int64")
+        wrong = inside & ((targets < 0) | (targets >= classes))
+        if wrong.any():
+            what = f"ctc_loss: target {targets[wrong][0]} is no class: 0 to {classes - 1}"
+            fail(OutOfRangeError, what, f"log_probs (T, N, C) with more classes; {blank} is the blank")
+        self.states = xp.full((examples, 2 * longest + 1), blank, "int64")
+        self.states[:, 1::2] = xp.where(inside, targets, blank)
+        self.skips = xp.zeros(self.states.shape, bool)  # from two states before: no blank, and no repeat
+        self.skips[:, 2:] = (self.states[:, 2:] != blank) & (self.states[:, 2:] != self.states[:, :-2])
+        self.emits = xp.take_along_axis(log_probs.astype("float64"), self.states[None], 2)
+        self.xp, self.each = xp, xp.arange(examples)
+
+    def check(self, name: str, lengths, most: int) -> None:
+        if lengths.size and (lengths.min() < 0 or lengths.max() > most):
+            wrong = lengths[(lengths < 0) | (lengths > most)][0]
+            fail(OutOfRangeError, f"ctc_loss: {name} holds {wrong}, where 0 to {most} can be", "lengths as they are")
+
+    def forward(self):
+        """alpha (T, N, states): log of the probability of all ways into a state, its frame included."""
+        xp, alpha = self.xp, self.xp.full(self.emits.shape, -math.inf)
+        alpha[:1, :, :2] = self.emits[:1, :, :2]
+        for t in range(1, len(alpha)):
+            a, b, c = alpha[t - 1], xp.full_like(alpha[0], -math.inf), xp.full_like(alpha[0], -math.inf)
+            b[:, 1:] = a[:, :-1]
+            c[:, 2:] = xp.where(self.skips[:, 2:], a[:, :-2], -math.inf)
+            alpha[t] = xp.logaddexp(xp.logaddexp(a, b), c) + self.emits[t]
+        return alpha
+
+    def backward(self):
+        """beta (T, N, states): log of the probability of all ways out of a state, its frame left out."""
+        xp, beta = self.xp, self.xp.full(self.emits.shape, -math.inf)
+        for t in reversed(range(len(beta))):
+            if t + 1 < len(beta):
+                a, b, c = beta[t + 1] + self.emits[t + 1], beta[t].copy(), beta[t].copy()
+                b[:, :-1] = a[:, 1:]
+                c[:, :-2] = xp.where(self.skips[:, 2:], a[:, 2:], -math.inf)
+                beta[t] = xp.logaddexp(xp.logaddexp(a, b), c)
+            ends = self.each[self.frames == t + 1]
+            last = 2 * self.labels[ends]
+            beta[t, ends], beta[t, ends, last], beta[t, ends, xp.maximum(last - 1, 0)] = -math.inf, 0, 0
+        return beta
+
+    def total(self, alpha):
+        """log of the probability of each target."""
+        xp, last = self.xp, 2 * self.labels
+        if not len(alpha):
+            return xp.where(last == 0, 0.0, -math.inf)
+        end = alpha[self.frames - 1, self.each]
+        before = xp.where(last > 0, end[self.each, xp.maximum(last - 1, 0)], -math.inf)
+        found = xp.logaddexp(end[self.each, last], before)
+        return xp.where(self.frames > 0, found, xp.where(last == 0, 0.0, -math.inf))
+
+
+@kernel(ctc)
+def _(xp, log_probs, targets, input_lengths, target_lengths, blank):
+    with xp.errstate(all="ignore"):
+        lattice = Lattice(xp, log_probs, targets, input_lengths, target_lengths, blank)
+        return (0.0 - lattice.total(lattice.forward())).astype(log_probs.dtype)
+
+
+@kernel(ctc_grad)
+def _(xp, grad, log_probs, targets, input_lengths, target_lengths, blank):
+    lattice = Lattice(xp, log_probs, targets, input_lengths, target_lengths, blank)
+    found = xp.zeros(log_probs.shape)
+    with xp.errstate(all="ignore"):
+        alpha = lattice.forward()
+        chance = xp.exp(alpha + lattice.backward() - lattice.total(alpha)[:, None])
+        chance = xp.where(grad[:, None] == 0, 0, chance * -grad.astype("float64")[:, None])  # no 0 * NaN
+        t, n = xp.ogrid[: chance.shape[0], : chance.shape[1]]
+        xp.add.at(found, (t[..., None], n[..., None], lattice.states[None]), chance)
+    return found.astype(log_probs.dtype)

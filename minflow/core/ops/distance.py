@@ -1,0 +1,120 @@
+"""Distances of each row to each row, and a floor that no gradient sees."""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import OutOfRangeError
+from ..op import define, kernel
+from ..spec import Spec, spec_of
+from ..where import fail
+from .checks import first
+from .examples import case, floats, positive, strided
+from .rules import need_floating, settle, single
+from .shape import permute
+
+MANY = 625  # pairs, from which on a product of matrices is worth it: 25 rows and 25 rows
+
+# A primitive: maximum has no slope below the floor, and what is held above it still has to learn.
+at_least = define(
+    "at_least(x; least, name)",
+    lambda x, least, name: x,
+    lambda g: g,
+    second_order=False,  # its slope is not that of its numbers, on purpose
+    examples=[case(positive(3, 4), least=0.1, name="var"), case(floats(()), least=-3.0, name=""),
+              case(strided(4, 5), least=-3.0, name=""), case(floats(0, 3), least=0.5, name="var"),
+              case(positive(3)(dtype="float32"), least=0.1, name="")],
+    doc="max(x, least), whose slope is 1 everywhere; with a name, negative numbers are refused under it.",
+)
+
+
+@kernel(at_least)
+def _(xp, x, least, name, out=None):
+    if name and x.size and (wrong := x < 0).any():
+        number, at = first(xp, x, wrong, name)
+        what = f"{name} goes down to {float(x.min()):.4g}, and is never negative; the first is {number:.4g}{at}"
+        fail(OutOfRangeError, what, "softplus(x), x.square() or x.exp() of what a model gives", **{name: spec_of(x)})
+    return xp.maximum(x, x.dtype.type(least), out=out)
+
+
+def pairs(a: Spec, b: Spec, p: float) -> Spec:
+    need_floating("cdist", a)
+    return a.but(shape=(*a.shape[:-1], b.shape[-2]))
+
+
+def turned(x):
+    return permute(x, dims=(*range(x.spec.ndim - 2), x.spec.ndim - 1, x.spec.ndim - 2))
+
+
+# A primitive, for room: all differences at once, (P, R, M) numbers, are M times as many as the result.
+pair_distances = define(
+    "pair_distances(a, b; p)",
+    pairs,
+    dict(
+        a=lambda g, a, b, out, p: pair_distances_grad(g, a, b, out, p=p),
+        b=lambda g, a, b, out, p: pair_distances_grad(turned(g), b, a, turned(out), p=p),
+    ),
+    second_order=False,
+    examples=[
+        *[case(floats(3, 4), floats(2, 4), p=p) for p in (2.0, 1.0, math.inf, 0.0, 3.0, 1.5)],
+        case(floats(2, 3, 4), floats(2, 5, 4), p=2.0), case(strided(4, 5), floats(3, 5), p=2.0),
+        case(floats(0, 3), floats(2, 3), p=2.0), case(floats(2, 0), floats(2, 0), p=1.0),
+        case(floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"), p=2.0),
+    ],
+    doc="The distances of order p from each row of a to each row of b.",
+)
+
+pair_distances_grad = define(
+    "pair_distances_grad(grad, a, b, distance; p)",
+    lambda grad, a, b, distance, p: a,
+    second_order=False,
+    examples=[case(floats(3, 2), floats(3, 4), floats(2, 4), positive(3, 2), p=p) for p in (2.0, 1.0, 0.0, 3.0, 0.5)]
+    + [case(floats(30, 30, dtype="float32"), floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"),
+            positive(30, 30)(dtype="float32"), p=2.0)],
+    doc="The gradient of pair_distances for the rows of a; 0 where a distance is 0.",
+)
+
+
+def by_product(xp, a, b, p: float) -> bool:
+    """Is |a|**2 + |b|**2 - 2ab exact enough? In double precision it is, for numbers of float32."""
+    return p == 2 and a.dtype.char == "f" and a.shape[-2] * b.shape[-2] > MANY
+
+
+@kernel(pair_distances)
+@single
+def _(xp, a, b, p, out=None):
+    with xp.errstate(all="ignore"):
+        if by_product(xp, a, b, p):
+            x, y = a.astype("float64"), b.astype("float64")
+            squares = xp.square(x).sum(-1)[..., None] + xp.square(y).sum(-1)[..., None, :] - 2 * (x @ y.mT)
+            return settle(xp, xp.sqrt(xp.maximum(squares, 0)).astype("float32"), out)
+        out = xp.empty((*a.shape[:-1], b.shape[-2]), a.dtype) if out is None else out
+        for row in xp.ndindex(a.shape[:-1]):
+            apart = xp.abs(a[row] - b[row[:-1]])
+            if p == 2:
+                out[row] = xp.sqrt(xp.square(apart).sum(-1))
+            elif p == math.inf:
+                out[row] = apart.max(-1, initial=0)
+            else:
+                out[row] = (apart != 0).sum(-1) if p == 0 else (apart**p).sum(-1) ** (1 / p)
+    return out
+
+
+@kernel(pair_distances_grad)
+@single
+def _(xp, grad, a, b, distance, p, out=None):
+    with xp.errstate(all="ignore"):
+        share = grad if p in (0, 1, math.inf) else xp.where(distance == 0, 0, grad / distance ** (p - 1))
+        if by_product(xp, a, b, p):
+            weights = share.astype("float64")
+            return settle(xp, (weights.sum(-1)[..., None] * a - weights @ b.astype("float64")).astype("float32"), out)
+        out = xp.empty(a.shape, a.dtype) if out is None else out
+        for row in xp.ndindex(a.shape[:-1]):
+            apart = a[row] - b[row[:-1]]
+            size, slope = xp.abs(apart), xp.sign(apart)
+            if p == math.inf:
+                slope *= size == distance[row][:, None]
+            elif p != 1:
+                slope = xp.where((size == 0) | (p == 0), 0, slope * size ** (p - 1))
+            out[row] = (slope * share[row][:, None]).sum(-2)
+    return out

@@ -1,0 +1,110 @@
+"""Distances and the cosine: between rows, one by one or each with each. Read next: `../../core/ops/distance.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions import index_select, norm
+from ...core.functions.arguments import in_float32, joined
+from ...core.functions.creation import from_numpy
+from ...core.ops.distance import at_least, pair_distances
+from ...core.spec import wider
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import axis_of, check_tensor, composite
+
+
+def check_rows(name: str, **tensors: Any) -> None:
+    """Floating tensors whose shapes broadcast."""
+    for argument, x in tensors.items():
+        check_tensor(name, x, argument)
+        if not x.spec.floating:
+            what = f"{name}: {argument} is {x.dtype.name}, wanted floating"
+            fail(DTypeError, what, f"{argument}.float()", **tensors)
+    joined(name, tensors)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """sum(x1 * x2) / (|x1| * |x2|) along axis dim, each length at least eps. The shapes broadcast."""
+    check_rows("cosine_similarity", x1=x1, x2=x2)
+    axis_of("cosine_similarity", dim, max(x1.spec.ndim, x2.spec.ndim))
+    return cosine(x1, x2, dim, eps)
+
+
+@composite("cosine_similarity")
+@in_float32
+def cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
+    shape = joined("cosine_similarity", dict(x1=x1, x2=x2))
+    turned = []
+    for x in (x1.expand(*shape), x2.expand(*shape)):
+        turned.append(x / at_least(norm(x, 2, dim, keepdim=True), least=float(eps), name=""))
+    return (turned[0] * turned[1]).sum(dim)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of order p of x1 - x2 + eps along the last axis. Float (N, D) or (D,); the shapes broadcast."""
+    check_rows("pairwise_distance", x1=x1, x2=x2)
+    return apart(x1, x2, p, eps, keepdim)
+
+
+@composite("pairwise_distance")
+@in_float32
+def apart(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
+    difference = x1 - x2 + eps
+    return norm(difference, p, -1, keepdim=keepdim) if difference.spec.ndim else norm(difference, p)
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
+    """The distance of order p from each row of x1 to each row of x2.
+
+    x1: float (..., P, M).  x2: float (..., R, M).  Returns float (..., P, R); the axes before broadcast.
+    p: from 0 (how many numbers differ) to float("inf") (the largest difference). compute_mode: taken, and not needed:
+    the products by which large ones are computed are exact enough. Its gradient has no gradient.
+    """
+    given = dict(x1=x1, x2=x2)
+    check_pairs("cdist", p, **given)
+    a, b = x1.spec.shape, x2.spec.shape
+    if a[-1] != b[-1]:
+        what = f"cdist: the rows of x1 hold {a[-1]} numbers, those of x2 {b[-1]}"
+        fail(ShapeError, what, "points of one space: the last axes are equal", **given)
+    dtype = wider(x1.spec.dtype, x2.spec.dtype)
+    if not all(n == m or 1 in (n, m) for n, m in zip(a[-3::-1], b[-3::-1])):
+        what = f"cdist: the axes before the rows differ: {list(a[:-2])}, {list(b[:-2])}"
+        fail(ShapeError, what, "batches of one size, or of size 1", **given)
+    outer = np.broadcast_shapes(a[:-2], b[:-2])
+    x1, x2 = x1.to(dtype).expand(*outer, *a[-2:]), x2.to(dtype).expand(*outer, *b[-2:])
+    return pair_distances(x1, x2, p=float(p))
+
+
+def check_pairs(name: str, p: float, **tensors: Any) -> None:
+    for argument, x in tensors.items():
+        check_tensor(name, x, argument)
+        if not x.spec.floating:
+            what = f"{name}: {argument} is {x.dtype.name}, wanted floating"
+            fail(DTypeError, what, f"{argument}.float()", **tensors)
+        if x.spec.ndim < 2:
+            what = f"{name}: {argument} has {x.spec.ndim} axes, wanted rows (P, M)"
+            fail(ShapeError, what, f"{argument}.reshape(-1, 1) for points on a line", **tensors)
+    if not p >= 0:
+        fail(OutOfRangeError, f"{name}: p is {p!r}, the order of a distance is from 0 to infinity", "p=2.0", **tensors)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of order p between the rows of input (N, M), each pair once: (0, 1), (0, 2), ..., (1, 2), ...
+
+    Returns float (N * (N - 1) / 2,).
+    """
+    check_pairs("pdist", p, input=input)
+    if input.spec.ndim != 2:
+        fail(ShapeError, f"pdist: input has {input.spec.ndim} axes, wanted (N, M)", "one set of rows", input=input)
+    return once(input, float(p))
+
+
+@composite("pdist")
+def once(input: Tensor, p: float) -> Tensor:
+    n = input.spec.shape[0]
+    above = from_numpy(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
+    return index_select(pair_distances(input, input, p=p).reshape(n * n), 0, above)

@@ -1,0 +1,146 @@
+"""Losses over classes besides cross_entropy: margins between scores, several classes at once, angles of faces.
+
+Read next: `loss.py`, whose checks of labels they share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions import acos, cos, cumsum, gather, lt, one_hot, reshape
+from ...core.functions.arguments import in_float32
+from ...core.functions.creation import zeros_like
+from ...core.mode import MODE
+from ...core.ops import elementwise as e
+from ...core.ops.checks import check_labels as check_numbers
+from ...core.ops.index import checked_labels
+from ...core.ops.loss import logit_entropy
+from ...core.ops.softmax import softmax_cross_entropy
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import check_tensor, composite, old_reduction, reduced
+from .loss import check_classes, check_labels, check_same
+
+NOTHING = -(2**31)  # no label is ignored: a number that no class has
+
+
+@old_reduction("input target p margin weight size_average reduce reduction")
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes of weight[target] * max(0, margin - input[target] + input[class])**p, the target left out.
+
+    input: scores, float (N, C) or (C,).  target: int (N,) or ().  weight: (C,).  p: 1 or 2.
+    """
+    check_classes("multi_margin_loss", input, weight, reduction)
+    check_tensor("multi_margin_loss", target, "target")
+    if p not in (1, 2):
+        fail(OutOfRangeError, f"multi_margin_loss: p is {p!r}", "p=1 or p=2", input=input)
+    if input.spec.ndim == 1 and target.spec.shape == (1,):
+        target = reshape(target, ())
+    target = check_labels("multi_margin_loss", input, target, NOTHING)
+    return margins(input, target, p, margin, weight, reduction)
+
+
+@composite("multi_margin_loss")
+@in_float32
+def margins(input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor | None, reduction: str) -> Tensor:
+    chosen = one_hot(target, input.spec.shape[-1]).bool()
+    over = e.relu(margin - gather(input, -1, target.unsqueeze(-1).long()) + input)
+    losses = e.where(chosen, 0.0, over if p == 1 else e.square(over)).mean(-1)
+    return reduced(losses if weight is None else losses * weight[target], reduction)
+
+
+@old_reduction("input target size_average reduce reduction")
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The sum of max(0, 1 - input[a] + input[b]) / C over all a that are targets and all b that are none.
+
+    input: scores, float (N, C) or (C,).  target: int of the same shape: the classes of each example, then -1.
+    """
+    check_classes("multilabel_margin_loss", input, None, reduction)
+    check_tensor("multilabel_margin_loss", target, "target")
+    x, t = input.spec, target.spec
+    if t.shape != x.shape or x.ndim > 2 or t.dtype.rank != 1:
+        what = f"multilabel_margin_loss: input is {x}, target is {t}; wanted are (N, C) and class numbers (N, C)"
+        fail(ShapeError, what, "the classes of each example, filled up with -1", input=input, target=target)
+    name, classes = "multilabel_margin_loss", x.shape[-1]
+    if target.array is None or MODE.get().trace:
+        target = checked_labels(target, loss=name, classes=classes, ignore_index=-1)
+    else:
+        check_numbers(np, name, target.array, classes, -1)
+    return label_margins(input, target.long(), classes, reduction)
+
+
+@composite("multilabel_margin_loss")
+@in_float32
+def label_margins(input: Tensor, target: Tensor, classes: int, reduction: str) -> Tensor:
+    there = cumsum(lt(target, 0).long(), -1) == 0  # those before the first -1
+    place = e.where(there, target, zeros_like(target))
+    targets = (one_hot(place, classes).bool() & there.unsqueeze(-1)).any(-2)
+    over = e.relu(1.0 - gather(input, -1, place).unsqueeze(-1) + input.unsqueeze(-2))
+    counted = there.unsqueeze(-1) & ~targets.unsqueeze(-2)
+    return reduced(e.where(counted, over, 0.0).sum((-2, -1)) / classes, reduction)
+
+
+@old_reduction("input target weight size_average reduce reduction")
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """The mean over classes (the last axis) of the binary cross-entropy of sigmoid(input). target: 0 or 1, float.
+
+    input, target: (N, C) or (C,).  weight: broadcasts to them.
+    """
+    check_same("multilabel_soft_margin_loss", input, target, reduction)
+    return label_entropies(input, target, weight, reduction)
+
+
+@composite("multilabel_soft_margin_loss")
+def label_entropies(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    losses = logit_entropy(input, target)
+    losses = losses if weight is None else losses * weight
+    return reduced(losses.mean(-1) if losses.spec.ndim else losses, reduction)
+
+
+def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
+    """-log softmax(logits)[label] of each example, the classes being the last axis. OneFlow's: labels come first.
+
+    labels: int (...), each in [0, C).  logits: float (..., C).  Returns float (...).
+    """
+    check_tensor("sparse_softmax_cross_entropy", labels, "labels")
+    check_tensor("sparse_softmax_cross_entropy", logits, "logits")
+    classes = logits.spec.shape[-1] if logits.spec.ndim else 0
+    if labels.spec.shape != logits.spec.shape[:-1] or not logits.spec.floating or not classes:
+        what = f"sparse_softmax_cross_entropy: labels is {labels.spec}, logits is {logits.spec}"
+        hint = "sparse_softmax_cross_entropy(labels, logits): int (...) and float (..., C), labels first"
+        fail(ShapeError, what, hint, labels=labels, logits=logits)
+    shape, rows = labels.spec.shape, (labels.spec.size, classes)
+    labels, logits = reshape(labels, (rows[0],)), reshape(logits, rows)
+    labels = check_labels("sparse_softmax_cross_entropy", logits, labels, NOTHING)
+    return reshape(softmax_cross_entropy(logits, labels, ignore_index=NOTHING, reduction="none")[0], shape)
+
+
+def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
+    """Cosines (N, C) in which that of each label's class, cos(t), is made smaller: cos(m1 * t + m2) - m3.
+
+    What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
+    """
+    check_tensor("combined_margin_loss", x)
+    check_tensor("combined_margin_loss", label, "label")
+    if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
+        what = f"combined_margin_loss: label {list(label.spec.shape)} for x {list(x.spec.shape)}"
+        fail(ShapeError, what, "(N,) and (N, classes)", x=x, label=label)
+    return angles(x, check_labels("combined_margin_loss", x, label, NOTHING), m1, m2, m3)
+
+
+@composite("combined_margin_loss")
+@in_float32
+def angles(x: Tensor, label: Tensor, m1: float, m2: float, m3: float) -> Tensor:
+    chosen = one_hot(label, x.spec.shape[1]).bool()
+    margin = x if m1 == 1 and m2 == 0 else cos(acos(e.where(chosen, x, 0.0)) * m1 + m2)
+    return e.where(chosen, margin - m3, x)

@@ -1,0 +1,60 @@
+"""Losses of distances that count large ones less than squares do: smooth_l1_loss and huber_loss.
+
+Read next: `loss.py`, whose checks they share.
+"""
+
+from __future__ import annotations
+
+from ...core.base.errors import OutOfRangeError
+from ...core.functions.arguments import in_float32
+from ...core.ops import elementwise as e
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import composite, old_reduction, reduced
+from .loss import check_pair, check_weight, difference, l1_loss
+
+
+@old_reduction("input target size_average reduce reduction beta")
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d**2 / (2 * beta) where d = |input - target| is below beta, else d - beta / 2. Girshick 2015, eq. 3.
+
+    Both float, of one shape. beta: 0 makes it l1_loss. Raises OutOfRangeError for a beta below 0.
+    """
+    check_pair("smooth_l1_loss", input, target, reduction)
+    if not beta >= 0:
+        fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance of at least 0", "beta=1.0")
+    return reduced(smooth(input, target, float(beta)), reduction) if beta else l1_loss(input, target, reduction)
+
+
+@composite("smooth_l1_loss")
+@in_float32
+def smooth(input: Tensor, target: Tensor, beta: float) -> Tensor:
+    distance = e.abs(difference(input, target))
+    near = distance.clamp(max=beta)
+    return near / beta * (distance - 0.5 * near)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """d**2 / 2 where d = |input - target| is below delta, else delta * (d - delta / 2). Huber 1964, section 4.
+
+    Both float, of one shape. weight: of input's shape, a factor of each loss; the mean is that of all, as they are
+    then. Raises OutOfRangeError unless delta is above 0.
+    """
+    check_pair("huber_loss", input, target, reduction)
+    if not delta > 0:
+        fail(OutOfRangeError, f"huber_loss: delta is {delta!r}, a distance above 0", "delta=1.0")
+    losses = huber(input, target, float(delta))
+    if weight is None:
+        return reduced(losses, reduction)
+    check_weight("huber_loss", input, weight)
+    return reduced(losses * weight, reduction)
+
+
+@composite("huber_loss")
+@in_float32
+def huber(input: Tensor, target: Tensor, delta: float) -> Tensor:
+    distance = e.abs(difference(input, target))
+    near = distance.clamp(max=delta)
+    return near * (distance - 0.5 * near)

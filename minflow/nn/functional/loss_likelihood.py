@@ -1,0 +1,154 @@
+"""Losses that are the negative logarithm of a likelihood: of counts, of numbers with a variance, of a text; and kl_div.
+
+Read next: `../../core/ops/ctc.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions import eq, isinf, le
+from ...core.functions.arguments import in_float32, tensor_of
+from ...core.functions.creation import full_like
+from ...core.ops import elementwise as e
+from ...core.ops.ctc import ctc
+from ...core.ops.distance import at_least
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
+from .loss_margin import check_all
+
+
+@old_reduction("input target size_average reduce reduction log_target")
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target * (log(target) - input), the first part 0 where target is 0: how far input is from target.
+
+    input: logarithms of probabilities. target: probabilities, or with log_target their logarithms.
+    reduction: also "batchmean", the sum divided by the size of axis 0, which is the divergence as it is defined.
+    """
+    check_all("kl_div", "none" if reduction == "batchmean" else reduction, input=input, target=target)
+    losses = divergence(input, target, log_target)
+    if reduction != "batchmean":
+        return reduced(losses, reduction)
+    return losses.sum() / input.spec.shape[0] if input.spec.ndim and input.spec.shape[0] else losses.sum()
+
+
+@composite("kl_div")
+@in_float32
+def divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
+    if log_target:
+        return e.exp(target) * (target - input)
+    none = eq(target, 0)
+    return e.where(none, 0.0, target * e.log(e.where(none, 1.0, target))) - target * input
+
+
+@old_reduction("input target log_input full size_average eps reduce reduction")
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Tensor:
+    """exp(input) - target * input, of counts; without log_input: input - target * log(input + eps).
+
+    full: plus Stirling's formula for log(target!), where target is above 1.
+    """
+    check_all("poisson_nll_loss", reduction, input=input, target=target)
+    return reduced(counts(input, target, log_input, full, eps), reduction)
+
+
+@composite("poisson_nll_loss")
+@in_float32
+def counts(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float) -> Tensor:
+    losses = e.exp(input) - target * input if log_input else input - target * e.log(input + eps)
+    if not full:
+        return losses
+    few = le(target, 1)
+    many = e.where(few, 2, target)
+    return losses + e.where(few, 0.0, many * e.log(many) - many + e.log(2 * math.pi * many) * 0.5)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """(log(var) + (input - target)**2 / var) / 2, var being at least eps. Nix & Weigend 1994, eq. 3.
+
+    var: of input's shape, or without its last axis, or with one axis of size 1, or a number. full: plus log(2 pi) / 2.
+    Raises OutOfRangeError for a negative variance.
+    """
+    name, given = "gaussian_nll_loss", dict(input=input, target=target)
+    check_all(name, reduction, **given)
+    if not isinstance(var, Tensor):
+        var = full_like(input, var)
+    x, v = input.spec.shape, var.spec.shape
+    if v != x and v == x[:-1]:
+        var = var.unsqueeze(-1)
+    elif v != x and (len(v) != len(x) or [m for n, m in zip(x, v) if n != m] != [1]):
+        what = f"{name}: var has shape {list(v)}, input has {list(x)}"
+        fail(ShapeError, what, "one variance for each number, or for each example", **given, var=var)
+    if not var.spec.floating:
+        fail(DTypeError, f"{name}: var is {var.dtype.name}, wanted floating", "var.float()", **given, var=var)
+    return reduced(normal(input, target, var, full, eps), reduction)
+
+
+@composite("gaussian_nll_loss")
+@in_float32
+def normal(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -> Tensor:
+    var = at_least(var, least=float(eps), name="var")
+    losses = (e.log(var) + e.square(input - target) / var) * 0.5
+    return losses + 0.5 * math.log(2 * math.pi) if full else losses
+
+
+# ---- texts -------------------------------------------------------------------------------------------------------
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Any,
+    target_lengths: Tensor | Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """-log of the probability that frames spell a text, summed over all alignments. Graves et al. 2006, section 4.
+
+    log_probs: float (T, N, C), as log_softmax gives them, or (T, C).  targets: int (N, S), or all one after another.
+    input_lengths, target_lengths: int (N,), or sequences: how many frames and labels count. blank: the class of no
+    label. reduction: "mean" divides each loss by the length of its target first.
+    zero_infinity: a text that does not fit into its frames, whose loss is infinite, counts 0 and gives no gradient.
+    Its gradient is that of log_probs as they are given; it has no gradient itself.
+    """
+    check_reduction("ctc_loss", reduction)
+    check_tensor("ctc_loss", log_probs, "log_probs")
+    targets, frames, labels = tensor_of(targets), tensor_of(input_lengths), tensor_of(target_lengths)
+    given = dict(log_probs=log_probs, targets=targets, input_lengths=frames, target_lengths=labels)
+    ndim = log_probs.spec.ndim
+    if ndim not in (2, 3):
+        what = f"ctc_loss: log_probs has {ndim} axes, wanted (T, N, C), or (T, C)"
+        fail(ShapeError, what, "frames first: x.permute(1, 0, 2) of (N, T, C)", **given)
+    whole = log_probs.unsqueeze(1) if ndim == 2 else log_probs
+    if ndim == 2:
+        targets, frames, labels = targets.reshape(1, -1), frames.reshape(1), labels.reshape(1)
+    examples, classes = whole.spec.shape[1:]
+    if not 0 <= blank < classes:
+        fail(OutOfRangeError, f"ctc_loss: blank is {blank}, there are {classes} classes", "blank=0", **given)
+    if frames.spec.shape != (examples,) or labels.spec.shape != (examples,) or targets.spec.ndim not in (1, 2) or (
+            targets.spec.ndim == 2 and targets.spec.shape[0] != examples):
+        shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
+        fail(ShapeError, f"ctc_loss: {shown} are not of one batch", "(T, N, C), (N, S), (N,) and (N,)", **given)
+    losses = ctc(whole, targets, frames, labels, blank=blank)
+    if zero_infinity:
+        losses = e.where(isinf(losses), 0.0, losses)
+    if reduction == "mean":
+        return (losses / labels.clamp(min=1)).mean()
+    return losses.reshape(()) if ndim == 2 and reduction == "none" else reduced(losses, reduction)

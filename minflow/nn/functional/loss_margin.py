@@ -1,0 +1,153 @@
+"""Losses with a margin: what is right by more than the margin costs nothing, or what is not alike is pushed apart.
+
+Read next: `distance.py`, the distances and the cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.base.errors import DTypeError, ShapeError
+from ...core.functions import eq, minimum, ne
+from ...core.functions.arguments import in_float32
+from ...core.ops import elementwise as e
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
+from .distance import pairwise_distance
+
+
+def check_all(name: str, reduction: str, **tensors: Any) -> None:
+    """Tensors whose shapes broadcast, the first of them floating, and a reduction that there is."""
+    check_reduction(name, reduction)
+    for argument, x in tensors.items():
+        check_tensor(name, x, argument)
+    argument, first = next(iter(tensors.items()))
+    if not first.spec.floating:
+        fail(DTypeError, f"{name}: {argument} is {first.dtype.name}, wanted floating", f"{argument}.float()", **tensors)
+    sizes = [x.spec.shape for x in tensors.values()]
+    if any(n != m and 1 not in (n, m) for a in sizes for b in sizes for n, m in zip(a[::-1], b[::-1])):
+        shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
+        fail(ShapeError, f"{name}: the shapes differ: {shown}", "tensors of one shape", **tensors)
+
+
+def same_axes(name: str, **tensors: Tensor) -> None:
+    """Refuse tensors of different numbers of axes."""
+    if len({x.spec.ndim for x in tensors.values()}) > 1:
+        shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
+        fail(ShapeError, f"{name}: as many axes each are wanted: {shown}", "target.unsqueeze(1)", **tensors)
+
+
+@old_reduction("input1 input2 target margin size_average reduce reduction")
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """max(0, margin - target * (input1 - input2)). target: 1 where input1 should be the larger, -1 where input2."""
+    check_all("margin_ranking_loss", reduction, input1=input1, input2=input2, target=target)
+    same_axes("margin_ranking_loss", input1=input1, input2=input2, target=target)
+    return ranked(input1, input2, target, margin, reduction)
+
+
+@composite("margin_ranking_loss")
+def ranked(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
+
+
+@old_reduction("input target margin size_average reduce reduction")
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """input where target is 1 (alike), max(0, margin - input) where it is -1; the input is a distance."""
+    check_all("hinge_embedding_loss", reduction, input=input, target=target)
+    return hinged(input, target, margin, reduction)
+
+
+@composite("hinge_embedding_loss")
+def hinged(input: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+    apart = e.where(ne(target, 1), (margin - input).clamp(min=0.0), 0.0)
+    return reduced(apart + e.where(ne(target, -1), input, 0.0), reduction)
+
+
+@old_reduction("input target size_average reduce reduction")
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-target * input)), computed without overflow. target: 1 or -1."""
+    check_all("soft_margin_loss", reduction, input=input, target=target)
+    return softly(input, target, reduction)
+
+
+@composite("soft_margin_loss")
+def softly(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return reduced(e.softplus(-target * input), reduction)
+
+
+@old_reduction("input1 input2 target margin size_average reduce reduction")
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """1 - cos(input1, input2) where target is 1 (alike), max(0, cos - margin) where it is -1.
+
+    input1, input2: float (N, D) or (D,).  target: (N,) or ().
+    """
+    name, given = "cosine_embedding_loss", dict(input1=input1, input2=input2)
+    check_all(name, reduction, **given)
+    check_tensor(name, target, "target")
+    if input1.spec.ndim != target.spec.ndim + 1 or input2.spec.ndim != target.spec.ndim + 1 or target.spec.ndim > 1:
+        shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
+        what = f"{name}: {shown}, target {list(target.spec.shape)}, where (N, D), (N, D) and (N,) are wanted"
+        fail(ShapeError, what, "one target for each row", **given, target=target)
+    return cosines(input1, input2, target, margin, reduction)
+
+
+@composite("cosine_embedding_loss")
+@in_float32
+def cosines(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+    sizes = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
+    cosine = (input1 * input2).sum(-1) / (sizes[0] * sizes[1]).sqrt()
+    alike, apart = e.where(eq(target, 1), 1 - cosine, 0.0), (cosine - margin).clamp(min=0.0)
+    return reduced(alike + e.where(eq(target, -1), apart, 0.0), reduction)
+
+
+@old_reduction("anchor positive negative margin p eps swap size_average reduce reduction")
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p along the last axis.
+
+    All float (N, D) or (D,). swap: the distance from positive to negative counts where it is the smaller.
+    Balntas et al. 2016, eq. 1.
+    """
+    check_all("triplet_margin_loss", reduction, anchor=anchor, positive=positive, negative=negative)
+    same_axes("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
+    return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """triplet_margin_loss by any distance: a function of two tensors, pairwise_distance if None."""
+    check_all("triplet_margin_with_distance_loss", reduction, anchor=anchor, positive=positive, negative=negative)
+    same_axes("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
+    return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
+
+
+@composite("triplet_margin_loss")
+def triplets(
+    anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable, margin: float, swap: bool, reduction: str
+) -> Tensor:
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    return reduced((near - far + margin).clamp(min=0.0), reduction)

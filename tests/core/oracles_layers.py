@@ -1,0 +1,61 @@
+"""Oracles of distances and of CTC: all differences at once, and all alignments one by one."""
+
+import itertools
+
+import numpy as np
+
+
+def lengths(apart, p):
+    if p == 0:
+        return (apart != 0).sum(-1)
+    if p == np.inf:
+        return np.abs(apart).max(-1, initial=0)
+    return (np.abs(apart) ** p).sum(-1) ** (1 / p)
+
+
+def pair_distances(a, b, p):
+    return lengths(a[..., :, None, :].astype("float64") - b[..., None, :, :], p)
+
+
+def pair_distances_grad(grad, a, b, distance, p):
+    """As the formula says: sign(d) * |d|**(p - 1) / distance**(p - 1)."""
+    apart = a[:, None].astype("float64") - b
+    if p == 0:
+        return np.zeros(a.shape)
+    slope = np.sign(apart) * np.abs(apart) ** (p - 1) * distance[..., None].astype("float64") ** (1 - p)
+    return (slope * grad[..., None]).sum(1)
+
+
+def alignments(log_probs, targets, frames, labels, blank):
+    """(n, way, log probability) of every way of classes whose repeats and blanks left out are the target."""
+    starts = np.cumsum(labels) - labels
+    for n in range(log_probs.shape[1]):
+        row = targets[n] if targets.ndim == 2 else targets[starts[n] :]
+        wanted = row[: labels[n]].tolist()
+        for way in itertools.product(range(log_probs.shape[2]), repeat=int(frames[n])):
+            if [c for c, _ in itertools.groupby(way) if c != blank] == wanted:
+                yield n, way, sum(float(log_probs[t, n, c]) for t, c in enumerate(way))
+
+
+def ctc(log_probs, targets, frames, labels, blank):
+    total = np.zeros(log_probs.shape[1])
+    for n, _, chance in alignments(log_probs, targets, frames, labels, blank):
+        total[n] += np.exp(chance)
+    return -np.log(total)
+
+
+def ctc_grad(grad, log_probs, *rest, blank):
+    losses, out = ctc(log_probs, *rest, blank), np.zeros(log_probs.shape)
+    for n, way, chance in alignments(log_probs, *rest, blank):
+        for t, c in enumerate(way):
+            out[t, n, c] -= grad[n] * np.exp(chance + losses[n])
+    return out
+
+
+ORACLES = {
+    "at_least": lambda x, least, name: np.where(x < least, least, x),
+    "pair_distances": pair_distances,
+    "pair_distances_grad": pair_distances_grad,
+    "ctc": ctc,
+    "ctc_grad": ctc_grad,
+}

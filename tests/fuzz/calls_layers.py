@@ -1,0 +1,175 @@
+"""Calls of the losses, activations and distances whose arguments hang together. Merged in `calls.py`."""
+
+from __future__ import annotations
+
+from .draw import Draw
+
+REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean'") if d.chance(0.97) else "'x'"
+
+
+def some(d: Draw, **choices) -> dict:
+    """Some of these options."""
+    return {k: v(d) if callable(v) else d.of(v) for k, v in choices.items() if d.chance(0.4)}
+
+
+def signs(d: Draw, shape: tuple, dtype: str) -> str:
+    """A tensor of 1 and -1, rarely of another number."""
+    x = d.tensor(shape, dtype, grad=False)
+    name = f"y{len(d.lines)}"
+    d.lines.append(f"{name} = L.where({x}.detach() > 0, 1, -1).to({x}.dtype)")
+    return name
+
+
+def pairs(target="same", **choices):
+    """A loss of an input and a target alike."""
+
+    def make(d: Draw):
+        x = d.floats()
+        if target == "signs":
+            y = signs(d, x.shape, x.dtype)
+        else:
+            fixed = {} if target == "same" else {"grad": False}
+            y = d.same(profile="unit" if target == "unit" else None, **fixed) if d.chance(0.95) else d.partner(0.0)
+        return [str(x), str(y)], some(d, reduction=REDUCTION, **choices)
+
+    return make
+
+
+def ranking(d: Draw):
+    x = d.floats()
+    others = [str(d.same() if d.chance(0.9) else d.tensor(d.fitting(x.shape), x.dtype)), signs(d, x.shape, x.dtype)]
+    return [str(x), *others], some(d, margin="0.0 0.5 2 -1.0", reduction=REDUCTION)
+
+
+ROWS = [(2, 3), (3, 4), (1, 2), (3,), (0, 3)]
+
+
+def triplets(*names: str):
+    def make(d: Draw):
+        shape = d.choice(ROWS)
+        x = d.floats(shape)
+        y, z = (d.tensor(shape if d.chance(0.96) else (2, 3), x.dtype) for _ in range(2))
+        kinds = dict(margin="1.0 0.5 0.0", p="2.0 1.0 3.0 inf", eps="1e-6 0.0 0.1", swap="True False")
+        return [str(x), str(y), str(z)], some(d, reduction=REDUCTION, **{name: kinds[name] for name in names})
+
+    return make
+
+
+def cosines(d: Draw):
+    shape = d.choice(ROWS)
+    x = d.floats(shape)
+    y = d.tensor(shape if d.chance(0.96) else (2, 3), x.dtype)
+    return [str(x), str(y), signs(d, shape[:-1], x.dtype)], some(d, margin="0.0 0.5 -0.5", reduction=REDUCTION)
+
+
+def gaussian(d: Draw):
+    x = d.floats()
+    shape = d.one(x.shape, x.shape, x.shape[:-1], (*x.shape[:-1], 1)) if x.shape else ()
+    v = d.tensor(shape, x.dtype, "unit")
+    y = d.same(grad=False)
+    return [str(x), str(y), str(v)], some(d, full="True False", eps="1e-6 0.1", reduction=REDUCTION)
+
+
+def classes(d: Draw):
+    n, c = d.one(1, 2, 3), d.one(1, 2, 4)
+    shape = d.one((n, c), (n, c), (c,))
+    x = d.floats(shape)
+    kw = some(d, p="1 2 1 2 3", margin="1.0 0.5 0.0", reduction=REDUCTION)
+    if d.chance(0.3):
+        kw["weight"] = str(d.tensor((c,), x.dtype, "unit", grad=False))
+    return [str(x), str(d.labels(shape[:-1], c))], kw
+
+
+def several_classes(d: Draw):
+    n, c = d.one(1, 2, 3), d.one(2, 3, 4)
+    shape = d.one((n, c), (n, c), (c,))
+    x = d.floats(shape)
+    y = d.labels(shape, c)
+    name = f"y{len(d.lines)}"
+    d.lines.append(f"{name} = {y} - {d.one(0, 1)}")
+    return [str(x), name], some(d, reduction=REDUCTION)
+
+
+def weighted_labels(d: Draw):
+    args, kw = pairs("unit")(d)
+    if d.chance(0.3):
+        kw["weight"] = str(d.tensor(d.fitting(d.x.shape), d.x.dtype, grad=False))
+    return args, kw
+
+
+def texts(d: Draw):
+    """ctc_loss, of frames that log_softmax gave."""
+    frames, n, c = d.one(3, 4, 6), d.one(1, 2, 3), d.one(2, 3, 4)
+    x = d.floats((frames, n, c), profile=d.one("plain", "ties", "saturated"), layout="plain")
+    longest = d.one(1, 2, 3)
+    lengths = [d.randrange(longest + 1) for _ in range(n)]
+    labels = lambda count: [d.randrange(1, c) for _ in range(count)]
+    targets = str([labels(longest) for _ in range(n)]) if d.chance(0.6) else str(labels(sum(lengths)))
+    given = [f"L.tensor({targets}, dtype=L.int64)", f"L.tensor({[d.one(frames, frames, frames - 1) for _ in lengths]})",
+             f"L.tensor({lengths})"]
+    name = f"y{len(d.lines)}"
+    d.lines.append(f"{name} = {x}.log_softmax(2)")
+    return [name, *given], some(d, reduction=REDUCTION, zero_infinity="True False")
+
+
+# ---- distances -----------------------------------------------------------------------------------------------------
+
+
+def two(*shapes, **choices):
+    """Two tensors of shapes that fit."""
+
+    def make(d: Draw):
+        a, b = d.choice(shapes)
+        x = d.floats(a)
+        return [str(x), str(d.tensor(b if d.chance(0.95) else (2, 5), x.dtype))], some(d, **choices)
+
+    return make
+
+
+COSINES = [((2, 3), (2, 3)), ((3, 2), (3, 1)), ((1, 3), (2, 3)), ((2, 3, 4), (2, 3, 4)), ((0, 3), (0, 3))]
+DISTANCES = [*COSINES, ((3,), (3,)), ((2, 3), (3,))]
+SETS = [((2, 3), (4, 3)), ((3, 2), (3, 2)), ((2, 3, 2), (2, 2, 2)), ((1, 3, 2), (2, 2, 2)), ((0, 3), (2, 3)),
+        ((2, 0), (3, 0))]
+ORDER = "2.0 1.0 0.0 inf 3.0 0.5"
+
+CALLS = {
+    "F.smooth_l1_loss": pairs(beta="1.0 0.5 0.0 2.0 -1.0"),
+    "F.huber_loss": pairs(delta="1.0 0.5 2.0 0.0"),
+    "F.kl_div": pairs("unit", log_target="True False"),
+    "F.margin_ranking_loss": ranking,
+    "F.hinge_embedding_loss": pairs("signs", margin="1.0 0.5 0.0"),
+    "F.soft_margin_loss": pairs("signs"),
+    "F.cosine_embedding_loss": cosines,
+    "F.triplet_margin_loss": triplets("margin", "p", "eps", "swap"),
+    "F.triplet_margin_with_distance_loss": triplets("margin", "swap"),
+    "F.poisson_nll_loss": pairs("fixed", log_input="True False", full="True False", eps="1e-8 0.1"),
+    "F.gaussian_nll_loss": gaussian,
+    "F.multi_margin_loss": classes,
+    "F.multilabel_margin_loss": several_classes,
+    "F.multilabel_soft_margin_loss": weighted_labels,
+    "F.ctc_loss": texts,
+    "F.cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
+    "F.pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
+    "cdist": two(*SETS, p=ORDER),
+    "F.pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (1, 2), (0, 2), (2, 0))))], some(d, p=ORDER)),
+}
+LAYERS: dict = {}
+LOSSES = {
+    "SmoothL1Loss": "smooth_l1_loss",
+    "HuberLoss": "huber_loss",
+    "KLDivLoss": "kl_div",
+    "MarginRankingLoss": "margin_ranking_loss",
+    "HingeEmbeddingLoss": "hinge_embedding_loss",
+    "SoftMarginLoss": "soft_margin_loss",
+    "CosineEmbeddingLoss": "cosine_embedding_loss",
+    "TripletMarginLoss": "triplet_margin_loss",
+    "TripletMarginWithDistanceLoss": "triplet_margin_with_distance_loss",
+    "PoissonNLLLoss": "poisson_nll_loss",
+    "GaussianNLLLoss": "gaussian_nll_loss",
+    "MultiMarginLoss": "multi_margin_loss",
+    "MultiLabelMarginLoss": "multilabel_margin_loss",
+    "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss",
+    "CTCLoss": "ctc_loss",
+    "NLLLoss2d": "nll_loss",
+}
+RANDOM: set = set()

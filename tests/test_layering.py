@@ -147,6 +147,7 @@ MANY_FILES = {   # folders of more, and why
     ".": "public namespaces of one screen each, and the command line",
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
     "nn/functional": "one file for each family of layers",
+    "nn/modules": "one file for each family of layers, the same families",
     "job/legacy": "one file for each family of names of that generation",
 }
 

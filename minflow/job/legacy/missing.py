@@ -101,7 +101,6 @@ NN = {
     "InstanceNorm2d": "flow.nn.moments over the axes after the channels",
     "InstanceNorm3d": "flow.nn.moments over the axes after the channels",
     "smooth_l1_loss": "flow.smooth_l1_loss",
-    "CTCLoss": "no alignment loss is here",
     "BatchNorm3d": "flow.nn.BatchNorm2d, with two of the axes as one",
     "Conv1d": "flow.nn.Conv2d with an axis of size 1",
     "Conv3d": "flow.nn.Conv2d over two of the axes",

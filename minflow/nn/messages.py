@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, TraceError
 from ..core.messages.wrong_arguments import Unquoted
+from ..core.messages.refused import reason
 from ..core.messages.near import did_you_mean, misfit, near
 from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
@@ -145,7 +146,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
             hint=f"super().__init__() as the first line of {kind}.__init__",
         )
     known = [n for n in dir(module) if n[:1] != "_"]
-    hint = did_you_mean(near(name, known) or similar(name, known, 3, 0.7))
+    hint = reason(f"nn.Module.{name}") or did_you_mean(near(name, known) or similar(name, known, 3, 0.7))
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""

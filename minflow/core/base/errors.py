@@ -184,6 +184,10 @@ class MissingDependencyError(MinflowError, ImportError):
     """A package that this call needs and that is not installed."""
 
 
+class MissingModuleError(MinflowError, ModuleNotFoundError):
+    """A module of other libraries that is not here on purpose."""
+
+
 class InternalError(MinflowError, RuntimeError):
     """A bug in minflow itself: please report it with the text shown."""
 

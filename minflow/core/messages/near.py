@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.two_meanings import BUILDING, SHARED, other_meaning
+from .refused import reason
 from .wrong_arguments import spoken as spoken_words
 from ..door import RAW
 from ..where import here
@@ -41,6 +42,7 @@ SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are 
 # it had before, what takes its place
 LATER: dict[str, Mapping[str, Any]] = {}
 REPLACEMENTS: list[Callable[[str, str], str | None]] = []
+OPENED: list[Callable[[str, str], Any]] = []  # what gives the module of a room by another address: `../../addresses.py`
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
@@ -104,6 +106,8 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
     for replacement in REPLACEMENTS:
         if hint := replacement(room, name):
             return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
+    if hint := reason(f"{room}.{name}".partition(".")[2]):
+        return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     elsewhere = [space for space, names in SPACES.items() if space != room and name in names]
     hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
         did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or (
@@ -134,6 +138,9 @@ def of_object(error: BaseException) -> str:
         or not type(owner).__module__.startswith("minflow.")
     ):
         return ""
+    for kind in type(owner).__mro__:
+        if hint := reason(f"Tensor.{name}" if kind.__name__ == "Tensor" else f"nn.Module.{name}"):
+            return hint
     return did_you_mean(near(name, dir(owner)))
 
 
@@ -154,6 +161,9 @@ def missing_names(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
         later = LATER.get(room, {})
         if name in later:
             return later[name]
+        for opened in OPENED:
+            if (found := opened(room, name)) is not None:
+                return found
         raise no_name(room, name, [*names["__dir__"](), *later])
 
     return __getattr__

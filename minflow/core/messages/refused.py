@@ -1,0 +1,86 @@
+"""Names that are not here on purpose: the name below the root -> one sentence, why or what to use.
+
+A `*` stands for any letters. The error of such a name says the sentence, and `docs/coverage.md` reads it. Names of the
+job functions' generation are in `job/legacy/missing.py`. Read next: `near.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from fnmatch import fnmatchcase
+
+
+def rows(names: str, why: str, room: str = "") -> dict[str, str]:
+    return dict.fromkeys([f"{room}{name}" for name in names.split()], why)
+
+
+ONE = "minflow runs in one process on one machine: leave it out, tensors are whole here"
+SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
+QUANTISED = "numbers are not quantised: x.half() stores less, nn.Module and autograd.Function can round by a scale"
+RECORDS = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
+IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
+OFFLOAD = "there is no GPU memory to free: tensors lie in the memory of the machine"
+EXPORT = "flow.save(model.state_dict(), \"model.safetensors\"), which PyTorch and ONNX tools read as safetensors"
+WATCH = "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
+FETCH = "nothing is downloaded: fetch the file, flow.load(\"weights.safetensors\"), then model.load_state_dict(state)"
+RUN = "there is no compiled program to save: flow.save(model.state_dict(), path); nn.Graph compiles where it runs"
+STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
+
+REFUSED: dict[str, str] = {
+    # one process
+    **rows("placement placement.* sbp sbp.* global_view global_view.* utils.global_view utils.global_view.* "
+           "one_embedding one_embedding.* _oneflow_internal.* framework.distribute", ONE),
+    **rows("to_global to_local to_consistent local_to_global global_to_global placement sbp check_meta_consistency "
+           "redistribute", ONE, "Tensor."),
+    **rows("to_global to_local to_consistent", ONE, "nn.Module."),
+    **rows("init_rdma rdma_is_initialized all_device_placement", ONE, "env."),
+    **rows("SyncBatchNorm", "nn.BatchNorm2d: one process sees the whole batch", "nn."),
+    **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
+           "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*", ONE),
+    **rows("send recv isend irecv", "one process has nobody to send to: an assignment, y = x", "distributed."),
+    **rows("send recv", "one process has nobody to send to: an assignment, y = x", "comm."),
+    # files and images of OneFlow's data
+    **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
+           "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "
+           "GPTIndexedBinDataReader RawReader OFRecord*", RECORDS, "nn."),
+    **rows("CoinFlip CropMirrorNormalize image image.*", IMAGES, "nn."),
+    **rows("decode_onerec read_onerec", RECORDS),
+    # numbers of few bits, and of few entries
+    **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
+           "quantized quantized.* quantizable qat intrinsic", QUANTISED, "nn."),
+    **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "
+           "qint8 quint8 qint32 quint4x2 quint2x4 per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
+           QUANTISED),
+    **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized", QUANTISED, "Tensor."),
+    **rows("sparse sparse.* sparse_* sspmm sspaddmm hspmm smm dsmm", SPARSE),
+    **rows("to_sparse* sparse_* to_dense to_mkldnn coalesce is_coalesced _indices _values crow_indices "
+           "col_indices ccol_indices row_indices sspaddmm smm is_sparse_csr", SPARSE, "Tensor."),
+    # other devices
+    **rows("offload load is_offloaded", OFFLOAD, "Tensor."),
+    **rows("offload load", OFFLOAD, "nn.Module."),
+    **rows("Event Stream ExternalStream stream current_stream default_stream set_stream CUDAGraph graph "
+           "graphs graphs.* make_graphed_callables nvtx nvtx.* profiler", STREAMS, "cuda."),
+    **rows("Stream Event", STREAMS), **rows("record_stream", STREAMS, "Tensor."),
+    **rows("comm comm.* nccl nccl.* sparse sparse.*", ONE, "cuda."),
+    **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
+    # other programs
+    **rows("onnx onnx.* export export.* fx fx.* package package.* backends.onnx", EXPORT),
+    **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),
+    **rows("utils.tensorboard utils.tensorboard.* summary.*", WATCH),
+    **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir", FETCH, "hub."),
+    **rows("profiler profiler.* autograd.profiler autograd.profiler.* utils.bottleneck",
+           "graph.profile() of an nn.Graph, flow.timeline() of jobs; cProfile for Python's own time"),
+    **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.* ops ops.*",
+           "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
+    **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo _dynamo.* _inductor _inductor.*",
+           "flow.compile gives the model back; nn.Graph compiles"),
+    **rows("Storage *Storage", "x.numpy() shares the memory of a tensor: there are no storages"),
+    **rows("storage untyped_storage typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
+}  # fmt: skip
+
+
+@functools.cache
+def reason(name: str) -> str | None:
+    """Why a name, such as "nn.COCOReader", is not here; None for one that is not refused."""
+    found = REFUSED.get(name)
+    return found or next((why for row, why in REFUSED.items() if "*" in row and fnmatchcase(name, row)), None)

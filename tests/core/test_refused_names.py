@@ -1,0 +1,52 @@
+"""Names that are not here on purpose: each row says why or what to use, at every place where it can be asked for."""
+
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import MissingNameError
+from minflow.core.messages.near import of_object
+from minflow.core.messages.refused import REFUSED, reason
+
+
+@pytest.mark.parametrize(("room", "name", "hint"), [
+    (nn, "COCOReader", "OFRecord"),
+    (nn, "OFRecordReader", "DataLoader"),
+    (nn, "FakeQuantization", "not quantised"),
+    (nn, "QatConv2d", "not quantised"),
+    (flow, "quantize_per_tensor", "x.half()"),
+    (flow, "sparse_coo_tensor", "dense"),
+    (flow.jit, "save", "state_dict"),
+    (flow.cuda, "Event", "perf_counter"),
+    (flow.hub, "load_state_dict_from_url", "flow.load"),
+    (flow.env, "init_rdma", "one process"),
+])
+def test_a_refused_name_says_what_to_use(room, name, hint):
+    with pytest.raises(MissingNameError, match=f"has no {name}") as caught:
+        getattr(room, name)
+    assert hint in caught.value.hint and "test_refused_names.py" in caught.value.where
+
+
+def test_attributes_of_tensors_and_modules():
+    for owner, name, hint in ((flow.ones(2), "to_sparse_csr", "dense"), (flow.ones(2), "offload", "no GPU memory")):
+        with pytest.raises(AttributeError) as caught:
+            getattr(owner, name)
+        assert hint in of_object(caught.value)
+    with pytest.raises(AttributeError, match="one process"):
+        nn.Linear(1, 1).to_global  # noqa: B018
+
+
+def held(path):
+    found = flow
+    for part in path.split("."):
+        found = vars(found).get(part) if hasattr(found, "__dict__") else None
+    return found
+
+
+def test_what_is_refused_is_not_there():
+    assert not [name for name in REFUSED if "*" not in name and held(name) is not None]
+
+
+def test_reasons():
+    assert reason("nn.OFRecordSomething") == REFUSED["nn.OFRecordReader"] and reason("nn.Linear") is None
+    assert all(len(why) > 20 and "\n" not in why for why in REFUSED.values())

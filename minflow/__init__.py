@@ -28,7 +28,8 @@ from .core.base.errors import (
     DeviceError as DeviceError, DivisionError as DivisionError, FormatError as FormatError, GradError as GradError,
     GraphError as GraphError, GraphFormatError as GraphFormatError, InternalError as InternalError,
     JobError as JobError, LoaderError as LoaderError, MinflowError as MinflowError, MinflowWarning as MinflowWarning,
-    MissingDependencyError as MissingDependencyError, MissingNameError as MissingNameError, ModuleError as ModuleError,
+    MissingDependencyError as MissingDependencyError, MissingModuleError as MissingModuleError,
+    MissingNameError as MissingNameError, ModuleError as ModuleError,
     NestingError as NestingError, NonFiniteError as NonFiniteError, OptimError as OptimError,
     OutOfMemoryError as OutOfMemoryError, OutOfRangeError as OutOfRangeError, SbpError as SbpError,
     ShapeError as ShapeError, StateError as StateError, TraceError as TraceError, WorkerError as WorkerError,
@@ -102,6 +103,19 @@ from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
 from . import nn as nn, optim as optim
 from . import job as _job
+from . import addresses as _addresses
+from .accepted.jit import compile as compile
+from .accepted.threads import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode as get_deterministic_debug_mode,
+    get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads,
+    get_num_threads as get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode as set_deterministic_debug_mode,
+    set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal,
+    set_num_interop_threads as set_num_interop_threads, set_num_threads as set_num_threads,
+    use_deterministic_algorithms as use_deterministic_algorithms,
+)
 from .amp import autocast as autocast
 from .io import load as load, save as save
 from .diagnosis import ipython as _cards
@@ -128,13 +142,15 @@ __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
     from . import data, library, special, typing, utils, vision
+    from .accepted import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
 _LATER = ("data", "library", "special", "typing", "utils", "vision")
+_ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit")  # for programs of other machines
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _LATER:
+    if name in _LATER or name in _ACCEPTED:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
@@ -142,8 +158,9 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_near.public(globals()), *_LATER, *_near.LATER["flow"]})
+    return sorted({*_near.public(globals()), *_LATER, *_ACCEPTED, *_near.LATER["flow"]})
 
 
 _missing = _near.name_hints("flow", globals())  # what the __getattr__ above asks
+_addresses.install()
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

@@ -11,5 +11,19 @@ from .core.grad.modes import no_grad as no_grad
 from .core.grad.modes import set_grad_enabled as set_grad_enabled
 from .core.grad.gradcheck import gradcheck as gradcheck
 from .core.grad.gradcheck import gradgradcheck as gradgradcheck
+from .core.tensor import Tensor as _Tensor
+
+
+class _Tensors(type):
+    def __instancecheck__(cls, x) -> bool:
+        return isinstance(x, _Tensor)
+
+
+class Variable(metaclass=_Tensors):
+    """Variable(x): the tensor x itself, as since PyTorch 0.4. requires_grad: turn that on; volatile: accepted."""
+
+    def __new__(cls, data, requires_grad: bool = False, volatile: bool = False):
+        return data.requires_grad_() if requires_grad and not data.requires_grad else data
+
 
 __getattr__ = _name_hints("flow.autograd", globals())

@@ -5,6 +5,7 @@ defaults, or which options to try besides; `test_registration.py` names what has
 """
 
 import inspect
+import warnings
 
 import numpy as np
 
@@ -35,6 +36,13 @@ def exported(holder, base: type) -> dict[str, type]:
             if inspect.isclass(cls) and issubclass(cls, base) and cls is not base and name == cls.__name__}
 
 
+def one_device(module: nn.Module) -> nn.Module:
+    """As DataParallel, without its notice that there is one device."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return nn.DataParallel(module)
+
+
 LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
     "AdaptiveAvgPool2d": [(lambda: nn.AdaptiveAvgPool2d(3), IMAGES)],
     "AvgPool2d": [(lambda: nn.AvgPool2d(3, 2, 1), IMAGES)],
@@ -54,6 +62,7 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
         (lambda: nn.Conv2d(6, 6, 3, 2, 1, groups=6), IMAGES),
         (lambda: nn.Conv2d(6, 4, (2, 3), padding="same"), IMAGES),
     ],
+    "DataParallel": [(lambda: one_device(nn.Linear(6, 3)), ROWS)],
     "Dropout": [(lambda: nn.Dropout(0.4), IMAGES), (lambda: nn.Dropout(0.4).eval(), IMAGES)],
     "Embedding": [(lambda: nn.Embedding(5, 3, padding_idx=0), IDS)],
     "Flatten": [(nn.Flatten, IMAGES)],

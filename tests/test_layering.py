@@ -33,6 +33,7 @@ CORE = [
     "door",
     "op",
     "messages.wrong_arguments",
+    "messages.refused",
     "messages.near",
     "messages.notices",
     "backend.*",
@@ -67,9 +68,12 @@ ROOMS = {
     "utils": ["core"],
     "vision": ["core", "nn", "data", "utils"],
     "job": ["core", "compiler", "views", "diagnosis", "nn", "optim", "io", "data", "utils", "vision"],
+    "accepted": ["core"],
+    "compat": ["core"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core"],
     "autograd": ["core"],
+    "addresses": ["core"],
     "cuda": ["core"],
     "env": ["core"],
     "library": ["core"],
@@ -135,10 +139,13 @@ CAPS = {
     "job.train": 650,
     "job.saving": 700,
     "job.look": 240,
-    "face": 1100,               # minflow/__init__.py, the namespaces of one screen each, the command line
+    "accepted": 460,            # names for other machines: answered for one process and one CPU, or refused
+    "compat": 400,              # programs of OneFlow and PyTorch, unchanged
+    "face": 1400,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }
-FACE = ["", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "cli", "course", "headless",
+FACE = ["", "addresses", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "cli", "course",
+        "headless",
         "doctor", "__main__"]
 FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {   # folders of more, and why

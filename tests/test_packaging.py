@@ -251,7 +251,7 @@ def test_what_is_imported_to_give_away_says_so():
     """`from .a import b as b`: type checkers and editors take any other import of a typed package for its own."""
     faces = [path for path in sorted((TOP / "minflow").rglob("*.py")) if "name_hints(" in path.read_text()
              and path.name != "near.py" and "__all__" not in path.read_text()]
-    assert len(faces) == 7
+    assert len(faces) >= 9
     for path in faces:
         aliases = [alias for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom) and node.level
                    for alias in node.names]

@@ -6,6 +6,7 @@ parts, once for each line. Read next: `infer.py`, whose errors `explain` complet
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
@@ -24,11 +25,12 @@ class Ours(dict):
     """file name -> is it one of minflow's own? Worked out once for each."""
 
     def __missing__(self, name: str) -> bool:
-        self[name] = result = name.startswith(ROOT) or WIDGETS in name
+        self[name] = result = name.startswith(OUTSIDE) or WIDGETS in name
         return result
 
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+OUTSIDE = ROOT, "<frozen importlib", importlib.__file__  # and the import that a program's line asks for
 WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the package beside it, wherever it is installed
 OURS = Ours()
 

@@ -40,6 +40,8 @@ from .module import Module as Module
 from .modules.norm import BatchNorm1d as BatchNorm1d
 from .modules.norm import BatchNorm2d as BatchNorm2d
 from .modules.norm import LayerNorm as LayerNorm
+from . import parallel as parallel
+from .parallel import DataParallel as DataParallel
 from .parameter import Parameter as Parameter
 from .modules.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from .modules.pooling import AvgPool2d as AvgPool2d

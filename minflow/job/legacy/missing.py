@@ -69,8 +69,7 @@ FLOW = {
     **dict.fromkeys("""
         tensorrt quantization contrib indexed_slices_reduce_sum
     """.split(), "leave it out: it was for one kind of device"),
-    **dict.fromkeys(
-        "experimental compatible".split(), "the name without it: flow.scope.namespace, flow.nn.functional, ..."),
+    "experimental": "the name without it: flow.scope.namespace, flow.nn.functional, ...",
     "sysconfig": "python -m minflow doctor shows the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
 }  # fmt: skip
@@ -161,7 +160,6 @@ RANDOM = {
     "normal": "flow.randn(2, 3)",
     "randint": "flow.randint(0, 10, (2, 3))",
     "permutation": "flow.random.generate_random_batch_permutation_indices(x), or flow.randperm(n)",
-    "seed": "flow.manual_seed(seed)",
 }
 
 SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}

@@ -1,5 +1,6 @@
 """`flow.random` of the job-function generation: bernoulli, shuffle and the permutation behind it.
 
+PyTorch's module of that name has the state of the generator, which is here too.
 In a job every step draws anew. seed: a stream of its own, the same in every run. Read next: `../core/random.py`.
 """
 
@@ -8,7 +9,10 @@ from __future__ import annotations
 from ...core import functions as F
 from ...core.functions.arguments import to
 from ...core.ops import index as i
-from ...core.random import Generator
+from ...core.random import (
+    Generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed,
+    set_rng_state as set_rng_state,
+)
 from ...core.spec import as_dtype, int32
 from ...core.messages.near import missing_names
 from .op_name import folded, public, takes_name

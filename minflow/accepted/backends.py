@@ -1,0 +1,84 @@
+"""Switches of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is accepted and kept.
+
+Nothing here depends on them: a kernel of numpy gives the same bits at each run. Asked whether it is there, each of
+those libraries says no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.messages.near import missing_names as _missing_names
+
+
+class Switches:
+    """The attributes of one library: what is set is kept, and has no effect."""
+
+    def __init__(self, name: str, version: Any = None, **values: Any):
+        self.name, self.number, self.initial = name, version, values
+        vars(self).update(values)
+
+    def is_available(self) -> bool:
+        """There is no such library in minflow: False."""
+        return False
+
+    is_built = is_available
+
+    def version(self) -> Any:
+        return self.number
+
+    @contextmanager
+    def flags(self, **values: Any) -> Iterator[None]:
+        """The switches within a `with` block."""
+        before = {name: getattr(self, name, None) for name in values}
+        vars(self).update(values)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
+    def set_flags(self, **values: Any) -> None:
+        """Set several."""
+        vars(self).update(values)
+
+    def __repr__(self) -> str:
+        return f"<switches of {self.name}, without effect>"
+
+
+cudnn = Switches("cudnn", enabled=True, benchmark=False, deterministic=False, allow_tf32=False, benchmark_limit=10,
+                 rnn=Switches("cudnn.rnn"), conv=Switches("cudnn.conv"), CUDNN_TENSOR_DTYPES=())
+mps, mkl, mkldnn = Switches("mps"), Switches("mkl"), Switches("mkldnn", enabled=False)
+openmp, opt_einsum = Switches("openmp"), Switches("opt_einsum", enabled=False, strategy=None)
+
+
+class Attention(Switches):
+    """backends.cuda: switches of matrix products and of attention."""
+
+    def flash_sdp_enabled(self) -> bool:
+        return False
+
+    mem_efficient_sdp_enabled = cudnn_sdp_enabled = flash_sdp_enabled
+
+    def math_sdp_enabled(self) -> bool:
+        """Attention is made of products and a softmax: True."""
+        return True
+
+    def enable_flash_sdp(self, enabled: bool) -> None:
+        """Accepted."""
+
+    enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
+
+    def sdp_kernel(self, enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
+                   enable_cudnn: bool = True) -> Any:
+        """Accepted as a context."""
+        return self.flags()
+
+
+cuda = Attention("cuda", matmul=Switches("cuda.matmul", allow_tf32=False, allow_fp16_reduced_precision_reduction=True,
+                                         allow_bf16_reduced_precision_reduction=True, fp32_precision="ieee"),
+                 cufft_plan_cache=Switches("cufft", max_size=0, size=0))
+
+__all__ = ["Switches", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__getattr__ = _missing_names("flow.backends", globals())

@@ -1,0 +1,15 @@
+"""Annotations of arguments that programs import: `Device`, `Number`."""
+
+from ..core.messages.near import missing_names as _missing_names
+from ..core.spec import Device as _Device
+from ..core.spec import DType as _DType
+
+Number = int | float | bool
+Device = _Device | str | int | None
+_dtype, _device = _DType, _Device
+_int, _float, _bool = int, float, bool
+_size = list[int] | tuple[int, ...]
+_layout = str
+
+__all__ = ["Device", "Number"]
+__getattr__ = _missing_names("flow.types", globals())

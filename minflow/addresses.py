@@ -1,0 +1,150 @@
+"""Other addresses of what is here: `minflow.nn.modules.batchnorm`, where PyTorch's and OneFlow's programs import from.
+
+SAME names a module of ours a second time, the very object; or, behind a colon, what stands in it. VIEWS are addresses
+under which all names of some of our modules are found, those that come later too. `Addresses` is the first of Python's
+finders: below "compatible.single_client" the path of the package would find each file a second time.
+Read next: `core/messages/refused.py`, the names that are not here on purpose.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+from .core.base.errors import MissingModuleError
+from .core.messages import near
+from .core.messages.refused import reason
+from .core.where import here
+
+ROOT = __name__.rpartition(".")[0]
+SAME = {
+    **{name: f"accepted.{name}" for name in """accelerator backends comm distributed hub jit mps multiprocessing
+        types version""".split()},
+    **{f"backends.{name}": f"accepted.backends:{name}"
+       for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
+    "__config__": "accepted.config", "xpu": "accepted.mps", "utils.model_zoo": "accepted.hub",
+    "autograd.function": "core.grad.function", "autograd.gradcheck": "core.grad.gradcheck",
+    "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
+    "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",
+    "random": "job.legacy.random",
+    "nn.graph.graph_config": "nn.graph.config", "nn.graph.graph_block": "nn.graph.config",
+    "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
+    "nn.parallel.distributed": "nn.parallel",
+    "nn.utils.convert_parameters": "nn.utils.convert",
+}  # fmt: skip
+VIEWS = {
+    **{f"nn.modules.{name}": ("nn", "nn.functional") for name in """activation adaptive batchnorm channelshuffle conv
+        distance dropout flatten fold instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn
+        sparse transformer upsampling norm interpolate math_ops reshape dataset fused_batch_norm""".split()},
+    "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
+    "_C": ("", "nn.functional", "linalg"), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
+    "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),
+    "autograd.variable": ("autograd",), "cuda.amp.autocast_mode": ("amp",), "cuda.amp.grad_scaler": ("amp",),
+    "compatible": ("",), "framework": ("",), "framework.tensor": ("",),
+    "serialization": ("io",), "torch_version": ("version",),
+}  # fmt: skip
+# What stands elsewhere behind an underscore, or under a name of its own here: base classes for isinstance.
+BEHIND = {
+    "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
+    "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.Weighted",
+    **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
+}  # fmt: skip
+
+
+def name_here(path: str) -> str:
+    return f"{ROOT}.{path}" if path else ROOT
+
+
+def below(name: str) -> str:
+    """The path of a module below one of SAME: "compatible.single_client.typing" is "typing"."""
+    above, _, last = name.rpartition(".")
+    home = SAME.get(above, above and below(above))
+    return f"{home}.{last}".lstrip(".") if home or above in SAME and ":" not in home else ""
+
+
+def same(name: str) -> Any:
+    """What SAME names: a module, or what it holds behind a colon."""
+    home, _, inner = SAME.get(name, below(name)).partition(":")
+    found = importlib.import_module(name_here(home))
+    return getattr(found, inner) if inner else found
+
+
+class Addresses:
+    """Finds the modules that have another name here, and says why one that is refused is not here."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        room, _, inner = name.partition(".")
+        if room != ROOT:
+            return None
+        if inner not in SAME and inner not in VIEWS:
+            why = reason(inner)
+            if why and PathFinder.find_spec(name, path) is None:
+                raise MissingModuleError(f"there is no module {name}", where=here(), hint=why)
+            if not below(inner):
+                return None
+        return ModuleSpec(name, Addresses, is_package=True)  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        return None
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        name = module.__name__.partition(".")[2]
+        if name not in VIEWS:  # a module may put another in its place while it is imported
+            sys.modules[module.__name__] = other = same(name)
+            if isinstance(other, ModuleType):
+                vars(other).setdefault("__path__", [])  # addresses below it are asked for here
+        else:
+            module.__doc__ = f"The names of {', '.join(map(name_here, VIEWS[name]))}, by another address."
+            open_to(module, VIEWS[name])
+
+
+def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
+    """Let names that `module` has not be found in `rooms`."""
+    own = module.__name__.partition(".")[2]
+
+    def __getattr__(name: str) -> Any:
+        if f"{own}.{name}" in SAME or f"{own}.{name}" in VIEWS:
+            return importlib.import_module(f"{module.__name__}.{name}")
+        for room in rooms if name not in BEHIND and name[:1] != "_" else ():
+            names = vars(importlib.import_module(name_here(room)))
+            if name in names:
+                return names[name]
+        if name not in BEHIND:
+            raise near.no_name(f"flow.{own}", name, __dir__())
+        home, _, attribute = BEHIND[name].rpartition(".")
+        return getattr(importlib.import_module(name_here(home)), attribute)
+
+    def __dir__() -> list[str]:
+        homes = [vars(importlib.import_module(name_here(room))) for room in rooms]
+        found = {n: it for names in homes for n in near.public(names) if not isinstance(it := names.get(n), ModuleType)}
+        return sorted({*found, *near.public(vars(module))})
+
+    module.__getattr__ = __getattr__  # type: ignore[method-assign]
+    if module.__spec__ is None or module.__spec__.loader is Addresses:  # a file of ours shows what is in it
+        module.__dir__ = __dir__  # type: ignore[method-assign]
+
+
+def opened(room: str, name: str) -> Any:
+    """The module `flow.backends` where it is asked for as an attribute, and no program has imported it."""
+    path = f"{room}.{name}".partition(".")[2]
+    if path not in SAME and path not in VIEWS:
+        return None
+    importlib.import_module(name_here(path))
+    return sys.modules[name_here(path)]
+
+
+def install() -> None:
+    """Once, when the package is imported. The files of layers are opened too: Flatten stands in another in PyTorch."""
+    sys.meta_path.insert(0, Addresses)  # type: ignore[arg-type]
+    near.OPENED[:] = [opened]
+    for name in {name_here(name.rpartition(".")[0]) for name in (*SAME, *VIEWS)} & {*sys.modules}:
+        vars(sys.modules[name]).setdefault("__path__", [])
+    for name in [n for n in sys.modules if n.startswith(f"{ROOT}.nn.modules")]:
+        open_to(sys.modules[name], VIEWS.get(name.partition(".")[2], ("nn",)))

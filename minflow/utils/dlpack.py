@@ -1,0 +1,16 @@
+"""`utils.dlpack`: arrays of other libraries without a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.functions.creation import from_dlpack as from_dlpack
+from ..core.messages.near import name_hints as _name_hints
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """A capsule for `from_dlpack` of another library; `np.from_dlpack(tensor)` needs none."""
+    return tensor.__dlpack__()
+
+
+__getattr__ = _name_hints("flow.utils.dlpack", globals())

@@ -1,0 +1,80 @@
+"""Modules by the addresses that other programs import them from, and those that are refused."""
+
+import importlib
+import sys
+
+import pytest
+
+import minflow as flow
+from minflow import addresses, nn
+from minflow.core.base.errors import MissingModuleError, MissingNameError
+
+
+@pytest.mark.parametrize("path", sorted({*addresses.SAME, *addresses.VIEWS}))
+def test_every_address_is_a_module(path):
+    found = importlib.import_module(f"minflow.{path}")
+    assert found is importlib.import_module(f"minflow.{path}")
+    held = flow
+    for part in path.split("."):
+        held = getattr(held, part)
+    assert held is found
+
+
+def test_a_layer_is_found_in_the_file_that_pytorch_has_it_in():
+    from minflow.nn.modules import Linear, batchnorm
+    from minflow.nn.modules.batchnorm import BatchNorm2d, _BatchNorm
+    from minflow.nn.modules.container import Sequential
+    from minflow.nn.modules.linear import Flatten  # in a file of another name here
+    from minflow.nn.modules.loss import _Loss
+    from minflow.nn.modules.module import Module
+    from minflow.nn.modules.utils import _ntuple, _pair
+
+    assert (Linear, BatchNorm2d, Flatten, Sequential, Module) == (
+        nn.Linear, nn.BatchNorm2d, nn.Flatten, nn.Sequential, nn.Module)
+    assert issubclass(nn.BatchNorm1d, _BatchNorm) and issubclass(nn.MSELoss, _Loss)
+    assert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2) and _ntuple(4)(0) == (0, 0, 0, 0)
+    assert "Linear" in dir(batchnorm)
+    for name, layer in vars(nn).items():  # also those that are added later
+        if isinstance(layer, type) and issubclass(layer, nn.Module):
+            assert getattr(batchnorm, name) is layer
+
+
+def test_the_same_module_by_two_names():
+    import minflow.backends.cudnn as cudnn
+    from minflow.compatible import single_client
+    import minflow.compatible.single_client.nn.functional as functional
+    import minflow.compatible.single_client.typing as typing
+
+    assert single_client is flow and functional is nn.functional and typing is flow.typing
+    assert cudnn is flow.backends.cudnn and flow.cuda.amp is flow.amp and callable(flow.tensor)
+
+
+def test_annotations_of_sizes():
+    from minflow.nn.common_types import _size_2_t
+    from minflow.types import Device, Number
+
+    assert isinstance((1, 2), tuple) and isinstance(1, Number) and isinstance("cpu", Device)
+    assert int in _size_2_t.__args__
+
+
+@pytest.mark.parametrize(("path", "hint"), [
+    ("sparse", "tensors are dense"),
+    ("onnx", "model.safetensors"),
+    ("utils.tensorboard", "flow.watch"),
+    ("nn.quantized", "not quantised"),
+    ("distributed.fsdp", "one process"),
+])
+def test_a_refused_module_says_what_to_use(path, hint):
+    with pytest.raises(MissingModuleError, match=rf"no module minflow.{path}") as caught:
+        importlib.import_module(f"minflow.{path}")
+    assert hint in caught.value.hint and "test_addresses.py" in caught.value.where
+    assert isinstance(caught.value, ModuleNotFoundError)
+    assert f"minflow.{path}" not in sys.modules
+
+
+def test_no_such_module():
+    with pytest.raises(ModuleNotFoundError, match=r"minflow\.nowhere"):
+        importlib.import_module("minflow.nowhere")
+    with pytest.raises(MissingNameError, match=r"flow\.nn\.modules\.conv has no Conv9d") as caught:
+        flow.nn.modules.conv.Conv9d  # noqa: B018
+    assert "Conv2d" in caught.value.hint

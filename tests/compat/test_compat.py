@@ -1,0 +1,159 @@
+"""Programs of OneFlow and PyTorch that run unchanged."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from minflow.compat.__main__ import main
+from minflow.compat.names import Borrowed
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs a program of a text here; what that changes in this process is as before after the test. Gives its stdout,
+    stderr and exit code. site: packages that are installed, name -> text."""
+    for name in [n for n in sys.modules if n.partition(".")[0] in ("torch", "torchvision", "oneflow", "flowvision")]:
+        monkeypatch.delitem(sys.modules, name)
+    known = set(sys.modules)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(Borrowed, "borrowed", {})
+
+    def running(text, *words, flags=(), site=()):
+        script = tmp_path / "script.py"
+        script.write_text(textwrap.dedent(text), encoding="utf-8")
+        for name, body in dict(site).items():
+            (tmp_path / "site" / name).mkdir(parents=True)
+            (tmp_path / "site" / name / "__init__.py").write_text(body, encoding="utf-8")
+        sys.path[1:1] = [str(tmp_path / "site")]
+        try:
+            code = main([*flags, str(script), *words])
+        except SystemExit as ended:
+            code = ended.code
+        return *capsys.readouterr(), code
+
+    yield running
+    for name in set(sys.modules) - known:
+        if name.partition(".")[0] in ("torch", "torchvision", "oneflow", "flowvision"):
+            del sys.modules[name]
+    sys.modules.pop("minflow.compat.torch", None)
+
+
+def test_a_program_of_oneflow(run):
+    out, err, code = run("""
+        import sys
+        import oneflow as flow
+        import oneflow.nn as nn
+        import oneflow.nn.functional as F
+        import oneflow.typing as tp
+        from oneflow.compatible import single_client as old
+        import oneflow.compatible.single_client.typing as old_typing
+        from oneflow.framework.tensor import Tensor
+        from oneflow.utils.data import DataLoader, TensorDataset
+        import flowvision.transforms as transforms
+        import minflow
+
+        assert __name__ == "__main__" and sys.argv[1:] == ["--epochs", "3"] and sys.argv[0].endswith("script.py")
+        assert flow is old is minflow and nn is minflow.nn and F is minflow.nn.functional and old_typing is tp
+        assert sys.modules["oneflow.nn"] is sys.modules["minflow.nn"] and Tensor is flow.Tensor
+        assert sys.modules["__main__"].F is F and transforms is minflow.vision.transforms
+
+        @flow.global_function()
+        def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+            return flow.math.relu(x)
+
+        import numpy as np
+        print(job(-np.ones((2, 3), np.float32)).sum(), nn.Linear(3, 2)(flow.ones(1, 3)).shape)
+        """, "--epochs", "3")
+    assert (out, err, code) == ("0.0 minflow.Size([1, 2])\n", "", 0)
+
+
+PYTORCH = """
+    import torch, torchvision
+    import torch.nn as nn
+    import torch.backends.cudnn as cudnn
+    from torch import optim
+    from torch.autograd import Variable
+    from torch.nn.modules.batchnorm import _BatchNorm
+    from torch.utils.data import DataLoader, TensorDataset
+    from torchvision import transforms
+
+    cudnn.benchmark = True
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to(device)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(TensorDataset(torch.randn(8, 3), torch.zeros(8, dtype=torch.long)), 4, pin_memory=True):
+        optimizer.zero_grad()
+        loss = nn.CrossEntropyLoss()(model(Variable(x.to(device, non_blocking=True))), y)
+        loss.backward()
+        optimizer.step()
+    print(torch.__name__, isinstance(model[1], _BatchNorm), torchvision.__name__, loss.item() > 0)
+    """
+
+
+def test_a_program_of_pytorch(run):
+    out, err, code = run(PYTORCH, flags=["--torch"])
+    assert (out, err, code) == ("minflow True minflow.vision True\n", "", 0)
+
+
+def test_a_real_torch_is_left_alone_unless_asked(run):
+    real = [("torch", "print('the real one')"), ("flowvision", "print('their own')")]
+    out, err, code = run("import torch, oneflow, flowvision\nprint(oneflow.__name__)", site=real)
+    assert (out, err, code) == ("the real one\ntheir own\nminflow\n", "", 0)
+
+
+def test_an_explicit_import_is_asking(run):
+    text = "import minflow.compat.torch, torch, torch.nn as nn, minflow\nassert torch is minflow and nn is minflow.nn"
+    assert run(text, site=[("torch", "print('the real one')")]) == ("", "", 0)
+
+
+def test_a_real_torch_that_is_imported_is_not_replaced(run):
+    out, err, code = run("import torch\nimport minflow.compat.torch", site=[("torch", "")])
+    assert code == 1 and "StateError: compat: the real torch is imported already" in err
+    assert "site" in err and "at script.py:2" in err and "Try: import minflow.compat.torch before it" in err
+
+
+def test_a_traceback_begins_at_the_program(run):
+    out, err, code = run("""\
+        import oneflow as flow
+
+        def product(x):
+            return x @ flow.ones(3)
+
+        product(flow.ones(2))
+        """)
+    lines = err.splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and lines[1].endswith('script.py", line 6, in <module>')
+    assert lines[3].endswith('script.py", line 4, in product') and "  at script.py:4" in lines and code == 1
+
+
+@pytest.mark.parametrize(("text", "said", "code"), [
+    ("x = = 1", "SyntaxError", 1),
+    ("import sys; sys.exit(7)", "", 7),
+    ("import oneflow.nowhere", "No module named 'minflow.nowhere'", 1),
+    ("import oneflow.onnx", "Try: flow.save", 1),
+])
+def test_how_a_program_ends(run, text, said, code):
+    out, err, ended = run(text)
+    assert said in err and ended == code and "runpy" not in err and "__main__.py" not in err
+
+
+@pytest.mark.parametrize("words", [[], ["-x"], ["-m"], ["nowhere.py"]])
+def test_how_it_is_called(words, capsys):
+    assert main(words) == 2 and "minflow.compat" in capsys.readouterr().err
+
+
+def test_a_module_by_its_name(tmp_path):
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "train.py").write_text("import sys, oneflow\nprint(__name__, __package__, sys.argv[1:])")
+    path = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-m", "minflow.compat", "-m", "pack.train", "a"], cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("__main__ pack ['a']\n", "")

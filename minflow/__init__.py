@@ -120,6 +120,10 @@ from .amp import autocast as autocast
 from .io import load as load, save as save
 from .diagnosis import ipython as _cards
 from .nn.functional import dropout as dropout, log_softmax as log_softmax, softmax as softmax
+from .nn.functional.rnn import (
+    gru as gru, gru_cell as gru_cell, lstm as lstm, lstm_cell as lstm_cell, rnn_relu as rnn_relu,
+    rnn_relu_cell as rnn_relu_cell, rnn_tanh as rnn_tanh, rnn_tanh_cell as rnn_tanh_cell,
+)
 from .nn.summary import summary as summary
 from .views.show import show as show
 

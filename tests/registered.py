@@ -97,6 +97,18 @@ TARGETS = {  # of a loss that takes another target than numbers, or several
     "TripletMarginLoss": (OTHERS, SIGNS),
     "TripletMarginWithDistanceLoss": (OTHERS, SIGNS),
 }
+SEQUENCE = (4, 2, 6)
+LAYERS |= {  # over sequences
+    "RNN": [(lambda: nn.RNN(6, 3, nonlinearity="relu"), SEQUENCE)],
+    "LSTM": [
+        (lambda: nn.LSTM(6, 3, 2, batch_first=True, dropout=0.4, bidirectional=True), SEQUENCE),
+        (lambda: nn.LSTM(6, 3, bias=False, proj_size=2), SEQUENCE),
+    ],
+    "GRU": [(lambda: nn.GRU(6, 3, bidirectional=True), SEQUENCE)],
+    "RNNCell": [(lambda: nn.RNNCell(6, 3), ROWS)],
+    "LSTMCell": [(lambda: nn.LSTMCell(6, 3), ROWS)],
+    "GRUCell": [(lambda: nn.GRUCell(6, 3), ROWS)],
+}
 LOSSES = {  # name -> options to try besides each reduction
     "CrossEntropyLoss": [{"weight": flow.tensor([1.0, 2.0, 0.5]), "ignore_index": 1, "label_smoothing": 0.1}],
     "BCEWithLogitsLoss": [{"pos_weight": flow.tensor([1.0, 2.0, 0.5])}],

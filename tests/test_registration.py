@@ -36,6 +36,7 @@ INTERNAL = {
     "max_pool2d_pick": "the second gradient of max_pool2d",
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
+INTERNAL |= {"rnn": "nn.RNN", "lstm_projected": "nn.LSTM"}
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
 NO_METHOD = {"addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",

@@ -79,5 +79,7 @@ from .modules.loss_margin import (CombinedMarginLoss as CombinedMarginLoss, Cosi
 from .modules.loss_numbers import (CTCLoss as CTCLoss, GaussianNLLLoss as GaussianNLLLoss, HuberLoss as HuberLoss,
                                    KLDivLoss as KLDivLoss, PoissonNLLLoss as PoissonNLLLoss,
                                    SmoothL1Loss as SmoothL1Loss)
+from .modules.rnn import (GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN,
+                          RNNBase as RNNBase, RNNCell as RNNCell, RNNCellBase as RNNCellBase)
 
 __getattr__ = _name_hints("flow.nn", globals())

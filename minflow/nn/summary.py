@@ -16,6 +16,7 @@ from ..core.base.errors import DTypeError
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE, using
 from ..core.random import default_generator
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..core.where import fail
 from ..views.html import page as html
@@ -43,8 +44,15 @@ MACS: dict[str, Callable[..., int]] = {
     "matmul": lambda out, a, b, ta, tb: out.size * a.shape[-2 if ta else -1],
     "conv2d": lambda out, x, weight, **_: out.size * math.prod(weight.shape[1:]),
     "conv2d_input_grad": lambda out, grad, weight, **_: grad.size * math.prod(weight.shape[1:]),
+    **dict.fromkeys(("rnn", "gru"), lambda out, x, h, *w, **_: recurrent(x, *w[:2])),
+    **dict.fromkeys(("lstm", "lstm_projected"), lambda out, x, h, c, *w, **_: recurrent(x, *w[:2], *w[4:])),
     "conv2d_weight_grad": lambda out, grad, x, **_: grad.size * math.prod(out.shape[1:]),
 }
+
+
+def recurrent(x: Spec, *weights: Spec) -> int:
+    """Each row of a sequence meets each weight once."""
+    return math.prod(x.shape[:-1]) * sum(w.size for w in weights)
 
 
 class Counting(Eager):

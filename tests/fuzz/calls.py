@@ -10,7 +10,7 @@ import inspect
 
 import minflow as flow
 
-from . import calls_layers, image_calls
+from . import calls_layers, image_calls, sequences
 from .draw import SHAPES, STRANGERS, Draw, Made, size
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -1181,6 +1181,9 @@ UNCALLED = {
 
 CALLS |= image_calls.CALLS
 LAYERS |= image_calls.LAYERS
+LAYERS |= sequences.LAYERS
+CALLS |= sequences.CALLS
+UNCALLED |= sequences.UNCALLED
 
 
 def faces() -> dict:
@@ -1193,6 +1196,7 @@ def faces() -> dict:
         "linalg.": flow.linalg,
         "init.": flow.nn.init,
         "nn.utils.": flow.nn.utils,
+        "nn.utils.rnn.": flow.nn.utils.rnn,
         "lr_scheduler.": flow.optim.lr_scheduler,
         "autograd.": flow.autograd,
         "Tensor.": flow.Tensor,
@@ -1207,6 +1211,7 @@ PATHS = {
     "linalg.": "L.linalg.",
     "init.": "L.nn.init.",
     "nn.utils.": "L.nn.utils.",
+    "nn.utils.rnn.": "L.nn.utils.rnn.",
     "autograd.": "L.autograd.",
 }
 OPERATORS = {
@@ -1278,7 +1283,7 @@ def public_names() -> list[str]:
                 )
             else:
                 ours = ".job" not in (getattr(value, "__module__", "") or "")
-            if not ours:
+            if not ours or (prefix == "nn.utils.rnn." and name not in holder.__all__):
                 continue
             found.append(prefix + name)
     return sorted(found)

@@ -1,0 +1,374 @@
+"""Recurrent layers: one op runs a layer over the whole sequence, and one gives all its gradients.
+
+x is (T, N, I), or (rows, I) in packed order: then `sizes` says how many sequences are alive at each step, never more
+than at the step before. The products with the input are one matrix product for all steps; the states go step by step.
+Sources: Elman 1990; Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000; Cho et al. 2014, whose
+reset gate is applied after the product, as in cuDNN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from ..base.errors import GradError, ShapeError
+from ..op import Op, define, kernel
+from ..spec import Spec
+from ..where import fail
+from .examples import Case, Maker, floats
+from .rules import need_floating, single
+from .shape import full
+
+# ---- rules ---------------------------------------------------------------------------------------------------------
+
+
+def layer_spec(op: str, gates: int, hidden: int, sizes: tuple, x: Spec, h0: Spec, w_ih: Spec, w_hh: Spec, b_ih: Spec,
+               b_hh: Spec) -> Spec:
+    """The Spec of the states of all steps; `gates` times `hidden` rows are those of the weights."""
+    need_floating(op, x)
+    if x.ndim != (2 if sizes else 3) or h0.ndim != 2 or not x.shape[0]:
+        raise ShapeError(f"{op}: {{x}} is {list(x.shape)}, where (T, N, I) with at least one step is wanted",
+                         hint="x.unsqueeze(1) for one sequence of (T, I)")
+    rows, batch = gates * hidden, sizes[0] if sizes else x.shape[1]
+    wanted = dict(h0=(batch, h0.shape[1]), w_ih=(rows, x.shape[-1]), w_hh=(rows, h0.shape[1]), b_ih=(rows,),
+                  b_hh=(rows,))
+    for name, spec in dict(h0=h0, w_ih=w_ih, w_hh=w_hh, b_ih=b_ih, b_hh=b_hh).items():
+        if spec.shape != wanted[name]:
+            raise ShapeError(f"{op}: {{{name}}} is {list(spec.shape)}, where {list(wanted[name])} is wanted",
+                             hint="input_size is the last axis of x, hidden_size that of the states")
+    if sum(sizes) != (x.shape[0] if sizes else 0):
+        raise ShapeError(f"{op}: sizes add up to {sum(sizes)}, {{x}} has {x.shape[0]} rows",
+                         hint="the batch_sizes that belong to this data")
+    return x.but(shape=(*x.shape[:-1], h0.shape[1]))
+
+
+def rnn_spec(x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
+    return layer_spec("rnn", 1, h0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh), h0
+
+
+def lstm_spec(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
+    y = layer_spec("lstm", 4, c0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
+    gates, cells = (y.but(shape=(math.prod(x.shape[:-1]), n * c0.shape[1])) for n in (4, 1))
+    return y, h0, c0, gates, cells
+
+
+def gru_spec(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
+    y = layer_spec("gru", 3, h0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
+    return y, h0, y.but(shape=(math.prod(x.shape[:-1]), 4 * h0.shape[1]))
+
+
+def filled(g, *specs: Spec) -> list:
+    """The cotangents of the first outputs, zeros where there is none."""
+    return [full(shape=s.shape, value=0.0, dtype=s.dtype) if x is None else x for x, s in zip(g, specs)]
+
+
+def refused(layer: str) -> Callable:
+    """The gradient of the gradient op, which nobody has written."""
+
+    def rule(g):
+        fail(GradError, f"{layer}: the gradient of its gradient is not defined",
+             f"nn.{layer}Cell in a loop over the steps: it is made of ordinary operations")
+
+    return rule
+
+
+@dataclass(frozen=True)
+class Backward(Case):
+    """An example of a gradient op: cotangents, and by name what the forward op takes and gives."""
+
+    forward: Any = None
+    names: tuple[str, ...] = ()
+
+    def arrays(self) -> list:
+        given = dict(zip(self.forward.inputs, (m.make(17 + i) for i, m in enumerate(self.inputs))))
+        results = dict(zip(self.forward.outputs, self.forward.kernel(*given.values(), **self.attrs)))
+        wanted = {f"g{name}": floats(*a.shape, dtype=a.dtype.name).make(5) for name, a in results.items()}
+        return [(given | results | wanted)[name] for name in self.names]
+
+
+def examples(gates: int, *states: int, extra: tuple = (), dtype: str = "float64", steady: bool = False,
+             **attrs) -> list[tuple]:
+    """(makers, attrs): four steps of two sequences forward and backward, and three packed ones of 3, 2 and 1 steps.
+
+    steady: all biases are 0.1.
+    """
+    m = lambda *shape: floats(*shape, low=-1.0, high=1.0, dtype=dtype)  # noqa: E731
+    rows, width = gates * states[-1], states[0]
+    bias = m(rows)(layout=lambda a: a * 0 + a.dtype.type(0.1)) if steady else m(rows)
+    weights: list[Maker] = [m(rows, 3), m(rows, width), bias, bias, *[m(*shape) for shape in extra]]
+    return [([m(*x), *[m(batch, n) for n in states], *weights], attrs | dict(sizes=sizes, reverse=reverse))
+            for x, batch, sizes, reverse in (((4, 2, 3), 2, (), False), ((4, 2, 3), 2, (), True),
+                                             ((6, 3), 3, (3, 2, 1), False), ((6, 3), 3, (3, 2, 1), True))]
+
+
+def forward_cases(*args, **options) -> list[Case]:
+    return [Case(tuple(makers), attrs) for makers, attrs in examples(*args, **options)]
+
+
+def backward_cases(forward: Op, names: str, *args, **options) -> list[Case]:
+    """In float32: these have no gradient of their own."""
+    return [Backward(tuple(makers), attrs, forward, tuple(names.split()))
+            for makers, attrs in examples(*args, **options, dtype="float32", steady=True)]
+
+
+# ---- what the kernels share ----------------------------------------------------------------------------------------
+
+
+def spans(x, sizes: tuple, reverse: bool) -> list[tuple[int, int]]:
+    """The rows (from, to) of each step, in the order in which the layer meets them."""
+    ends = list(accumulate(sizes or (x.shape[1],) * len(x)))
+    steps = list(zip([0, *ends], ends))
+    return steps[::-1] if reverse else steps
+
+
+def flat(x):
+    """(T, N, I) as (T * N, I)."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def before(xp, states, first, steps):
+    """The state that each row began with: that of the step before, or the first."""
+    result, now = xp.empty_like(states), first.copy()
+    for a, b in steps:
+        result[a:b] = now[: b - a]
+        now[: b - a] = states[a:b]
+    return result
+
+
+def sigmoid_(xp, x):
+    """1 / (1 + exp(-x)), written into x."""
+    with xp.errstate(over="ignore"):
+        xp.exp(xp.negative(x, out=x), out=x)
+    x += 1
+    xp.reciprocal(x, out=x)
+
+
+def sums(x, w_ih, inner, previous, at_state=None):
+    """Gradients of x, w_ih, w_hh and the bias from those of what the non-linearities got."""
+    gw_hh = (inner if at_state is None else at_state).T @ previous
+    return (inner @ w_ih).reshape(x.shape), inner.T @ flat(x), gw_hh, inner.sum(0)
+
+
+# ---- rnn -----------------------------------------------------------------------------------------------------------
+
+
+def rnn_rule(g, x, h0, w_ih, w_hh, out0, relu, sizes, reverse):
+    gy, ghn = filled(g, out0.spec, h0.spec)
+    gx, gh0, gw_ih, gw_hh, gb = rnn_grad(gy, ghn, x, h0, w_ih, w_hh, out0, relu=relu, sizes=sizes, reverse=reverse)
+    return gx, gh0, gw_ih, gw_hh, gb, gb
+
+
+rnn = define(
+    "rnn(x, h0, w_ih, w_hh, b_ih, b_hh; relu, sizes, reverse) -> y, hn",
+    rnn_spec,
+    {"x, h0, w_ih, w_hh, b_ih, b_hh": rnn_rule},
+    second_order=False,
+    examples=[*forward_cases(1, 2, relu=False), *forward_cases(1, 2, relu=True)[:2],
+              *forward_cases(1, 2, relu=False, dtype="float32")[2:]],
+    doc="h = tanh(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh) step by step, or max(0, ...); all h, and the last.",
+)
+
+
+@kernel(rnn)
+@single
+def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
+    y, h = flat(x) @ w_ih.T + (b_ih + b_hh), h0.copy()
+    for a, b in spans(x, sizes, reverse):
+        now = y[a:b]
+        now += h[: b - a] @ w_hh.T
+        xp.maximum(now, 0, out=now) if relu else xp.tanh(now, out=now)
+        h[: b - a] = now
+    return y.reshape(*x.shape[:-1], h.shape[1]), h
+
+
+rnn_grad = define(
+    "rnn_grad(gy, ghn, x, h0, w_ih, w_hh, y; relu, sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb",
+    lambda gy, ghn, x, h0, w_ih, w_hh, y, **_: (x, h0, w_ih, w_hh, w_ih.but(shape=w_ih.shape[:1])),
+    {"gy, ghn, x, h0, w_ih, w_hh": refused("RNN")},
+    examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
+    doc="The gradients of rnn; that of both biases is one.",
+)
+
+
+@kernel(rnn_grad)
+@single
+def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, relu, sizes, reverse):
+    steps, gy, y, gh = spans(x, sizes, reverse), flat(gy), flat(y), ghn.copy()
+    inner = xp.empty_like(y)
+    for a, b in reversed(steps):
+        g, now = gy[a:b] + gh[: b - a], y[a:b]
+        inner[a:b] = xp.where(now == 0, 0, g) if relu else g * (1 - now * now)
+        gh[: b - a] = inner[a:b] @ w_hh
+    gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, before(xp, y, h0, steps))
+    return gx, gh, gw_ih, gw_hh, gb
+
+
+# ---- lstm ----------------------------------------------------------------------------------------------------------
+
+
+def lstm_rule(g, x, h0, c0, w_ih, w_hh, out0, out3, out4, sizes, reverse):
+    gy, ghn, gcn = filled(g, out0.spec, h0.spec, c0.spec)
+    *grads, gb = lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, out0, out3, out4, sizes=sizes, reverse=reverse)
+    return *grads, gb, gb
+
+
+def projected_rule(g, x, h0, c0, w_ih, w_hh, w_hr, out0, out3, out4, sizes, reverse):
+    gy, ghn, gcn = filled(g, out0.spec, h0.spec, c0.spec)
+    *grads, gb, gw_hr = lstm_projected_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, out0, out3, out4, w_hr,
+                                            sizes=sizes, reverse=reverse)
+    return *grads, gb, gb, gw_hr
+
+
+lstm = define(
+    "lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh; sizes, reverse) -> y, hn, cn, gates, cells",
+    lstm_spec,
+    {"x, h0, c0, w_ih, w_hh, b_ih, b_hh": lstm_rule},
+    second_order=False,
+    examples=[*forward_cases(4, 2, 2), *forward_cases(4, 2, 2, dtype="float32")[2:]],
+    doc="c = f * c + i * g; h = o * tanh(c) step by step; all h, the last h and c, and what the gradient needs.",
+)
+lstm_projected = define(
+    "lstm_projected(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr; sizes, reverse) -> y, hn, cn, gates, cells",
+    lstm_spec,
+    {"x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr": projected_rule},
+    second_order=False,
+    examples=forward_cases(4, 2, 3, extra=((2, 3),)),
+    doc="lstm whose h is w_hr @ (o * tanh(c)), shorter than c. Sak et al. 2014, section 2.2.",
+)
+
+
+@single
+def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
+    gates, h, c, size = flat(x) @ w_ih.T + (b_ih + b_hh), h0.copy(), c0.copy(), c0.shape[1]
+    y, cells = xp.empty((len(gates), h.shape[1]), h.dtype), xp.empty((len(gates), size), c.dtype)
+    for a, b in spans(x, sizes, reverse):
+        now, n = gates[a:b], b - a
+        now += h[:n] @ w_hh.T
+        sigmoid_(xp, now[:, : 2 * size])
+        xp.tanh(now[:, 2 * size : 3 * size], out=now[:, 2 * size : 3 * size])
+        sigmoid_(xp, now[:, 3 * size :])
+        i, f, g, o = xp.split(now, 4, axis=1)
+        cells[a:b] = c[:n] = f * c[:n] + i * g
+        seen = o * xp.tanh(c[:n])
+        y[a:b] = h[:n] = seen if w_hr is None else seen @ w_hr.T
+    return y.reshape(*x.shape[:-1], h.shape[1]), h, c, gates, cells
+
+
+kernel(lstm, lstm_kernel)
+kernel(lstm_projected, lstm_kernel)
+
+
+def lstm_grad_spec(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, **_):
+    return (x, h0, c0, w_ih, w_hh, w_ih.but(shape=w_ih.shape[:1]), *([] if w_hr is None else [w_hr]))
+
+
+lstm_grad = define(
+    "lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells; sizes, reverse) "
+    "-> gx, gh0, gc0, gw_ih, gw_hh, gb",
+    lstm_grad_spec,
+    {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": refused("LSTM")},
+    examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
+    doc="The gradients of lstm; that of both biases is one.",
+)
+lstm_projected_grad = define(
+    "lstm_projected_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr; sizes, reverse) "
+    "-> gx, gh0, gc0, gw_ih, gw_hh, gb, gw_hr",
+    lstm_grad_spec,
+    {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh, w_hr": refused("LSTM")},
+    examples=backward_cases(lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3,
+                            extra=((2, 3),)),
+    doc="The gradients of lstm_projected; that of both biases is one.",
+)
+
+
+@single
+def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, *, sizes, reverse):
+    steps, gy, gh, gc = spans(x, sizes, reverse), flat(gy), ghn.copy(), gcn.copy()
+    previous, inner, arriving = before(xp, cells, c0, steps), xp.empty_like(gates), xp.empty_like(gy)
+    i, f, g, o = xp.split(gates, 4, axis=1)
+    gi, gf, gg, go = xp.split(inner, 4, axis=1)  # views
+    tanh = xp.tanh(cells)
+    for a, b in reversed(steps):
+        n = b - a
+        arriving[a:b] = gy[a:b] + gh[:n]
+        seen = arriving[a:b] if w_hr is None else arriving[a:b] @ w_hr
+        cell = gc[:n] + seen * o[a:b] * (1 - tanh[a:b] * tanh[a:b])
+        gi[a:b] = cell * g[a:b] * i[a:b] * (1 - i[a:b])
+        gf[a:b] = cell * previous[a:b] * f[a:b] * (1 - f[a:b])
+        gg[a:b] = cell * i[a:b] * (1 - g[a:b] * g[a:b])
+        go[a:b] = seen * tanh[a:b] * o[a:b] * (1 - o[a:b])
+        gc[:n] = cell * f[a:b]
+        gh[:n] = inner[a:b] @ w_hh
+    gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, before(xp, flat(y), h0, steps))
+    return gx, gh, gc, gw_ih, gw_hh, gb, *([] if w_hr is None else [arriving.T @ (o * tanh)])
+
+
+kernel(lstm_grad, lstm_grad_kernel)
+kernel(lstm_projected_grad, lstm_grad_kernel)
+
+# ---- gru -----------------------------------------------------------------------------------------------------------
+
+
+def gru_rule(g, x, h0, w_ih, w_hh, out0, out2, sizes, reverse):
+    gy, ghn = filled(g, out0.spec, h0.spec)
+    return gru_grad(gy, ghn, x, h0, w_ih, w_hh, out0, out2, sizes=sizes, reverse=reverse)
+
+
+gru = define(
+    "gru(x, h0, w_ih, w_hh, b_ih, b_hh; sizes, reverse) -> y, hn, gates",
+    gru_spec,
+    {"x, h0, w_ih, w_hh, b_ih, b_hh": gru_rule},
+    second_order=False,
+    examples=[*forward_cases(3, 2), *forward_cases(3, 2, dtype="float32")[2:]],
+    doc="h = (1 - z) * n + z * h, n = tanh(... + r * (h @ w_hn.T + b_hn)) step by step; all h, the last, r, z, n.",
+)
+
+
+@kernel(gru)
+@single
+def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
+    arriving, h, size = flat(x) @ w_ih.T + b_ih, h0.copy(), h0.shape[1]
+    gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and what r scales
+    y = xp.empty((len(arriving), size), h.dtype)
+    for a, b in spans(x, sizes, reverse):
+        now, old = gates[a:b], h[: b - a]
+        own = old @ w_hh.T + b_hh
+        xp.add(arriving[a:b, : 2 * size], own[:, : 2 * size], out=now[:, : 2 * size])
+        sigmoid_(xp, now[:, : 2 * size])
+        r, z, n, scaled = xp.split(now, 4, axis=1)
+        scaled[:] = own[:, 2 * size :]
+        xp.tanh(arriving[a:b, 2 * size :] + r * scaled, out=n)
+        y[a:b] = h[: b - a] = n + z * (old - n)
+    return y.reshape(*x.shape[:-1], size), h, gates
+
+
+gru_grad = define(
+    "gru_grad(gy, ghn, x, h0, w_ih, w_hh, y, gates; sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb_ih, gb_hh",
+    lambda gy, ghn, x, h0, w_ih, w_hh, y, gates, **_: (x, h0, w_ih, w_hh, *[w_ih.but(shape=w_ih.shape[:1])] * 2),
+    {"gy, ghn, x, h0, w_ih, w_hh": refused("GRU")},
+    examples=backward_cases(gru, "gy ghn x h0 w_ih w_hh y gates", 3, 2),
+    doc="The gradients of gru.",
+)
+
+
+@kernel(gru_grad)
+@single
+def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
+    steps, gy, gh = spans(x, sizes, reverse), flat(gy), ghn.copy()
+    previous, (r, z, n, scaled) = before(xp, flat(y), h0, steps), xp.split(gates, 4, axis=1)
+    inner = xp.empty((len(gates), len(w_ih)), gates.dtype)
+    own = xp.empty_like(inner)  # of the products with h
+    gr, gz, gn = xp.split(inner, 3, axis=1)  # views
+    for a, b in reversed(steps):
+        g = gy[a:b] + gh[: b - a]
+        gz[a:b] = g * (previous[a:b] - n[a:b]) * z[a:b] * (1 - z[a:b])
+        gn[a:b] = g * (1 - z[a:b]) * (1 - n[a:b] * n[a:b])
+        gr[a:b] = gn[a:b] * scaled[a:b] * r[a:b] * (1 - r[a:b])
+        own[a:b] = inner[a:b]
+        own[a:b, 2 * h0.shape[1] :] *= r[a:b]
+        gh[: b - a] = g * z[a:b] + own[a:b] @ w_hh
+    gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, previous, own)
+    return gx, gh, gw_ih, gw_hh, gb, own.sum(0)

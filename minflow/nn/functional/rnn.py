@@ -1,0 +1,177 @@
+"""Recurrent layers and cells as functions of their weights, in PyTorch's order: w_ih, w_hh, b_ih, b_hh, w_hr.
+
+`lstm`, `gru`, `rnn_tanh`, `rnn_relu` run layers over sequences, each one op; a cell is one step, made of ordinary
+operations. Read next: `../../core/ops/rnn.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.base.errors import ShapeError, TraceError
+from ...core.functions import cat, stack
+from ...core.mode import MODE
+from ...core.ops import rnn as ops
+from ...core.ops.shape import full
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import check_tensor, composite, same_dtype
+from .dropout import dropout as drop
+from .linear import linear
+
+KINDS = {"lstm": (ops.lstm, {}), "gru": (ops.gru, {}), "rnn_tanh": (ops.rnn, {"relu": False}),
+         "rnn_relu": (ops.rnn, {"relu": True})}
+
+
+def layers(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequence[Tensor], has_biases: bool,
+           num_layers: int, dropout: float, train: bool, bidirectional: bool, sizes: tuple = ()) -> tuple:
+    """All layers and directions one after the other: (states of the last layer at all steps, final h, final c of lstm).
+
+    x: (T, N, I), or packed (rows, I) with `sizes`. states: (num_layers * directions, N, H) each, or None for zeros.
+    """
+    directions = 2 if bidirectional else 1
+    each = len(params) // (num_layers * directions)
+    check_params(kind, params, num_layers * directions, has_biases)
+    finals: list[list[Tensor]] = []
+    for layer in range(num_layers):
+        ys = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            y, last = one_layer(kind, x, [s if s is None else s[k] for s in states], params[k * each : (k + 1) * each],
+                                has_biases, sizes, direction == 1)
+            ys.append(y)
+            finals.append(last)
+        x = ys[0] if directions == 1 else cat(ys, -1)
+        if dropout and layer < num_layers - 1:
+            x = drop(x, dropout, train)
+    return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
+
+
+def one_layer(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequence[Tensor], has_biases: bool,
+              sizes: tuple, reverse: bool) -> tuple[Tensor, list[Tensor]]:
+    """The op of one layer in one direction: (states at all steps, [final h, final c])."""
+    op, attrs = KINDS[kind]
+    w_ih, w_hh, *rest = params
+    x, w_ih = same_dtype(kind, x, w_ih)
+    biases, w_hr = (rest[:2], rest[2:]) if has_biases else ([], rest)
+    zeros = lambda *shape: full(shape=shape, value=0.0, dtype=x.dtype)  # noqa: E731
+    batch = sizes[0] if sizes else x.spec.shape[1]
+    widths = w_hh.spec.shape[-1], w_ih.spec.shape[0] // 4  # of h, of c
+    begin = [zeros(batch, width) if s is None else s for s, width in zip(states, widths)]
+    begin, w_hh, biases, w_hr = ([t.to(x.dtype) for t in group] for group in (begin, [w_hh], biases, w_hr))
+    biases = biases or [zeros(w_ih.spec.shape[0])] * 2
+    results = (ops.lstm_projected if w_hr else op)(x, *begin, w_ih, *w_hh, *biases, *w_hr, **attrs, sizes=sizes,
+                                                   reverse=reverse)
+    return results[0], list(results[1 : 1 + len(states)])
+
+
+def check_params(kind: str, params: Sequence[Tensor], count: int, has_biases: bool) -> None:
+    fitting = [n * count for n in ((4, 5) if has_biases else (2, 3))[: 2 if kind == "lstm" else 1]]
+    if len(params) not in fitting:
+        what = f"{kind}: {len(params)} parameters, where {' or '.join(map(str, fitting))} are wanted"
+        fail(ShapeError, what, "for each layer and direction: w_ih, w_hh, with biases b_ih, b_hh, with projection w_hr")
+
+
+def sizes_of(name: str, batch_sizes: Tensor) -> tuple[int, ...]:
+    """How many sequences are alive at each step: numbers, which a graph does not have."""
+    if MODE.get().trace is not None:
+        refuse_packed(name)
+    return tuple(batch_sizes.tolist())
+
+
+def refuse_packed(name: str) -> None:
+    """A graph has one shape for all calls."""
+    fail(TraceError, f"{name}: how long each sequence is are numbers, and while a graph is built there are none",
+         "run it eagerly; or in the graph the padded sequences with a mask: (out * mask).sum(), "
+         "or out[flow.arange(N), lengths - 1] for the last step of each")
+
+
+def function(kind: str, input: Tensor, *args: Any) -> tuple:
+    """PyTorch's two forms: (input, hx, params, ..., batch_first), or packed (data, batch_sizes, hx, params, ...)."""
+    check_tensor(kind, input)
+    packed = isinstance(args[2], list | tuple)
+    if packed:
+        batch_sizes, hx, params, *options = args
+        sizes, swap = sizes_of(kind, batch_sizes), False
+    else:
+        hx, params, *options, swap = args
+        sizes = ()
+        if input.spec.ndim != 3:
+            fail(ShapeError, f"{kind}: the input has {input.spec.ndim} axes, where 3 are wanted", "x.unsqueeze(1)",
+                 input=input)
+    states = tuple(hx) if kind == "lstm" else (hx,)
+    y, *finals = layers(kind, input.transpose(0, 1) if swap else input, states, params, *options, sizes=sizes)
+    return y.transpose(0, 1) if swap else y, *finals
+
+
+def lstm(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+         bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(output, h_n, c_n) of layers of long short-term memory; what `nn.LSTM` calls with its weights.
+
+    i, f, o = sigmoid(...), g = tanh(...) of W_ih x + b_ih + W_hh h + b_hh;  c = f * c + i * g;  h = o * tanh(c).
+    input: float (T, N, I). hx: (h_0, c_0), each (L * D, N, H). params: for each layer and direction w_ih (4H, I),
+    w_hh (4H, H), then b_ih, b_hh (4H,), then w_hr (P, H) of a projection. Returns (T, N, D * H), and h and c as in hx.
+    Packed, in this order: lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
+    Raises ShapeError where sizes differ. Source: Hochreiter & Schmidhuber 1997.
+    """
+    return function("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+
+def gru(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+        bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """(output, h_n) of layers of gated recurrent units; what `nn.GRU` calls with its weights.
+
+    r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h.
+    hx: h_0 (L * D, N, H). Other shapes and the packed form: as of `lstm`, with 3H rows. Source: Cho et al. 2014.
+    """
+    return function("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+
+def rnn_tanh(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+             bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """(output, h_n), h = tanh(W_ih x + b_ih + W_hh h + b_hh); arguments as of `gru`, with H rows."""
+    return function("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+
+def rnn_relu(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+             bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """(output, h_n), h = max(0, W_ih x + b_ih + W_hh h + b_hh); arguments as of `gru`, with H rows."""
+    return function("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+
+# ---- cells: one step -----------------------------------------------------------------------------------------------
+
+
+@composite("lstm_cell")
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+              b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """One step of `lstm`: (h, c) from input (N, I) and hx, a pair (h, c) of (N, H)."""
+    h, c = hx
+    i, f, g, o = (linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh)).chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+@composite("gru_cell")
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+             b_hh: Tensor | None = None) -> Tensor:
+    """One step of `gru`: h of (N, H) from input (N, I) and hx (N, H)."""
+    from_input, from_state = linear(input, w_ih, b_ih).chunk(3, -1), linear(hx, w_hh, b_hh).chunk(3, -1)
+    r, z = ((a + b).sigmoid() for a, b in zip(from_input[:2], from_state[:2]))
+    n = (from_input[2] + r * from_state[2]).tanh()
+    return n + z * (hx - n)
+
+
+@composite("rnn_tanh_cell")
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+                  b_hh: Tensor | None = None) -> Tensor:
+    """One step of `rnn_tanh`: h of (N, H) from input (N, I) and hx (N, H)."""
+    return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).tanh()
+
+
+@composite("rnn_relu_cell")
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+                  b_hh: Tensor | None = None) -> Tensor:
+    """One step of `rnn_relu`: h of (N, H) from input (N, I) and hx (N, H)."""
+    return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).relu()

@@ -1,0 +1,307 @@
+"""Layers: RNN, LSTM, GRU over sequences, and their cells, which do one step.
+
+Read next: `../functional/rnn.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.creation import empty
+from ...core.ops.shape import full
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
+from ...core.where import fail, warn
+from .. import functional as F
+from .. import init
+from ..functional import rnn
+from ..module import Module
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
+from .linear import check_size
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def nonlinearity_mode(layer: str, nonlinearity: str) -> str:
+    if nonlinearity not in ("tanh", "relu"):
+        fail(OutOfRangeError, f"{layer}: nonlinearity is {nonlinearity!r}", 'nonlinearity="tanh" or "relu"')
+    return f"RNN_{nonlinearity.upper()}"
+
+
+def draw_uniform(module: Module, hidden_size: int) -> None:
+    bound = 1 / math.sqrt(hidden_size) if hidden_size > 0 else 0
+    for weight in module.parameters():
+        init.uniform_(weight, -bound, bound)
+
+
+class RNNBase(Module):
+    """What RNN, LSTM and GRU share: weights by name, axes of input and states, packed sequences.
+
+    Weights of layer k: weight_ih_lk (gates * hidden_size, its input), weight_hh_lk (gates * hidden_size, hidden_size),
+    bias_ih_lk and bias_hh_lk; those of the backward direction end with _reverse; weight_hr_lk (proj_size, hidden_size)
+    projects. All start uniform in +-1/sqrt(hidden_size).
+    """
+
+    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+                 device: Device | str | None = None, dtype: DType | None = None):
+        super().__init__()
+        name = type(self).__name__
+        for size, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            check_size(name, size, value, 0 if size == "input_size" else 1)
+        for option, value in (("bias", bias), ("batch_first", batch_first), ("bidirectional", bidirectional)):
+            if not isinstance(value, bool):
+                fail(DTypeError, f"{name}: {option} is {value!r}, where True or False is wanted", f"{option}=True")
+        if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
+            what = f"{name}: dropout is {dropout!r}, where a probability between 0 and 1 is wanted"
+            fail(OutOfRangeError, what, "dropout=0.5")
+        if dropout and num_layers == 1:
+            warn(f"{name}: dropout={dropout} stands between layers, and there is one", "num_layers=2, or no dropout")
+        if proj_size and mode != "LSTM":
+            fail(ShapeError, f"{name}: proj_size is for LSTM alone", "nn.LSTM")
+        if not 0 <= proj_size < hidden_size:
+            fail(ShapeError, f"{name}: proj_size is {proj_size}, hidden_size {hidden_size}",
+                 "a projection is smaller than hidden_size; 0 is none")
+        self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
+        self.bidirectional, self.proj_size = bidirectional, proj_size
+        directions, rows, width = 2 if bidirectional else 1, GATES[mode] * hidden_size, proj_size or hidden_size
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            before = input_size if layer == 0 else width * directions
+            for end in ("", "_reverse")[:directions]:
+                shapes = {"weight_ih": (rows, before), "weight_hh": (rows, width)}
+                shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+                shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
+                names = [f"{kind}_l{layer}{end}" for kind in shapes]
+                for weight, shape in zip(names, shapes.values()):
+                    self.register_parameter(weight, Parameter(empty(*shape, device=device, dtype=dtype)))
+                self._all_weights.append(names)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        draw_uniform(self, self.hidden_size)
+
+    def flatten_parameters(self) -> None:
+        """Nothing to do: it is there for programs that call it. (cuDNN wants all weights in one piece of memory.)"""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The weights of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def run(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
+        """(output, final states) for a batch, one sequence or a PackedSequence; states: a tuple of tensors, or None."""
+        name = type(self).__name__
+        if isinstance(input, PackedSequence):
+            sizes = rnn.sizes_of(name, input.batch_sizes)
+            y, *finals = self.layers(input.data, self.begin(states, sizes[0], True, input.sorted_indices), sizes)
+            if input.unsorted_indices is not None:
+                finals = [h.index_select(1, input.unsorted_indices) for h in finals]
+            return PackedSequence(y, input.batch_sizes, input.sorted_indices, input.unsorted_indices), tuple(finals)
+        F.arguments.check_tensor(name, input)
+        if input.spec.ndim not in (2, 3):
+            fail(ShapeError, f"{name}: the input has {input.spec.ndim} axes, where 2 or 3 are wanted",
+                 "(N, T, input_size) with batch_first=True, else (T, N, input_size); (T, input_size) is one sequence",
+                 input=input)
+        batched = input.spec.ndim == 3
+        x = input if batched else input.unsqueeze(1)
+        x = x.transpose(0, 1) if batched and self.batch_first else x
+        y, *finals = self.layers(x, self.begin(states, x.spec.shape[1], batched), ())
+        if not batched:
+            return y.squeeze(1), tuple([h.squeeze(1) for h in finals])
+        return y.transpose(0, 1) if self.batch_first else y, tuple(finals)
+
+    def layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
+        name = type(self).__name__
+        if x.spec.shape[-1] != self.input_size:
+            fail(ShapeError, f"{name}: the input has {x.spec.shape[-1]} features (its last axis), input_size is "
+                 f"{self.input_size}", f"nn.{name}({x.spec.shape[-1]}, {self.hidden_size})", input=x)
+        if not x.spec.shape[0]:
+            fail(ShapeError, f"{name}: the sequence has no steps", "at least one step", input=x)
+        params = [weight for weights in self.all_weights for weight in weights]
+        return rnn.layers(self.mode.lower(), x, states, params, self.bias, self.num_layers, self.dropout, self.training,
+                          self.bidirectional, sizes)
+
+    def begin(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
+        """The first states as (layers * directions, N, width) each, in the order of a packed sequence."""
+        widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.mode == "LSTM" else 1]
+        if states is None:
+            return (None,) * len(widths)
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        for name, state, width in zip(("h_0", "c_0"), states, widths):
+            F.arguments.check_tensor(type(self).__name__, state, name)
+            wanted = (rows, batch, width) if batched else (rows, width)
+            if state.spec.shape != wanted:
+                layer = type(self).__name__
+                what = f"{layer}: {name} has shape {list(state.spec.shape)}, where {list(wanted)} is wanted"
+                hint = "(num_layers * directions, N, hidden_size), also with batch_first"
+                fail(ShapeError, what, hint, **{name: state})
+        states = states if batched else tuple([s.unsqueeze(1) for s in states])
+        return states if order is None else tuple([s.index_select(1, order) for s in states])
+
+    def extra_repr(self) -> str:
+        options = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0,
+                   "bidirectional": False}
+        given = [f"{name}={getattr(self, name)}" for name, usual in options.items() if getattr(self, name) != usual]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *given])
+
+
+class RNN(RNNBase):
+    """h = tanh(W_ih x + b_ih + W_hh h + b_hh) for each step of a sequence, or max(0, ...). Elman 1990.
+
+    input: float (T, N, input_size), or (N, T, input_size) with batch_first, or (T, input_size), or a PackedSequence.
+    h_0: (num_layers * directions, N, hidden_size), zeros if None. Returns (output, h_n): output (T, N, directions *
+    hidden_size) holds the last layer's states, both directions side by side. dropout: between the layers.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 device: Device | str | None = None, dtype: DType | None = None):
+        mode = nonlinearity_mode("RNN", nonlinearity)
+        super().__init__(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                         device=device, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
+        output, (h,) = self.run(input, None if hx is None else (hx,))
+        return output, h
+
+
+class LSTM(RNNBase):
+    """Long short-term memory: c = f * c + i * g, h = o * tanh(c), where i, f, o = sigmoid(...) and g = tanh(...) of
+    W_ih x + b_ih + W_hh h + b_hh, step by step. Hochreiter & Schmidhuber 1997; Gers et al. 2000.
+
+    input: float (T, N, input_size), or (N, T, input_size) with batch_first, or (T, input_size), or a PackedSequence.
+    hx: (h_0, c_0), each (num_layers * directions, N, hidden_size), zeros if None. Returns (output, (h_n, c_n)): output
+    (T, N, directions * hidden_size). proj_size: h is W_hr (o * tanh(c)) of that size. dropout: between the layers.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+                 device: Device | str | None = None, dtype: DType | None = None):
+        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                         proj_size, device, dtype)
+
+    def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
+        return self.run(input, None if hx is None else pair_of_states("LSTM", hx))
+
+
+class GRU(RNNBase):
+    """Gated recurrent units: h = (1 - z) * n + z * h, n = tanh(W_in x + b_in + r * (W_hn h + b_hn)), where r, z =
+    sigmoid(...) of W_ih x + b_ih + W_hh h + b_hh, step by step. Cho et al. 2014, whose r stands inside the product.
+
+    input, h_0 and what comes back: as of RNN. dropout: between the layers.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 device: Device | str | None = None, dtype: DType | None = None):
+        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                         device=device, dtype=dtype)
+
+    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
+        output, (h,) = self.run(input, None if hx is None else (hx,))
+        return output, h
+
+
+def pair_of_states(layer: str, hx: Any) -> tuple:
+    if not isinstance(hx, tuple | list) or len(hx) != 2:
+        fail(DTypeError, f"{layer}: hx is no pair", "a pair of states: lstm(x, (h_0, c_0))", hx=hx)
+    return tuple(hx)
+
+
+class RNNCellBase(Module):
+    """What RNNCell, LSTMCell and GRUCell share: weight_ih, weight_hh, bias_ih, bias_hh, all uniform in
+    +-1/sqrt(hidden_size) at first."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
+                 device: Device | str | None = None, dtype: DType | None = None):
+        super().__init__()
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
+            check_size(type(self).__name__, name, value)
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        rows = num_chunks * hidden_size
+        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size), "bias_ih": (rows,),
+                  "bias_hh": (rows,)}
+        for name, shape in shapes.items():
+            given = bias or len(shape) > 1
+            self.register_parameter(name, Parameter(empty(*shape, device=device, dtype=dtype)) if given else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        draw_uniform(self, self.hidden_size)
+
+    def step(self, function: Any, input: Tensor, states: tuple | None) -> Any:
+        """`function` of a batch, or of one example; states: a tuple of tensors, or None for zeros."""
+        name = type(self).__name__
+        F.arguments.check_tensor(name, input)
+        if input.spec.ndim not in (1, 2) or input.spec.shape[-1] != self.input_size:
+            fail(ShapeError, f"{name}: the input has shape {list(input.spec.shape)}, where (N, {self.input_size}) or "
+                 f"({self.input_size},) is wanted", f"one step of a sequence: x[t], or nn.{name[:-4]} for all steps",
+                 input=input)
+        wanted = (*input.spec.shape[:-1], self.hidden_size)
+        if states is None:
+            zeros = full(shape=wanted, value=0.0, dtype=input.dtype)
+            states = (zeros,) * (2 if name == "LSTMCell" else 1)
+        for state in states:
+            F.arguments.check_tensor(name, state, "hx")
+            if state.spec.shape != wanted:
+                fail(ShapeError, f"{name}: hx has shape {list(state.spec.shape)}, where {list(wanted)} is wanted",
+                     "the batch of the input, and hidden_size", input=input, hx=state)
+        batched = input.spec.ndim == 2
+        x, *states = (input, *states) if batched else [t.unsqueeze(0) for t in (input, *states)]
+        result = function(x, states if name == "LSTMCell" else states[0], self.weight_ih, self.weight_hh, self.bias_ih,
+                          self.bias_hh)
+        if batched:
+            return result
+        return tuple([t.squeeze(0) for t in result]) if isinstance(result, tuple) else result.squeeze(0)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        kind = getattr(self, "nonlinearity", "tanh")
+        return text if kind == "tanh" else f"{text}, nonlinearity={kind}"
+
+
+class RNNCell(RNNCellBase):
+    """One step of RNN: h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or max(0, ...).
+
+    input: float (N, input_size) or (input_size,). hx: (N, hidden_size), zeros if None. Returns h' of (N, hidden_size).
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+                 device: Device | str | None = None, dtype: DType | None = None):
+        nonlinearity_mode("RNNCell", nonlinearity)
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        function = rnn.rnn_tanh_cell if self.nonlinearity == "tanh" else rnn.rnn_relu_cell
+        return self.step(function, input, None if hx is None else (hx,))
+
+
+class LSTMCell(RNNCellBase):
+    """One step of LSTM: (h', c') from input (N, input_size) and hx = (h, c), each (N, hidden_size), zeros if None."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Device | str | None = None,
+                 dtype: DType | None = None):
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        return self.step(rnn.lstm_cell, input, None if hx is None else pair_of_states("LSTMCell", hx))
+
+
+class GRUCell(RNNCellBase):
+    """One step of GRU: h' of (N, hidden_size) from input (N, input_size) and hx (N, hidden_size), zeros if None."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Device | str | None = None,
+                 dtype: DType | None = None):
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self.step(rnn.gru_cell, input, None if hx is None else (hx,))

@@ -1,0 +1,206 @@
+"""Sequences of different lengths in one tensor: padded to the longest, or packed step by step.
+
+Packed: the rows of step 0 of all sequences, longest first, then those of step 1 of all that are long enough, ...
+Lengths are numbers, so packing runs eagerly only. Read next: `../functional/rnn.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.base.errors import DTypeError, ShapeError
+from ...core.functions import cat, stack
+from ...core.functions.arguments import integer
+from ...core.functions.creation import from_numpy, full
+from ...core.messages.near import name_hints as _name_hints
+from ...core.mode import MODE
+from ...core.spec import float16, float32, float64, int32, int64
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ..functional.arguments import check_tensor
+from ..functional.rnn import refuse_packed, sizes_of
+
+
+class Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(Packed):
+    """Sequences packed step by step: `data` (rows, ...), `batch_sizes` (T,), how many of them have a row at each step.
+
+    sorted_indices: which sequence of the batch stands first, second, ... (None: as they came). unsorted_indices undoes
+    that. Made by `pack_padded_sequence` and `pack_sequence`; RNN, LSTM and GRU take it and give one back.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor, batch_sizes: Tensor | None = None, sorted_indices: Tensor | None = None,
+                unsorted_indices: Tensor | None = None):
+        if batch_sizes is None:
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The same with `data.to(...)`."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else type(self)(data, *self[1:])
+
+    def float(self) -> PackedSequence:
+        return self.to(float32)
+
+    def double(self) -> PackedSequence:
+        return self.to(float64)
+
+    def half(self) -> PackedSequence:
+        return self.to(float16)
+
+    def long(self) -> PackedSequence:
+        return self.to(int64)
+
+    def int(self) -> PackedSequence:
+        return self.to(int32)
+
+    def cpu(self) -> PackedSequence:
+        return self.to("cpu")
+
+    def pin_memory(self) -> PackedSequence:
+        """Itself: memory of the CPU needs no pinning."""
+        return self
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.data.is_cuda
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """result[permutation[i]] = i: int64 (N,), what undoes a permutation; None of None."""
+    return None if permutation is None else permutation.argsort()
+
+
+def numbers(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
+    """Lengths as Python numbers, one for each sequence, each from 1 to `longest`."""
+    if MODE.get().trace is not None:
+        refuse_packed(name)
+    given = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
+    given = [integer(n, "lengths") for n in (given if isinstance(given, list) else [given])]
+    if len(given) != batch:
+        fail(ShapeError, f"{name}: {len(given)} lengths for {batch} sequences",
+             "one length for each sequence; batch_first=True where the batch is axis 0", lengths=given)
+    if given and not 0 < min(given) <= max(given) <= longest:
+        fail(ShapeError, f"{name}: lengths from {min(given)} to {max(given)}, where 1 to {longest} are wanted",
+             "leave out empty sequences; lengths are those before padding", lengths=given)
+    return given
+
+
+def pack_padded_sequence(input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False,
+                         enforce_sorted: bool = True) -> PackedSequence:
+    """Pack padded sequences: (T, N, ...), or (N, T, ...) with batch_first, with a length for each, in steps.
+
+    enforce_sorted: they come longest first already; else they are sorted, and `pad_packed_sequence` undoes that. Raises
+    ShapeError where lengths do not fit or are not sorted, TraceError in a graph.
+    """
+    check_tensor("pack_padded_sequence", input)
+    if input.spec.ndim < 2:
+        fail(ShapeError, f"pack_padded_sequence: the input has {input.spec.ndim} axes, where (T, N, ...) is wanted",
+             "pad_sequence(sequences)", input=input)
+    x = input.transpose(0, 1) if batch_first else input
+    steps, batch = x.spec.shape[:2]
+    given = numbers("pack_padded_sequence", lengths, batch, steps)
+    if not given:
+        fail(ShapeError, "pack_padded_sequence: there are no sequences", "at least one", input=input)
+    order = np.argsort(-np.array(given), kind="stable")
+    if enforce_sorted and given != sorted(given, reverse=True):
+        fail(ShapeError, "pack_padded_sequence: the sequences are not sorted, longest first",
+             "enforce_sorted=False sorts them, and pad_packed_sequence undoes that", lengths=given)
+    sizes = [sum(n > t for n in given) for t in range(max(given))]
+    rows = np.concatenate([t * batch + order[:n] for t, n in enumerate(sizes)])
+    data = x.reshape(steps * batch, *x.spec.shape[2:]).index_select(0, from_numpy(rows))
+    return PackedSequence(data, from_numpy(np.array(sizes)), None if enforce_sorted else from_numpy(order))
+
+
+def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
+                        total_length: int | None = None) -> tuple[Tensor, Tensor]:
+    """The inverse of `pack_padded_sequence`: ((T, N, ...), or (N, T, ...) with batch_first, and lengths int64 (N,)).
+
+    What was not packed is `padding_value`. T is the longest length, or total_length. Raises ShapeError where that is
+    shorter, TraceError in a graph.
+    """
+    if not isinstance(sequence, PackedSequence):
+        fail(DTypeError, f"pad_packed_sequence: of {type(sequence).__name__}, where a PackedSequence is wanted",
+             "pack_padded_sequence(x, lengths)", sequence=sequence)
+    sizes = sizes_of("pad_packed_sequence", sequence.batch_sizes)
+    steps, batch, data = total_length or len(sizes), sizes[0], sequence.data
+    if steps < len(sizes):
+        fail(ShapeError, f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}",
+             f"total_length={len(sizes)} or more")
+    rows = np.full((steps, batch), sum(sizes))  # of the padding, which stands behind the data
+    start = 0
+    for t, n in enumerate(sizes):
+        rows[t, :n] = range(start, start + n)
+        start += n
+    lengths = np.array([sum(n > i for n in sizes) for i in range(batch)])
+    if sequence.unsorted_indices is not None:
+        back = sequence.unsorted_indices.numpy()
+        rows, lengths = rows[:, back], lengths[back]
+    shape = data.spec.shape[1:]
+    filled = cat([data, full((1, *shape), padding_value, dtype=data.dtype)])
+    rows = rows.T if batch_first else rows
+    result = filled.index_select(0, from_numpy(np.ascontiguousarray(rows).reshape(-1)))
+    return result.reshape(*rows.shape, *shape), from_numpy(lengths)
+
+
+def pad_sequence(sequences: Tensor | Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
+                 padding_side: str = "right") -> Tensor:
+    """Tensors (L_i, ...) side by side, each padded to the longest: (T, N, ...), or (N, T, ...) with batch_first.
+
+    padding_side: "right" puts the padding behind, "left" before. Raises ShapeError where the other axes differ.
+    """
+    if padding_side not in ("left", "right"):
+        fail(ShapeError, f"pad_sequence: padding_side is {padding_side!r}", 'padding_side="right" or "left"')
+    parts = list(sequences)
+    for part in parts:
+        check_tensor("pad_sequence", part, "sequences")
+        if not part.spec.ndim or part.spec.shape[1:] != parts[0].spec.shape[1:]:
+            fail(ShapeError, f"pad_sequence: a sequence has shape {list(part.spec.shape)}, the first "
+                 f"{list(parts[0].spec.shape)}", "only the first axis, the steps, may differ", sequence=part)
+    if not parts:
+        fail(ShapeError, "pad_sequence: there are no sequences", "at least one")
+    steps, padded = max(len(part) for part in parts), []
+    for part in parts:
+        missing = full((steps - len(part), *part.spec.shape[1:]), padding_value, dtype=part.dtype)
+        order = [part, missing] if padding_side == "right" else [missing, part]
+        padded.append(cat(order) if len(part) < steps else part)
+    return stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
+                   ) -> list[Tensor]:
+    """The inverse of `pad_sequence`: a list of the first lengths[i] steps of each sequence."""
+    check_tensor("unpad_sequence", padded_sequences)
+    x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [x[i, :n] for i, n in enumerate(numbers("unpad_sequence", lengths, *x.spec.shape[:2]))]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack tensors (L_i, ...): `pack_padded_sequence` of them padded."""
+    parts = list(sequences)
+    return pack_padded_sequence(pad_sequence(parts), [len(part) for part in parts], enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The inverse of `pack_sequence`: a list of tensors (L_i, ...)."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
+
+
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+           "pad_sequence", "unpack_sequence", "unpad_sequence"]
+__getattr__ = _name_hints("flow.nn.utils.rnn", globals())

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special
 
 from minflow.core.spec import promote, spec_of
-from tests.core import oracles_images, oracles_layers, oracles_math, oracles_nn, oracles_rnn, oracles_update
+from tests.core import oracles_counting, oracles_images, oracles_layers, oracles_math, oracles_nn, oracles_rnn, oracles_update
 
 
 def met(*arrays, floating: bool = False):
@@ -236,6 +236,7 @@ ORACLES = {
     **oracles_update.ORACLES,
     **oracles_layers.ORACLES,
     **oracles_rnn.ORACLES,
+    **oracles_counting.ORACLES,
 }
 
 TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6}

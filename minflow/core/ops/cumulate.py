@@ -1,0 +1,149 @@
+"""What runs along an axis: products, extremes, log of sums of exp, and the recurrence that their slopes need.
+
+The running sum stands with the sums, in `reduce.py`. Read next: `functions/cumulating.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .elementwise import exp
+from .examples import case, distinct, floats, ints, strided
+from .index import flip, scatter_add
+from .rules import counted, need_axis, need_floating, settle, single
+from .shape import cat, full, getitem, zeros_of
+from ..op import define, kernel
+from ..spec import Spec, int64
+
+
+def moved(x, axis: int, by: int, fill):
+    """x one place further along an axis (by=1) or nearer (by=-1); `fill` comes in at the end that is left."""
+    n, lead = x.spec.shape[axis], ((None, None, None),) * axis
+    if not n:
+        return x
+    end = full(shape=(*x.spec.shape[:axis], 1, *x.spec.shape[axis + 1 :]), value=fill, dtype=x.spec.dtype)
+    if by > 0:
+        return cat(end, getitem(x, index=(*lead, (0, n - 1, None))), dim=axis)
+    return cat(getitem(x, index=(*lead, (1, n, None))), end, dim=axis)
+
+
+def back(function, *tensors, axis: int):
+    """A running function from the end of the axis to its beginning."""
+    return flip(function(*[flip(x, axes=(axis,)) for x in tensors], axis=axis), axes=(axis,))
+
+
+def recurring(a: Spec, b: Spec, axis: int) -> Spec:
+    need_axis("recurrence", b, axis)
+    return b
+
+
+recurrence = define(
+    "recurrence(a, b; axis)",
+    recurring,
+    {"a, b": lambda g, a, out, axis: recurrence_slopes(g, a, out, axis)},
+    examples=[
+        case(floats(3, 4), floats(3, 4), axis=0),
+        case(floats(2, 5, 3), floats(2, 5, 3), axis=1),
+        case(floats(0, 3), floats(0, 3), axis=0),
+    ],
+    doc="y[i] = a[i] * y[i - 1] + b[i] along an axis, where y[-1] is 0.",
+)
+
+
+def recurrence_slopes(g, a, out, axis):
+    grad_b = back(recurrence, moved(a, axis, -1, 0), g, axis=axis)
+    return grad_b * moved(out, axis, 1, 0), grad_b
+
+
+@kernel(recurrence)
+@single
+def _(xp, a, b, axis):
+    out = b.copy()
+    a, y = [xp.moveaxis(x, axis, 0) for x in (a, out)]
+    for i in range(1, len(y)):
+        y[i] += a[i] * y[i - 1]
+    return out
+
+
+def running(x: Spec, axis: int) -> Spec:
+    need_axis("cumprod", x, axis)
+    return counted(x)
+
+
+cumprod = define(
+    "cumprod(x; axis)",
+    running,
+    # of each factor: the product before it, times what comes after it by a recurrence that divides by nothing
+    lambda g, x, out, axis: moved(out, axis, 1, 1) * back(recurrence, moved(x, axis, -1, 0), g, axis=axis),
+    examples=[
+        case(floats(3, 4), axis=0),
+        case(floats(2, 3, 4), axis=1),
+        case(strided(4, 5), axis=1),
+        case(floats(0, 3), axis=0),
+        case(ints(3, 4), axis=1),
+    ],
+    doc="The product of all up to here, along an axis.",
+)
+kernel(cumprod, lambda xp, x, axis, out=None: xp.multiply.accumulate(
+    x, axis, dtype="float32" if x.dtype.char == "e" else None, out=out))
+
+
+def extreme(name: str, ufunc: str, doc: str):
+    def infer(x: Spec, axis: int):
+        need_axis(name, x, axis)
+        return x, x.but(dtype=int64)
+
+    op = define(
+        f"{name}(x; axis) -> values, indices",
+        infer,
+        lambda g, out1, x_spec, axis: scatter_add(zeros_of(x_spec), out1, g[0], dim=axis),
+        examples=[
+            case(distinct(3, 4), axis=0),
+            case(distinct(2, 3, 4), axis=1),
+            case(strided(4, 5), axis=1),
+            case(floats(0, 3), axis=0),
+            case(ints(3, 6, high=3), axis=1),
+        ],
+        doc=doc,
+    )
+
+    @kernel(op)
+    def _(xp, x, axis):
+        values = getattr(xp, ufunc).accumulate(x, axis)
+        places = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+        found = xp.where((x == values) | (x != x), places, 0)
+        return values, xp.maximum.accumulate(found, axis)
+
+    return op
+
+
+cummax = extreme("cummax", "maximum", "The largest up to here along an axis, NaN wins; and the last place of it.")
+cummin = extreme("cummin", "minimum", "The smallest up to here along an axis, NaN wins; and the last place of it.")
+
+
+def logarithmic(x: Spec, axis: int) -> Spec:
+    need_axis("logcumsumexp", x, axis)
+    need_floating("logcumsumexp", x)
+    return x
+
+
+logcumsumexp = define(
+    "logcumsumexp(x; axis)",
+    logarithmic,
+    lambda g, x, out, axis: behind(g, x, out, axis),
+    examples=[case(floats(3, 4), axis=0), case(floats(2, 3, 4), axis=1), case(strided(4, 5), axis=1),
+              case(floats(0, 3), axis=0)],
+    doc="log(exp(x1) + ... + exp(x)) up to here, along an axis, without overflow.",
+)
+
+
+def behind(g, x, out, axis):
+    """The sum of g[j] * exp(x[i] - out[j]) for j from i on, by a recurrence in which no exponent is above 0."""
+    ratio = exp(out - moved(out, axis, -1, math.inf))
+    return exp(x - out) * back(recurrence, ratio, g, axis=axis)
+
+
+@kernel(logcumsumexp)
+@single
+def _(xp, x, axis, out=None):
+    return settle(xp, xp.logaddexp.accumulate(x, axis), out)

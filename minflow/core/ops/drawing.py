@@ -1,0 +1,135 @@
+"""Random numbers whose law is given by tensors: places by probabilities, Poisson and binomial numbers.
+
+Each number comes of uniform numbers of its own, as in `random.py`. Counts are the inverse of their distribution at one
+uniform number of 53 bits, by SciPy. Read next: `functions/drawing.py`.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import OutOfRangeError, ShapeError
+from ..op import define, kernel
+from ..spec import Spec, float64, int64, spec_of
+from ..where import fail
+from .checks import check_unit, first
+from .examples import case, floats, positive
+from .random import COUNTER, filled, unit
+from .rules import join, need_floating, settle
+
+
+def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -> Spec:
+    need_floating("multinomial", p, "p")
+    if p.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: {{p}} has {p.ndim} axes, a vector or a matrix of rows is wanted",
+                         hint="{p}.reshape(-1, n)")
+    if num_samples < 1:
+        raise OutOfRangeError(f"multinomial: num_samples is {num_samples}", hint="at least 1")
+    if num_samples > p.shape[-1] and not (replacement and p.shape[-1]):
+        raise OutOfRangeError(f"multinomial: {num_samples} places of {p.shape[-1]}, each at most once",
+                              hint="replacement=True, where a place may be drawn again")
+    return p.but(shape=(*p.shape[:-1], num_samples), dtype=int64)
+
+
+multinomial = define(
+    "multinomial(p, counter; num_samples, replacement, offset)",
+    chosen,
+    examples=[
+        case(positive(4), COUNTER, num_samples=3, replacement=False, offset=0),
+        case(positive(2, 5), COUNTER, num_samples=7, replacement=True, offset=1),
+        case(floats(0, 3, dtype="float32"), COUNTER, num_samples=1, replacement=False, offset=0),
+    ],
+    doc="Places drawn with the probabilities of a row: by the sum up to them, or the smallest of exponential times.",
+)
+
+
+@kernel(multinomial)
+def _(xp, p, counter, num_samples, replacement, offset, out=None):
+    rows = p.astype("float64").reshape(-1, p.shape[-1])
+    check_weights(xp, p, rows)
+    if replacement:
+        u = unit(xp, counter, offset, len(rows) * num_samples, float64).reshape(len(rows), num_samples)
+        sums = xp.cumsum(rows, 1)
+        places = [xp.searchsorted(a, xp.minimum(b * a[-1], xp.nextafter(a[-1], 0)), "right") for a, b in zip(sums, u)]
+    else:
+        u = unit(xp, counter, offset, rows.size, float64).reshape(rows.shape)
+        with xp.errstate(all="ignore"):  # never, where the probability is 0
+            places = xp.argsort(-xp.log1p(-u) / rows, 1, kind="stable")[:, :num_samples]
+    return settle(xp, xp.asarray(places, "int64").reshape((*p.shape[:-1], num_samples)), out)
+
+
+def check_weights(xp, p, rows) -> None:
+    """Refuse what is no weight, and rows of zeros."""
+    wrong = ~((p >= 0) & (p < xp.inf))
+    if wrong.any():
+        number, at = first(xp, p, wrong, "the input")
+        fail(OutOfRangeError, f"multinomial: {number:.4g}{at} is no probability: those are finite, and 0 or more",
+             "logits.softmax(-1)", p=spec_of(p))
+    if rows.size and not rows.sum(1).min() > 0:
+        fail(OutOfRangeError, "multinomial: the probabilities of a row are all 0", "at least one above 0", p=spec_of(p))
+
+
+def need_positive(xp, op: str, name: str, x) -> None:
+    if x.size and not x.min() >= 0:
+        number, at = first(xp, x, ~(x >= 0), name)
+        fail(OutOfRangeError, f"{op}: {name} holds {number:.4g}{at}, where 0 or more is wanted",
+             f"{name}.clamp(min=0)", **{name: spec_of(x)})
+
+
+def rated(rate: Spec, counter, offset: int) -> Spec:
+    need_floating("poisson", rate, "rate")
+    return rate
+
+
+poisson = define(
+    "poisson(rate, counter; offset)",
+    rated,
+    examples=[case(positive(3, 4), COUNTER, offset=0), case(floats(0), COUNTER, offset=1),
+              case(floats((), low=5, high=50, dtype="float32"), COUNTER, offset=0)],
+    doc="Poisson numbers with these rates.",
+)
+
+
+@kernel(poisson)
+def _(xp, rate, counter, offset, out=None):
+    from scipy import special
+
+    need_positive(xp, "poisson", "rate", rate)
+    u, rates = unit(xp, counter, offset, rate.size, float64).reshape(rate.shape), rate.astype("float64")
+    counts = smallest(xp, u, special.pdtrik, special.pdtr, rates)
+    return filled(xp, counts, rate.shape, spec_of(rate).dtype, out)
+
+
+def smallest(xp, u, inverse, below, *law):
+    """The smallest count whose probability, with all below it, is u: the inverse, where rounding did not lift it."""
+    with xp.errstate(all="ignore"):
+        count = xp.maximum(xp.ceil(xp.nan_to_num(inverse(u, *law))), 0)
+        lower = xp.maximum(count - 1, 0)
+        return xp.where(below(lower, *law) >= u, lower, count)
+
+
+def trials(count: Spec, prob: Spec, counter, offset: int) -> Spec:
+    return count.but(shape=join("binomial", {"count": count.shape, "prob": prob.shape}))
+
+
+binomial = define(
+    "binomial(count, prob, counter; offset)",
+    trials,
+    examples=[case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER, offset=0),
+              case(floats((), low=5, high=9, dtype="float32"), floats((), low=0, high=1, dtype="float32"), COUNTER,
+                   offset=1)],
+    doc="How many of `count` trials succeed, each with probability `prob`.",
+)
+
+
+@kernel(binomial)
+def _(xp, count, prob, counter, offset, out=None):
+    from scipy import special
+
+    check_unit(xp, "binomial", "prob", prob, "prob.sigmoid()")
+    need_positive(xp, "binomial", "count", count)
+    n, p = xp.broadcast_arrays(xp.floor(count.astype("float64")), prob.astype("float64"))
+    u = unit(xp, counter, offset, n.size, float64).reshape(n.shape)
+    hits = smallest(xp, u, special.bdtrik, lambda k, n, p: special.bdtr(k, n.astype("int64"), p), n, p)
+    # the inverse fails where nothing is left to chance
+    hits = xp.where(p == 0, 0, xp.where(p == 1, n, xp.minimum(hits, n)))
+    return filled(xp, hits, n.shape, spec_of(count).dtype, out)
+

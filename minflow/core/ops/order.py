@@ -1,0 +1,223 @@
+"""What asks for the order of numbers: the middle without NaN, the most frequent, places in sorted edges, groups of
+equal ones and how many they are, counts in bins.
+
+Sorting itself: `sort.py`. Read next: `functions/counting.py`.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import OutOfRangeError, ShapeError
+from ..infer import data_dependent
+from ..op import define, kernel
+from ..spec import DType, Spec, bool_, int32, int64, spec_of
+from ..where import fail
+from .checks import first
+from .compare import eq, isnan
+from .elementwise import where
+from .examples import bools, case, distinct, floats, ints, strided
+from .reduce import some_element, spread, sum
+from .rules import kept_shape, need_axis, need_floating, settle
+from .shape import cast, reshape
+
+nanmedian = define(
+    "nanmedian(x)",
+    lambda x: x.but(shape=()),
+    lambda g, x, out: shared(g, x, out),
+    examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
+    doc="The middle one of what is not NaN, of an even number the lower of the two; equal ones share the gradient.",
+)
+
+
+def shared(g, x, out):
+    """g to where the result was found; all of them share it where they are NaN."""
+    out = spread(out, x.spec, None)
+    hit = cast(where(isnan(out), isnan(x), eq(x, out)), dtype=g.spec.dtype)
+    return spread(g / reshape(sum(hit, axis=None, keepdims=False), shape=()), x.spec, None) * hit
+
+
+@kernel(nanmedian)
+def _(xp, x, out=None):
+    kept = x[x == x]
+    place = (kept.size - 1) // 2
+    result = xp.partition(kept, place)[place] if kept.size else nothing(xp, x.dtype)
+    return settle(xp, xp.asarray(result, x.dtype), out)
+
+
+def nothing(xp, dtype):
+    """The middle of no numbers, as PyTorch has it."""
+    return xp.nan if dtype.kind == "f" else xp.iinfo(dtype).min if dtype.kind != "b" else True
+
+
+def one_place(x: Spec, axis: int) -> Spec:
+    need_axis("mode", x, axis)
+    return x.but(shape=kept_shape(some_element("mode", x, (axis,)).shape, (axis,)), dtype=int64)
+
+
+mode_place = define(
+    "mode_place(x; axis)",
+    one_place,
+    examples=[case(ints(3, 6, high=3), axis=1), case(ints(7, high=3), axis=0), case(distinct(3, 4), axis=0),
+              case(bools(5, 2), axis=0)],
+    doc="Where the most frequent number stands last along an axis, the smallest of equally frequent ones.",
+)
+
+
+@kernel(mode_place)
+def _(xp, x, axis, out=None):
+    rows = xp.moveaxis(x, axis, -1)
+    order = xp.argsort(rows, -1, kind="stable")
+    longest = xp.argmax(before(xp, xp.take_along_axis(rows, order, -1)), -1)[..., None]
+    return settle(xp, xp.ascontiguousarray(xp.moveaxis(xp.take_along_axis(order, longest, -1), -1, axis)), out)
+
+
+def before(xp, ranked):
+    """How many equal ones stand before each of sorted numbers."""
+    n, begins = xp.arange(ranked.shape[-1]), xp.ones(ranked.shape, bool)
+    begins[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    return n - xp.maximum.accumulate(xp.where(begins, n, 0), -1)
+
+
+# ---- places in sorted edges ----------------------------------------------------------------------------------------
+
+
+def sought(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
+    if edges.ndim != 1 and edges.shape[:-1] != x.shape[:-1] or not edges.ndim:
+        raise ShapeError(f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
+                         hint="a vector of edges for all, or a row of edges for each row: alike but for the last axis")
+    return x.but(dtype=dtype)
+
+
+searchsorted = define(
+    "searchsorted(edges, x; right, dtype)",
+    sought,
+    examples=[
+        case(distinct(5)(layout=lambda a: a[a.argsort()]), floats(3, 4), right=False, dtype=int64),
+        case(ints(6, high=1), ints(4, low=-1, high=2), right=True, dtype=int32),
+        case(distinct(3, 4)(layout=lambda a: a[:, :1] + abs(a).cumsum(1)), floats(3, 2), right=False, dtype=int64),
+        case(floats(1), floats(()), right=True, dtype=int64),
+    ],
+    doc="Where each number would stand among sorted edges, before equal ones (right: after them).",
+)
+
+
+@kernel(searchsorted)
+def _(xp, edges, x, right, dtype, out=None):
+    side = "right" if right else "left"
+    found = xp.searchsorted(edges, x, side) if edges.ndim == 1 else [
+        xp.searchsorted(edges[row], x[row], side) for row in xp.ndindex(x.shape[:-1])]
+    return settle(xp, xp.asarray(found, dtype.np).reshape(x.shape), out)
+
+
+isin = define(
+    "isin(x, among; invert)",
+    lambda x, among, invert: x.but(dtype=bool_),
+    examples=[case(ints(3, 4), ints(2), invert=False), case(ints(5), ints(0), invert=True),
+              case(floats(()), distinct(3), invert=False)],
+    doc="Is it one of the others? invert: is it none of them?",
+)
+kernel(isin, lambda xp, x, among, invert, out=None: settle(
+    xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
+
+
+# ---- groups of equal ones ------------------------------------------------------------------------------------------
+
+
+def numbered(x: Spec, axis: int | None, runs: bool) -> Spec:
+    if axis is None:
+        return x.but(dtype=int64)
+    need_axis("unique", x, axis)
+    return x.but(shape=(x.shape[axis],), dtype=int64)
+
+
+groups = define(
+    "groups(x; axis, runs)",
+    numbered,
+    examples=[
+        case(ints(3, 4, high=3), axis=None, runs=False),
+        case(ints(8, high=2), axis=None, runs=True),
+        case(ints(6, 2, high=2), axis=0, runs=False),
+        case(ints(2, 6, high=2), axis=1, runs=True),
+        case(floats(0), axis=None, runs=False),
+    ],
+    doc="The number of the group of equal elements (or slices) that each is in: in their order, or runs as they stand.",
+)
+
+
+@kernel(groups)
+def _(xp, x, axis, runs, out=None):
+    n = x.size if axis is None else x.shape[axis]
+    rows = x.reshape(n, 1) if axis is None else xp.moveaxis(x, axis, 0).reshape(n, -1 if x.size else 0)
+    numbers = numbered_rows(xp, rows, runs)
+    return settle(xp, numbers.reshape(x.shape) if axis is None else numbers, out)
+
+
+def numbered_rows(xp, rows, runs: bool):
+    """The number of the group of each row; in their order the first column counts most."""
+    n = len(rows)
+    order = xp.arange(n) if runs or not rows.size else xp.lexsort(rows.T[::-1])
+    ranked, numbers = rows[order], xp.empty(n, "int64")
+    numbers[order] = xp.cumsum(xp.append(0, (ranked[1:] != ranked[:-1]).any(1)))[:n]
+    return numbers
+
+
+firsts = define(
+    "firsts(group)",
+    data_dependent,
+    examples=[ints(6, high=1), ints(0)],
+    doc="Where each of the groups 0, 1, 2, ... stands first; only eager, since the shape depends on the numbers.",
+)
+kernel(firsts, lambda xp, group: xp.unique(group, return_index=True)[1].astype("int64"))
+
+bincount = define(
+    "bincount(x, weights; minlength)",
+    data_dependent,
+    examples=[case(ints(6), 1, minlength=0), case(ints(6, dtype="int32"), floats(6), minlength=8),
+              case(ints(0), 1, minlength=2)],
+    doc="How often each of 0, 1, 2, ... occurs, or the sum of its weights; only eager: the shape depends on the "
+        "numbers.",
+)
+
+
+@kernel(bincount)
+def _(xp, x, weights, minlength):
+    need_natural(xp, x)
+    kind = "int64" if weights.__class__ is int else "float32" if weights.dtype == "float32" else "float64"
+    return xp.bincount(x, None if kind == "int64" else weights, minlength).astype(kind)
+
+
+def need_natural(xp, x) -> None:
+    if x.size and x.min() < 0:
+        wrong, at = first(xp, x, x < 0, "the input")
+        fail(OutOfRangeError, f"bincount: {wrong}{at}, only integers of 0 or more are counted", "x[x >= 0]",
+             x=spec_of(x))
+
+
+def ends(xp, x, low: float, high: float) -> tuple:
+    """From where to where bins go, both finite and not alike."""
+    low, high = (x.min(), x.max()) if low == high and x.size else (low, high)
+    if not (xp.isfinite(low) and xp.isfinite(high)):
+        fail(OutOfRangeError, f"histc: bins from {low} to {high}", "min= and max=, two finite numbers", x=spec_of(x))
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
+    need_floating("histc", x)
+    return x.but(shape=(bins,))
+
+
+histc = define(
+    "histc(x; bins, low, high)",
+    binned,
+    examples=[case(floats(3, 5), bins=4, low=-1.0, high=1.5), case(floats(7, dtype="float32"), bins=3, low=0, high=0),
+              case(floats(0), bins=2, low=0, high=0)],
+    doc="How many lie in each of the equal bins between two numbers (0 and 0: the smallest and largest of them).",
+)
+
+
+@kernel(histc)
+def _(xp, x, bins, low, high, out=None):
+    low, high = ends(xp, x, low, high)
+    inside = x[(x >= low) & (x <= high)]
+    place = xp.minimum(((inside - low) / (high - low) * bins).astype("int64"), bins - 1)
+    return settle(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)
+

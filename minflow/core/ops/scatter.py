@@ -1,0 +1,74 @@
+"""scatter with a product or an extreme of what meets; the others are `scatter` and `scatter_add`: `index.py`."""
+
+from __future__ import annotations
+
+from ..op import define, kernel
+from .compare import eq, logical_and
+from .elementwise import where
+from .examples import case, distinct, floats, ints
+from .index import everywhere, gather, gathered, scatter, scatter_add
+from .shape import cast, zeros_of
+
+UFUNCS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
+STARTS = {"prod": lambda xp, dtype: 1, "amax": lambda xp, dtype: least(xp, dtype, -1),
+          "amin": lambda xp, dtype: least(xp, dtype, 1)}
+
+
+def least(xp, dtype, sign: int):
+    """What the other always wins against: -inf for the largest, inf for the smallest."""
+    if dtype.kind == "f":
+        return sign * xp.inf
+    if dtype.kind == "b":
+        return sign > 0
+    return xp.iinfo(dtype).max if sign > 0 else xp.iinfo(dtype).min
+
+
+scatter_reduce = define(
+    "scatter_reduce(x, index, src; dim, reduce, include_self, by)",
+    lambda x, index, src, dim, reduce, include_self, by="scatter_reduce": gathered(x, index, src, dim=dim, by=by),
+    {"x, src": lambda g, x, index, src, out, dim, reduce, include_self:
+        (factors if reduce == "prod" else winners)(g, x, index, src, out, dim, include_self)},
+    examples=[
+        case(floats(3, 4), ints(5, 4, high=3), floats(5, 4), dim=0, reduce="prod", include_self=True),
+        case(floats(3, 4), ints(3, 3, high=4), floats(3, 3), dim=1, reduce="prod", include_self=False),
+        case(distinct(3, 4), ints(2, 4, high=3), distinct(2, 4)(low=-1.9), dim=0, reduce="amax", include_self=True),
+        case(distinct(5), ints(4, high=5), distinct(4)(low=-1.9), dim=0, reduce="amin", include_self=False),
+        case(ints(5), ints(4, high=5), ints(4), dim=0, reduce="amax", include_self=True),
+        case(floats(5), ints(0, high=5), floats(0), dim=0, reduce="amax", include_self=True),
+    ],
+    doc="x with the product, largest or smallest of what meets at each place, with what stood there or without it.",
+)
+
+
+@kernel(scatter_reduce)
+def _(xp, x, index, src, dim, reduce, include_self, by="scatter_reduce"):
+    places, result = everywhere(xp, by, x, index, dim), x.copy()
+    if not include_self:
+        result[places] = STARTS[reduce](xp, x.dtype)
+    getattr(xp, UFUNCS[reduce]).at(result, places, src)
+    return result
+
+
+def own(g, index, dim: int, include_self: bool):
+    """What is left for x of its gradient."""
+    return g if include_self else scatter(g, index, 0, dim=dim)
+
+
+def winners(g, x, index, src, out, dim: int, include_self: bool):
+    """g to where the results were found; equal ones share it."""
+    mine = own(cast(eq(x, out), dtype=g.spec.dtype), index, dim, include_self)
+    theirs = cast(eq(src, gather(out, index, dim=dim)), dtype=g.spec.dtype)
+    share = g / scatter_add(mine, index, theirs, dim=dim)
+    return mine * share, gather(share, index, dim=dim) * theirs
+
+
+def factors(g, x, index, src, out, dim: int, include_self: bool):
+    """g times the product of the other factors: of all of them over this one, where it is 0 of the others alone."""
+    reduced = lambda x, src: scatter_reduce(x, index, src, dim=dim, reduce="prod", include_self=include_self)
+    ones = where(eq(x, 0), 1, x)
+    zero = eq(src, 0)
+    zeros = gather(scatter_add(zeros_of(x.spec), index, cast(zero, dtype=x.spec.dtype), dim=dim), index, dim=dim)
+    alone = logical_and(zero, eq(zeros, 1))
+    rest = gather(g * reduced(x, where(alone, 1, src)), index, dim=dim)
+    whole = gather(g * out, index, dim=dim) / where(zero, 1, src)
+    return own(g * reduced(ones, src) / ones, index, dim, include_self), where(alone, rest, whole)

@@ -1,0 +1,95 @@
+"""Views whose elements overlap: by strides of one's own, and sliding windows. Read next: `functions/placing.py`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..base.errors import OutOfRangeError
+from ..mode import MODE
+from ..op import define, kernel
+from ..spec import Spec
+from .examples import case, floats, strided
+from .index import index_add
+from .rules import need_axis
+from .shape import full, permute, reshape, zeros_of
+
+
+def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
+    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
+    if 0 not in size and not 0 <= offset <= last < x.size:
+        raise OutOfRangeError(f"as_strided: sizes {size} with strides {stride} from {offset} on reach element {last}, "
+                              f"there are {x.size}", hint="(size - 1) * stride, added up, plus the offset: below that")
+    return x.but(shape=size)
+
+
+as_strided = define(
+    "as_strided(x; size, stride, offset)",
+    reached,
+    lambda g, x_spec, size, stride, offset: gathered_back(g, x_spec, size, stride, offset),
+    is_view=True,
+    examples=[
+        case(floats(3, 4), size=(2, 2), stride=(1, 5), offset=1),
+        case(floats(6), size=(4, 3), stride=(1, 1), offset=0),
+        case(floats(5), size=(2, 0), stride=(1, 1), offset=0),
+        case(floats(4), size=(), stride=(), offset=2),
+    ],
+    doc="A look at the elements of a contiguous tensor by sizes and strides, in elements, from an offset on.",
+)
+
+
+@kernel(as_strided)
+def _(xp, x, size, stride, offset):
+    flat = x.reshape(-1)[offset:] if 0 not in size else x.reshape(-1)[:0]
+    steps = [k * x.itemsize for k in stride]
+    return xp.lib.stride_tricks.as_strided(flat, size, steps, writeable=x.flags.writeable)
+
+
+def gathered_back(g, x: Spec, size, stride, offset: int):
+    """g added up where it came from; an element that stands in several places gets all of theirs."""
+    places = np.full(size, offset, "int64")
+    for axis, (n, k) in enumerate(zip(size, stride)):
+        places += (np.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - axis))
+    empty = full(shape=(x.size,), value=0, dtype=g.spec.dtype)
+    flat = reshape(g.contiguous(), shape=(math.prod(size),))
+    places = MODE.get().tensor_of(places.reshape(-1))
+    return reshape(index_add(empty, places, flat, axis=0), shape=x.shape)
+
+
+def windowed(x: Spec, dim: int, size: int, step: int) -> Spec:
+    need_axis("unfold", x, dim)
+    n = x.shape[dim]
+    if not 0 <= size <= n or step < 1:
+        raise OutOfRangeError(f"unfold: windows of {size} every {step} along axis {dim} of {{x}}, which has size {n}",
+                              hint=f"a size from 0 to {n}, and a step of at least 1")
+    return x.but(shape=(*x.shape[:dim], (n - size) // step + 1, *x.shape[dim + 1 :], size))
+
+
+windows = define(
+    "windows(x; dim, size, step)",
+    windowed,
+    lambda g, x_spec, dim, size, step: unwindowed(g, x_spec, dim, size, step),
+    is_view=True,
+    examples=[
+        case(floats(7), dim=0, size=3, step=2),
+        case(floats(2, 5, 3), dim=1, size=2, step=1),
+        case(strided(4, 6), dim=1, size=4, step=1),
+        case(floats(3), dim=0, size=0, step=1),
+    ],
+    doc="Sliding windows along an axis: their number stands in its place, their elements as the last axis.",
+)
+
+
+@kernel(windows)
+def _(xp, x, dim, size, step):
+    shape, steps = [*x.shape, size], [*x.strides, x.strides[dim]]
+    shape[dim], steps[dim] = (x.shape[dim] - size) // step + 1, x.strides[dim] * step
+    return xp.lib.stride_tricks.as_strided(x, shape, steps, writeable=x.flags.writeable)
+
+
+def unwindowed(g, x: Spec, dim: int, size: int, step: int):
+    count, axes = g.spec.shape[dim], list(range(x.ndim))
+    places = (np.arange(count) * step)[:, None] + np.arange(size)
+    g = permute(g, dims=(*axes[: dim + 1], x.ndim, *axes[dim + 1 :]))
+    return index_add(zeros_of(x.but(dtype=g.spec.dtype)), MODE.get().tensor_of(places), g.contiguous(), axis=dim)

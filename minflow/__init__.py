@@ -78,6 +78,29 @@ from .core.functions import (
     positive as positive, rad2deg as rad2deg, rsub as rsub, sgn as sgn, signbit as signbit, sinc as sinc,
     sinh as sinh, xlogy as xlogy,
 )
+from .core.functions import (  # shape, order, count
+    aminmax as aminmax, as_strided as as_strided, as_strided_scatter as as_strided_scatter, atleast_1d as atleast_1d,
+    atleast_2d as atleast_2d, atleast_3d as atleast_3d, bartlett_window as bartlett_window,
+    batch_gather as batch_gather, bincount as bincount, binomial as binomial, blackman_window as blackman_window,
+    block_diag as block_diag, bucketize as bucketize, cartesian_prod as cartesian_prod, column_stack as column_stack,
+    combinations as combinations, cummax as cummax, cummin as cummin, cumprod as cumprod,
+    cumulative_trapezoid as cumulative_trapezoid, diag_embed as diag_embed, diagflat as diagflat,
+    diagonal_scatter as diagonal_scatter, diff as diff, dsplit as dsplit, dstack as dstack, fliplr as fliplr,
+    flipud as flipud, ger as ger, gradient as gradient, hamming_window as hamming_window, hann_window as hann_window,
+    histc as histc, histogram as histogram, hsplit as hsplit, index_copy as index_copy, index_fill as index_fill,
+    index_put as index_put, index_reduce as index_reduce, isin as isin, kaiser_window as kaiser_window,
+    kthvalue as kthvalue, logcumsumexp as logcumsumexp, logspace as logspace, masked_scatter as masked_scatter,
+    mode as mode, msort as msort, multinomial as multinomial, nanmean as nanmean, nanmedian as nanmedian,
+    nanquantile as nanquantile, nansum as nansum, narrow_copy as narrow_copy, nms as nms, poisson as poisson,
+    put as put, quantile as quantile, ravel as ravel, repeat as repeat, roc_auc_score as roc_auc_score, rot90 as rot90,
+    row_stack as row_stack, scatter_reduce as scatter_reduce, searchsorted as searchsorted,
+    select_scatter as select_scatter, slice_scatter as slice_scatter, split_with_sizes as split_with_sizes,
+    tensor_split as tensor_split, trapezoid as trapezoid, trapz as trapz, tril_indices as tril_indices,
+    triu_indices as triu_indices, unique as unique, unique_consecutive as unique_consecutive,
+    unravel_index as unravel_index, vander as vander, vsplit as vsplit,
+    unsafe_chunk as unsafe_chunk, unsafe_split as unsafe_split, unsafe_split_with_sizes as unsafe_split_with_sizes,
+)
+from .core.functions.creation import broadcast_shapes as broadcast_shapes, new_ones as new_ones
 from .core.grad.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
     no_grad as no_grad, set_grad_enabled as set_grad_enabled,

@@ -21,7 +21,7 @@ from tests.core import oracles
 
 # Ops that nobody calls by name -> what calls them.
 INTERNAL = {
-    **dict.fromkeys(("getitem", "index_put", "ravel_index"), "methods and indexing of Tensor"),
+    **dict.fromkeys(("getitem", "ravel_index"), "methods and indexing of Tensor"),
     **dict.fromkeys(("view_write", "unrecorded", "strided_look", "sum_to"), "rebinding and backward"),
     "cast": "Tensor.to",
     "recompute": "the pass of that name",
@@ -37,20 +37,32 @@ INTERNAL = {
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
 INTERNAL |= {"rnn": "nn.RNN", "lstm_projected": "nn.LSTM"}
+INTERNAL |= {
+    "recurrence": "the gradient of cumprod",
+    "mode_place": "mode",
+    **dict.fromkeys(("groups", "firsts"), "unique and unique_consecutive"),
+    "windows": "Tensor.unfold",
+}
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
 NO_METHOD = {"addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",
              "meshgrid", "one_hot", "randint_like", "repeat_interleave", "result_type", "rsub", "stack", "std_mean",
              "tensordot",
              "var_mean", "vstack"}
+NO_METHOD |= {"atleast_1d", "atleast_2d", "atleast_3d", "bartlett_window", "binomial", "blackman_window", "block_diag",
+              "bucketize", "cartesian_prod", "column_stack", "combinations", "cumulative_trapezoid", "dstack",
+              "hamming_window", "hann_window", "isin", "kaiser_window", "logspace", "poisson", "roc_auc_score",
+              "row_stack", "searchsorted", "trapezoid", "trapz", "tril_indices", "triu_indices", "unravel_index",
+              "vander"}
 # Those that PyTorch has as methods too and Tensor has not yet.
-METHODS_TO_COME = {"addmv", "count_nonzero", "diag", "inner", "kron", "moveaxis", "take",
-                   "trace"}
+METHODS_TO_COME = set[str]()
 # Functions that are methods of Tensor alone, or that methods and other functions call.
 NO_FUNCTION = {"advanced_getitem", "advanced_target", "assign_indexed", "axis_of", "bernoulli_like", "dropout",
-               "expand_as", "exponential_like", "ger", "index_copy", "index_fill", "matrix_norm", "need_axes",
-               "normal_like", "normal_of", "numpy_names", "randint_of", "randperm_of", "repeat", "scaled",
+               "expand_as", "exponential_like", "matrix_norm", "need_axes",
+               "normal_like", "normal_of", "numpy_names", "randint_of", "randperm_of", "scaled",
                "several", "shape_of", "uniform", "uniform_like", "vector_norm", "view"}
+NO_FUNCTION |= {"cauchy_like", "fill_diagonal", "geometric_like", "in_top_k", "log_normal_like", "sum_to_size",
+                "unfold"}
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "Pool2d", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Convolution", "Conv", "ConvTranspose", "Pad", "ConstantPad"}  # of images

@@ -11,6 +11,7 @@ import inspect
 import minflow as flow
 
 from . import calls_layers, image_calls, sequences
+from . import more_calls
 from .draw import SHAPES, STRANGERS, Draw, Made, size
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -1123,6 +1124,8 @@ for table, more in ((CALLS, calls_layers.CALLS), (LAYERS, calls_layers.LAYERS), 
     table |= more
 RANDOM |= calls_layers.RANDOM
 
+CALLS |= more_calls.CALLS
+RANDOM |= more_calls.RANDOM
 STATE = "process-wide state, not a function of its arguments"
 CLASS = "a class or value that other calls use"
 STORED = "tells of storage or of the tape, not of numbers"
@@ -1177,6 +1180,8 @@ UNCALLED = {
         ).split()
     },
 }
+
+UNCALLED |= more_calls.UNCALLED
 
 
 CALLS |= image_calls.CALLS

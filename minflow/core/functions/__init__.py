@@ -214,6 +214,43 @@ from .elementary import (
 from .special import (
     igamma as igamma, igammac as igammac, mvlgamma as mvlgamma, polygamma as polygamma,
 )
+from .stacking import (
+    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,
+    cartesian_prod as cartesian_prod, column_stack as column_stack, combinations as combinations, dsplit as dsplit,
+    dstack as dstack, fliplr as fliplr, flipud as flipud, hsplit as hsplit, narrow_copy as narrow_copy, ravel as ravel,
+    rot90 as rot90, row_stack as row_stack, split_with_sizes as split_with_sizes, tensor_split as tensor_split,
+    vsplit as vsplit, unsafe_chunk as unsafe_chunk, unsafe_split as unsafe_split,
+    unsafe_split_with_sizes as unsafe_split_with_sizes,
+)
+from .cumulating import (
+    cummax as cummax, cummin as cummin, cumprod as cumprod, cumulative_trapezoid as cumulative_trapezoid, diff as diff,
+    gradient as gradient, logcumsumexp as logcumsumexp, trapezoid as trapezoid, trapz as trapz,
+)
+from .quantiles import (
+    aminmax as aminmax, kthvalue as kthvalue, mode as mode, msort as msort, nanmean as nanmean, nanmedian as nanmedian,
+    nanquantile as nanquantile, nansum as nansum, quantile as quantile,
+)
+from .counting import (
+    bincount as bincount, bucketize as bucketize, histc as histc, histogram as histogram, isin as isin,
+    searchsorted as searchsorted, unique as unique, unique_consecutive as unique_consecutive,
+)
+from .placing import (
+    as_strided as as_strided, as_strided_scatter as as_strided_scatter, batch_gather as batch_gather,
+    diag_embed as diag_embed, diagflat as diagflat, diagonal_scatter as diagonal_scatter,
+    fill_diagonal as fill_diagonal, index_put as index_put, index_reduce as index_reduce,
+    masked_scatter as masked_scatter, put as put, scatter_reduce as scatter_reduce, select_scatter as select_scatter,
+    slice_scatter as slice_scatter, sum_to_size as sum_to_size, unfold as unfold, unravel_index as unravel_index,
+)
+from .windows import (
+    bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
+    hann_window as hann_window, kaiser_window as kaiser_window, logspace as logspace, tril_indices as tril_indices,
+    triu_indices as triu_indices, vander as vander,
+)
+from .drawing import (
+    binomial as binomial, cauchy_like as cauchy_like, geometric_like as geometric_like,
+    log_normal_like as log_normal_like, multinomial as multinomial, poisson as poisson,
+)
+from .judging import in_top_k as in_top_k, nms as nms, roc_auc_score as roc_auc_score
 
 arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, asinh, atan, atan2, atanh
 less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc

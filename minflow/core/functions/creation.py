@@ -16,7 +16,7 @@ from ..base.two_meanings import two_meanings
 from ..ops import shape as s
 from ..rebind import Alias, cell_of
 from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
-from ..tensor import Tensor
+from ..tensor import Size, Tensor
 from ..where import fail
 from .arguments import integer
 from .filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
@@ -112,6 +112,22 @@ def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = Fal
 @two_meanings
 def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+
+
+def new_ones(input: Tensor, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """Ones of the dtype of `input`, of its shape if no size is given."""
+    return input.new_ones(input.shape if size is None else size, dtype=dtype, device=device,
+                          requires_grad=requires_grad)
+
+
+def broadcast_shapes(*shapes) -> Size:
+    """The shape to which tensors of these shapes broadcast. Raises ShapeError where two sizes differ."""
+    shapes = [(n,) if isinstance(n, int) else tuple(n) for n in shapes]
+    try:
+        return Size(np.broadcast_shapes(*shapes))
+    except ValueError:
+        fail(ShapeError, "broadcast_shapes: two sizes differ, and none of them is 1",
+             "axes are compared from the right and must be equal or 1", shapes=shapes)
 
 
 def full_like(input: Tensor, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:

@@ -75,6 +75,9 @@ def places(op: str, input, index):
 
 def index_copy(input, dim: int, index, source):
     """input with the slices along `dim` that a vector of integers names replaced by those of source."""
+    if not input.spec.ndim:  # a number counts as a vector of one
+        one = index_copy(input.reshape(1), dim, index.reshape(-1), source.reshape(-1))
+        return one.reshape(input.spec.shape)
     index, source = places("index_copy", input, index), to(source, input.spec.dtype)
     if index.spec.ndim > source.spec.ndim:  # one number for one place
         source = source.reshape(1)
@@ -90,7 +93,10 @@ def index_fill(input, dim: int, index, value):
     if is_tensor(index) and index.spec.ndim > 1:
         fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()",
              index=index)
-    return i.index_put(input, index, value, axis=axis_of(dim, input.spec.ndim, input), by="index_fill")
+    axis = axis_of(dim, input.spec.ndim, input)
+    if not input.spec.ndim:  # a number counts as a vector of one
+        return i.index_put(input.reshape(1), index.reshape(-1), value, axis=0, by="index_fill").reshape(())
+    return i.index_put(input, index, value, axis=axis, by="index_fill")
 
 
 def take_along_dim(input, indices, dim: int | None = None):

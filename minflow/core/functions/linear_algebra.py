@@ -119,7 +119,17 @@ def dot(input, other):
     return matmul(input, other)
 
 
-inner = dot
+def inner(input, other):
+    """The sums of products over the last axes of both: of two vectors their dot product; a number scales."""
+    a, b = input, other
+    if not a.spec.ndim or not b.spec.ndim:
+        return e.mul(a, b)
+    n, m = a.spec.shape[-1], b.spec.shape[-1]
+    if n != m:
+        fail(ShapeError, f"inner: the last axes have sizes {n} and {m}", "the last axes must be alike", a=a, b=b)
+    shape = a.spec.shape[:-1] + b.spec.shape[:-1]
+    rows = [s.reshape(x.contiguous(), shape=(math.prod(x.spec.shape[:-1]), n)) for x in (a, b)]
+    return s.reshape(matmul(rows[0], s.permute(rows[1], dims=(1, 0))), shape=shape)
 
 
 def outer(input, vec2):
@@ -191,10 +201,11 @@ def tensordot(a, b, dims=2):
 
 
 def kron(a, b):
-    """The Kronecker product of two matrices: each element of a times the whole of b."""
-    checked("kron", (2, 2), a, b)
-    (n, m), (p, q) = a.spec.shape, b.spec.shape
-    return (a.reshape(n, 1, m, 1) * b.reshape(1, p, 1, q)).reshape(n * p, m * q)
+    """The Kronecker product: each element of a times the whole of b, block by block; missing axes count as 1."""
+    ndim = max(a.spec.ndim, b.spec.ndim)
+    left, right = [(1,) * (ndim - x.spec.ndim) + x.spec.shape for x in (a, b)]
+    blocks = a.reshape([k for n in left for k in (n, 1)]) * b.reshape([k for n in right for k in (1, n)])
+    return blocks.reshape([n * m for n, m in zip(left, right)])
 
 
 def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim: bool = False):

@@ -274,11 +274,25 @@ def tile(input, *dims):
     return repeat(input, (1,) * (input.spec.ndim - len(dims)) + dims)
 
 
-def repeat_interleave(input, repeats: int, dim: int | None = None):
-    """Each element `repeats` times in a row, along `dim` or in the flattened tensor."""
-    if dim is None:
+def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_size: int | None = None):
+    """Each element `repeats` times in a row, along `dim` or in the flattened tensor.
+
+    repeats: a number, or a vector with one for each element; alone, it is that of the elements 0, 1, 2, ...
+    output_size: the sum of that vector, which a graph needs to know.
+    """
+    if repeats is None:
+        input, repeats, dim = None, input, 0
+    elif dim is None:
         input, dim = flatten(input), 0
+    if is_tensor(repeats) and (repeats.spec.ndim or input is None):
+        from .interleaving import interleaved
+
+        return interleaved(input, repeats, dim, output_size)
     axis, repeats = axis_of(dim, input.spec.ndim, input), integer(repeats, "repeats")
+    if repeats < 0:
+        fail(OutOfRangeError, f"repeat_interleave: repeats is {repeats}", "0 or more", x=input)
+    if not input.spec.ndim:
+        input = s.reshape(input, shape=(1,))
     shape = input.spec.shape
     wide = s.expand(unsqueeze(input, axis + 1), shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
     return s.reshape(s.clone(wide), shape=(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
@@ -335,12 +349,13 @@ def stack(tensors: Sequence, dim: int = 0):
 
 def hstack(tensors: Sequence):
     """Side by side: along axis 1, or axis 0 of vectors."""
-    return cat(tensors, 0 if tensors[0].spec.ndim < 2 else 1)
+    tensors = [s.reshape(x, shape=(1,)) if not x.spec.ndim else x for x in map(tensor_of, tensors)]
+    return cat(tensors, 0 if tensors and tensors[0].spec.ndim < 2 else 1)
 
 
 def vstack(tensors: Sequence):
     """One below the other: along axis 0, vectors as rows."""
-    return cat([unsqueeze(x, 0) if x.spec.ndim == 1 else x for x in tensors], 0)
+    return cat([s.reshape(x, shape=(1, x.spec.size)) if x.spec.ndim < 2 else x for x in map(tensor_of, tensors)], 0)
 
 
 def narrow(input, dim: int, start: int, length: int):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..messages.near import hint_methods
+from .placing import Placing
 
 
 @hint_methods
-class Picking:
+class Picking(Placing):
     """Picking by places."""
 
     def gather(self, dim, index):

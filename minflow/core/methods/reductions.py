@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..messages.near import hint_methods
+from .counting import Counting
 
 
 @hint_methods
-class Reductions:
+class Reductions(Counting):
     """Reductions and orders along axes."""
 
     @F.numpy_names

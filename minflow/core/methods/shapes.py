@@ -9,10 +9,11 @@ from ..messages.near import hint_methods
 from ..ops import shape as s
 from ..spec import DType
 from ..where import fail
+from .storage import Storage
 
 
 @hint_methods
-class Shapes:
+class Shapes(Storage):
     """Shapes and views."""
 
     def reshape(self, *shape):

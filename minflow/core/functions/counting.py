@@ -1,0 +1,180 @@
+"""Counting numbers: how often each occurs, how many lie in each bin, which are equal, which are among others.
+
+Read next: `placing.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
+from ..mode import MODE
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import index as i
+from ..ops import order as o
+from ..ops import shape as s
+from ..spec import int32, int64, promote
+from ..where import fail
+from . import return_types
+from .arguments import axis_of, integer, is_tensor, several, tensor_of, to
+from .quantiles import aminmax
+from .reduction import sum
+
+
+def bincount(input, weights=None, minlength: int = 0):
+    """`int64 (max + 1,)`: how often each of 0, 1, 2, ... occurs in a vector; with weights the sum of their weights.
+
+    minlength: how long the result is at least. Raises TraceError in a graph, since its length depends on the numbers.
+    """
+    if input.spec.dtype.rank != 1 or input.spec.ndim != 1:
+        fail(DTypeError if input.spec.dtype.rank != 1 else ShapeError,
+             f"bincount: a vector of integers is wanted, not {input.spec}", "x.long().flatten()", input=input)
+    if weights is not None and weights.spec.shape != input.spec.shape:
+        fail(ShapeError, f"bincount: {weights.spec.size} weights for {input.spec.size} numbers", "one for each",
+             input=input, weights=weights)
+    minlength = integer(minlength, "minlength")
+    if minlength < 0:
+        fail(OutOfRangeError, f"bincount: minlength is {minlength}", "0 or more", input=input)
+    return o.bincount(input, 1 if weights is None or not input.spec.size else s.detach(weights), minlength=minlength)
+
+
+def histc(input, bins: int = 100, min: float = 0, max: float = 0):
+    """`(bins,)`: how many lie in each of the equal bins from min to max (0 and 0: the least and largest of the input).
+
+    What lies outside, and NaN, is not counted. Raises DTypeError for integers.
+    """
+    bins = integer(bins, "bins")
+    if bins < 1 or not min <= max:
+        fail(OutOfRangeError, f"histc: {bins} bins from {min} to {max}", "at least one bin, the smaller number first",
+             input=input)
+    return o.histc(s.detach(input), bins=bins, low=float(min), high=float(max))
+
+
+def histogram(input, bins, *, range=None, weight=None, density: bool = False):
+    """`(hist, bin_edges)`: how many lie in each bin, or the sum of their weights.
+
+    bins: how many equal ones in `range` (default: from the smallest to the largest), or a vector of their edges.
+    density: divided so that the area under it is 1. A bin holds its left edge, the last one both.
+    """
+    if not input.spec.dtype.floating:
+        fail(DTypeError, f"histogram: the input must be floating, it is {input.spec.dtype.name}", "input.float()",
+             input=input)
+    values, dtype = s.detach(input).reshape(-1), input.spec.dtype
+    edges = s.detach(to(bins, dtype)) if is_tensor(bins) else even_edges(values, integer(bins, "bins"), range)
+    if weight is not None and weight.spec.shape != input.spec.shape:
+        fail(ShapeError, "histogram: one weight for each number is wanted", "weight.expand_as(input)", input=input,
+             weight=weight)
+    n = edges.spec.size - 1
+    if edges.spec.ndim != 1 or n < 1:
+        fail(ShapeError, f"histogram: edges of shape {edges.spec.shape}", "a vector of at least two edges", bins=edges)
+    first, last = s.getitem(edges, index=(0,)), s.getitem(edges, index=(n,))
+    inside = c.logical_and(c.ge(values, first), c.le(values, last))
+    places = e.clamp(e.sub(o.searchsorted(edges, values, right=True, dtype=int64), 1), 0, n - 1)
+    one = s.full(shape=values.spec.shape, value=1, dtype=dtype) if weight is None else \
+        to(s.detach(weight), dtype).reshape(-1)
+    hist = i.index_add(s.full(shape=(n,), value=0, dtype=dtype), places, e.where(inside, one, 0), axis=0)
+    if density:
+        hist = hist / (sum(hist) * (s.getitem(edges, index=((1, n + 1, None),)) -
+                                    s.getitem(edges, index=((0, n, None),))))
+    return return_types.histogram(hist, edges)
+
+
+def even_edges(values, bins: int, ends):
+    """bins + 1 edges at equal distances, the last one exactly as given."""
+    if bins < 1:
+        fail(OutOfRangeError, f"histogram: {bins} bins", "at least 1", bins=bins)
+    if ends is not None:
+        if len(ends) != 2 or not all(map(math.isfinite, ends)) or ends[0] > ends[1]:
+            fail(OutOfRangeError, f"histogram: range is {ends!r}", "two finite numbers, the smaller one first",
+                 range=ends)
+        low, high = [s.full(shape=(), value=float(end), dtype=values.spec.dtype) for end in ends]
+    elif values.spec.size:
+        low, high = aminmax(values)
+    else:
+        low, high = [s.full(shape=(), value=end, dtype=values.spec.dtype) for end in (0.0, 1.0)]
+    alike = c.eq(low, high)
+    low, high = e.where(alike, low - 1, low), e.where(alike, high + 1, high)
+    if MODE.get().trace is None and not math.isfinite(float(low) + float(high)):
+        fail(OutOfRangeError, "histogram: the numbers have no finite range", "range=(low, high)", input=values)
+    share = tensor_of(np.arange(bins + 1) / bins)
+    return to(e.lerp(to(low, share.spec.dtype), to(high, share.spec.dtype), share), values.spec.dtype)
+
+
+# ---- equal ones ----------------------------------------------------------------------------------------------------
+
+
+def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None):
+    """The different numbers in order; with `dim`, the different slices along it. Eager only: a graph knows no number.
+
+    return_inverse: also where each number stands among them. return_counts: also how often each occurs.
+    """
+    return distinct("unique", input, False, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim=None):
+    """The numbers (or slices along `dim`) without those that equal the one before; see `unique`. Eager only."""
+    return distinct("unique_consecutive", input, True, return_inverse, return_counts, dim)
+
+
+def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: bool, dim):
+    if MODE.get().trace is not None:
+        fail(TraceError, f"{name}: the shape of the result would depend on numbers, and while a graph is built there "
+                         f"are none", "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed "
+                                      "shapes", input=input)
+    axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
+    axis = axis if input.spec.ndim else None
+    group = o.groups(s.detach(input), axis=axis, runs=runs)
+    flat = group.reshape(-1)
+    result = i.take(input if axis is not None else input.reshape(-1), o.firsts(flat), axis=axis or 0)
+    more = [group] if return_inverse else []
+    more += [o.bincount(flat, 1, minlength=0)] if return_counts else []
+    return (result, *more) if more else result
+
+
+def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
+    """`bool`: is each element one of the others? invert: is it none of them? NaN is never one."""
+    elements, test_elements = tensor_of(elements), tensor_of(test_elements)
+    return o.isin(elements, test_elements, invert=bool(invert))
+
+
+# ---- places in sorted edges ----------------------------------------------------------------------------------------
+
+
+def searchsorted(sorted_sequence, values, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+                 sorter=None):
+    """`int64`: where each value would stand in a sorted vector (or row by row), before equal ones.
+
+    right, or side="right": after equal ones. sorter: the indices that sort a sequence that is not.
+    """
+    if side not in (None, "left", "right") or side == "left" and right:
+        fail(DTypeError, f"searchsorted: side is {side!r}" + (" and right is True" if right else ""),
+             '"left" or "right"', values=values)
+    edges = tensor_of(sorted_sequence)
+    if sorter is not None:
+        edges = i.gather(edges, sorter, dim=edges.spec.ndim - 1, by="searchsorted")
+    return place("searchsorted", edges, values, right or side == "right", out_int32)
+
+
+def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):
+    """`int64`: the number of the bucket between sorted boundaries: boundaries[i - 1] < x <= boundaries[i].
+
+    right: boundaries[i - 1] <= x < boundaries[i].
+    """
+    boundaries = tensor_of(boundaries)
+    if boundaries.spec.ndim != 1:
+        fail(ShapeError, f"bucketize: the boundaries have {boundaries.spec.ndim} axes, a vector is wanted",
+             "flow.searchsorted takes a row for each row", boundaries=boundaries)
+    return place("bucketize", boundaries, input, right, out_int32)
+
+
+def place(name: str, edges, values, right: bool, short: bool):
+    if not is_tensor(values) and edges.spec.ndim != 1 and not several(values):
+        fail(ShapeError, f"{name}: a number among rows of edges", "a vector of edges", edges=edges)
+    values = tensor_of(values)
+    dtype = promote(edges.spec, values.spec)
+    return o.searchsorted(s.detach(to(edges, dtype)), s.detach(to(values, dtype)), right=bool(right),
+                          dtype=int32 if short else int64)
+

@@ -1,0 +1,166 @@
+"""What runs along an axis: products, extremes, differences, areas under curves. Running sums: `reduction.py`.
+
+Read next: `quantiles.py`.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..ops import compare as c
+from ..ops import cumulate as u
+from ..ops import elementwise as e
+from ..ops import shape as s
+from ..spec import bool_, default_dtype
+from ..where import fail
+from . import return_types
+from .arguments import axis_of, each_axis, integer, is_tensor, maybe_to, need_axes, numpy_names, several, to
+from .reduction import cumsum, sum
+from .shape import cat, narrow, unsqueeze
+
+
+def along(op, input, dim):
+    """An op along one axis; a number counts as a vector of one."""
+    axis = axis_of(dim, input.spec.ndim, input)
+    if input.spec.ndim:
+        return op(input, axis=axis)
+    results = op(s.reshape(input, shape=(1,)), axis=0)
+    return [s.reshape(x, shape=()) for x in results] if op.many else s.reshape(results, shape=())
+
+
+@numpy_names
+def cumprod(input, dim, *, dtype=None):
+    """The product of all up to here, along `dim`. Bools and integers give int64, or `dtype`."""
+    return maybe_to(along(u.cumprod, maybe_to(input, dtype), dim), dtype)
+
+
+@numpy_names
+def cummax(input, dim):
+    """`(values, indices)`: the largest up to here along `dim`, NaN wins; of equal ones the last place."""
+    return return_types.cummax(*along(u.cummax, input, dim))
+
+
+@numpy_names
+def cummin(input, dim):
+    """`(values, indices)`: the smallest up to here along `dim`, NaN wins; of equal ones the last place."""
+    return return_types.cummin(*along(u.cummin, input, dim))
+
+
+@numpy_names
+def logcumsumexp(input, dim):
+    """log(exp(x1) + ... + exp(x)) up to here along `dim`, without overflow. Raises DTypeError for integers."""
+    return along(u.logcumsumexp, input, dim)
+
+
+# ---- differences ---------------------------------------------------------------------------------------------------
+
+
+def step(input, axis: int, first: int, last: int):
+    """The elements along `axis` but for so many at its two ends."""
+    return narrow(input, axis, first, input.spec.shape[axis] - first - last)
+
+
+@numpy_names
+def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
+    """x[i + 1] - x[i] along `dim`, n times; of bools whether they differ. prepend, append: joined to the ends first."""
+    need_axes("diff", input)
+    axis, n = axis_of(dim, input.spec.ndim, input), integer(n, "n")
+    if n < 0:
+        fail(OutOfRangeError, f"diff: n is {n}", "how many times: 0 or more", x=input)
+    if prepend is not None or append is not None:
+        input = cat([x for x in (prepend, input, append) if x is not None], axis)
+    for _ in range(min(n, input.spec.shape[axis])):
+        late, early = step(input, axis, 1, 0), step(input, axis, 0, 1)
+        input = c.ne(late, early) if input.spec.dtype is bool_ else e.sub(late, early)
+    return s.clone(input) if not n else input
+
+
+def gradient(input, *, spacing=1, dim=None, edge_order: int = 1):
+    """The slopes of a sampled function, one tensor for each axis of `dim`: central differences, of the second order.
+
+    spacing: the distance of two samples, or one for each axis, or a vector of the coordinates for each axis.
+    edge_order: 1 or 2, the order of the one-sided differences at the ends.
+    """
+    axes = list(range(input.spec.ndim)) if dim is None else each_axis(dim, input)
+    given = list(spacing) if several(spacing) else [spacing] * len(axes)
+    if len(given) != len(axes):
+        fail(ShapeError, f"gradient: {len(given)} spacings for {len(axes)} axes", "one for each axis", x=input)
+    if edge_order not in (1, 2):
+        fail(OutOfRangeError, f"gradient: edge_order is {edge_order!r}", "1 or 2", x=input)
+    return [slope(input, axis, space, edge_order) for axis, space in zip(axes, given)]
+
+
+def slope(x, axis: int, space, order: int):
+    """Source: Fornberg 1988, "Generation of finite difference formulas on arbitrarily spaced grids"."""
+    size = x.spec.shape[axis]
+    if size <= order:
+        fail(ShapeError, f"gradient: axis {axis} has {size} samples", f"at least edge_order + 1 = {order + 1}", x=x)
+    if x.spec.dtype is bool_:
+        fail(DTypeError, "gradient: a bool has no slope", "x.float()", x=x)
+    x = x if x.spec.dtype.floating else to(x, default_dtype())
+    part = lambda first, count: narrow(x, axis, first % size, count)
+    if is_tensor(space) and space.spec.ndim:
+        if space.spec.shape != (size,):
+            fail(ShapeError, f"gradient: {space.spec.size} coordinates for axis {axis} of size {size}",
+                 "a vector with one for each sample", x=x, spacing=space)
+        gaps = s.reshape(diff(to(space, x.spec.dtype)), shape=(size - 1,) + (1,) * (x.spec.ndim - 1 - axis))
+        gap = lambda first, count: narrow(gaps, 0, first % (size - 1), count)
+    else:
+        gap = lambda first, count: space
+    middle, n = [], size - 2
+    if n:
+        a, b = gap(0, n), gap(1, n)
+        middle = [(part(2, n) * a * a + part(1, n) * (b * b - a * a) - part(0, n) * b * b) / (a * b * (a + b))
+                  if is_tensor(a) and a.spec.ndim else (part(2, n) - part(0, n)) / (a + b)]
+    if order == 1:
+        return cat([(part(1, 1) - part(0, 1)) / gap(0, 1), *middle, (part(-1, 1) - part(-2, 1)) / gap(-1, 1)], axis)
+    return cat([edge(part, gap, (0, 1, 2), (0, 1), 1), *middle, edge(part, gap, (-1, -2, -3), (-1, -2), -1)], axis)
+
+
+def edge(part, gap, places, gaps, sign: int):
+    """The one-sided difference of the second order at an end, from three samples."""
+    (f0, f1, f2), (a, b) = [part(k, 1) for k in places], [gap(k, 1) for k in gaps]
+    return sign * ((a + b) / (a * b) * f1 - (2 * a + b) / (a * (a + b)) * f0 - a / (b * (a + b)) * f2)
+
+
+# ---- areas under sampled curves ------------------------------------------------------------------------------------
+
+
+@numpy_names
+def trapezoid(y, x=None, *, dx=None, dim: int = -1):
+    """The area under samples y by the trapezoidal rule: the sum of (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
+
+    x: the coordinates, of y's shape or of what broadcasts with it; else the samples stand dx (1) apart.
+    """
+    areas = trapezoids("trapezoid", y, x, dx, dim)
+    return to(sum(areas, dim), areas.spec.dtype)
+
+
+@numpy_names
+def cumulative_trapezoid(y, x=None, *, dx=None, dim: int = -1):
+    """The areas under samples y from the first up to each next one, by the trapezoidal rule; see `trapezoid`."""
+    return cumsum(trapezoids("cumulative_trapezoid", y, x, dx, dim), dim)
+
+
+def trapezoids(name: str, y, x, dx, dim):
+    need_axes(name, y)
+    if x is not None and dx is not None:
+        fail(DTypeError, f"{name}: x and dx are both given", "x, the coordinates, or dx, their distance", x=x, dx=dx)
+    axis = axis_of(dim, y.spec.ndim, y)
+    if not y.spec.shape[axis]:
+        return s.detach(y)
+    if bool_ in [t.spec.dtype for t in (y, x) if t is not None]:
+        fail(DTypeError, f"{name}: a bool has no area", "y.float()", y=y)
+    pair = e.add(step(y, axis, 0, 1), step(y, axis, 1, 0))
+    if x is None:
+        return pair * ((1 if dx is None else dx) / 2)
+    if x.spec.ndim == 1:
+        if x.spec.size != y.spec.shape[axis]:
+            fail(ShapeError, f"{name}: {x.spec.size} coordinates for {y.spec.shape[axis]} samples", "one for each", y=y,
+                 x=x)
+        for _ in range(y.spec.ndim - 1 - axis):
+            x = unsqueeze(x, -1)
+        return pair * diff(x, dim=axis - y.spec.ndim) / 2
+    return pair * diff(x, dim=axis - y.spec.ndim) / 2
+
+
+trapz = trapezoid

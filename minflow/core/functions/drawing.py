@@ -1,0 +1,85 @@
+"""Random numbers whose law is given by tensors, and what in-place methods write. Uniform, normal, ...: `random.py`."""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import DTypeError, OutOfRangeError
+from ..ops import drawing as d
+from ..ops import elementwise as e
+from ..ops.shape import detach
+from ..random import Generator
+from ..spec import float32, float64
+from ..where import fail
+from .arguments import integer, to
+from .random import draw, normal_of, uniform
+
+
+def multinomial(input, num_samples: int, replacement: bool = False, *, generator: Generator | None = None):
+    """`int64 (..., num_samples)`: places drawn with the probabilities that a vector, or each row of a matrix, gives.
+
+    The rows need not add up to 1. replacement: a place may be drawn more than once.
+    Source: without replacement the smallest of exponential times, Efraimidis & Spirakis 2006.
+    """
+    counter, attrs = draw(generator)
+    return d.multinomial(detach(input), counter, num_samples=integer(num_samples, "num_samples"),
+                         replacement=bool(replacement), **attrs)
+
+
+def poisson(input, generator: Generator | None = None):
+    """Poisson numbers with the rates that input gives, in its dtype: the inverse of the distribution at a uniform."""
+    counter, attrs = draw(generator)
+    return d.poisson(detach(input), counter, **attrs)
+
+
+def binomial(count, prob, generator: Generator | None = None):
+    """How many of `count` trials succeed, each with probability `prob`; the two broadcast."""
+    for name, x in (("count", count), ("prob", prob)):
+        if not x.spec.dtype.floating:
+            fail(DTypeError, f"binomial: {name} must be floating, it is {x.spec.dtype.name}", f"{name}.float()",
+                 **{name: x})
+    if count.spec.dtype is not prob.spec.dtype:
+        fail(DTypeError, f"binomial: count is {count.spec.dtype.name}, prob is {prob.spec.dtype.name}",
+             f"prob.to({count.spec.dtype})", count=count, prob=prob)
+    counter, attrs = draw(generator)
+    return d.binomial(detach(count), detach(prob), counter, **attrs)
+
+
+# ---- what in-place methods write ---------------------------------------------------------------------------------
+
+
+def unit_like(input, generator: Generator | None):
+    """Uniform numbers in (0, 1]."""
+    dtype = float64 if input.spec.dtype is float64 else float32
+    return e.sub(1, uniform(input.spec.shape, 0.0, 1.0, dtype, generator))
+
+
+def geometric_like(input, p: float, *, generator: Generator | None = None):
+    """How many trials there are up to the first success, each with probability p."""
+    if not 0 < p < 1:
+        fail(OutOfRangeError, f"geometric_: p is {p}, a probability between 0 and 1", "p=0.5", x=input)
+    return to(e.maximum(e.ceil(e.log(unit_like(input, generator)) / math.log1p(-p)), 1), input.spec.dtype)
+
+
+def cauchy_like(input, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None):
+    """Numbers of the Cauchy distribution: median + sigma * tan(pi * (u - 1/2))."""
+    floating("cauchy_", input)
+    if not sigma > 0:
+        fail(OutOfRangeError, f"cauchy_: sigma is {sigma}, a width above 0", "sigma=1.0", x=input)
+    return to(e.tan((unit_like(input, generator) - 0.5) * math.pi) * sigma + median, input.spec.dtype)
+
+
+def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
+    """Numbers whose logarithm is normal with this mean and standard deviation."""
+    if not input.spec.size:
+        return input
+    floating("log_normal_", input)
+    if not std > 0:
+        fail(OutOfRangeError, f"log_normal_: std is {std}, a standard deviation above 0", "std=2.0", x=input)
+    return e.exp(normal_of(input.spec.shape, mean, std, input.spec.dtype, generator))
+
+
+def floating(name: str, x) -> None:
+    if not x.spec.dtype.floating:
+        fail(DTypeError, f"{name}: not for {x.spec.dtype.name}, the numbers have fractions", "x.float()", x=x)
+

@@ -1,0 +1,59 @@
+"""OneFlow's measures of a model: places in the k best, the area under a ROC curve, boxes that overlap."""
+
+from __future__ import annotations
+
+from ..base.errors import DTypeError, ShapeError, TraceError
+from ..mode import MODE
+from ..ops import boxes as b
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops.order import searchsorted
+from ..ops.shape import detach, reshape
+from ..spec import float32, float64, int64
+from ..where import fail
+from .arguments import to
+from .ordering import argsort, sort
+from .reduction import sum
+
+
+def roc_auc_score(label, pred):
+    """`float32 (1,)`: the share of pairs of a positive (label 1) and a negative in which the positive has the higher
+    prediction; a tie counts half. NaN where there is only one kind.
+
+    Source: Hanley & McNeil 1982, "The meaning and use of the area under a ROC curve".
+    """
+    if label.spec.size != pred.spec.size:
+        fail(ShapeError, f"roc_auc_score: {label.spec.size} labels for {pred.spec.size} predictions", "one for each",
+             label=label, pred=pred)
+    positive, pred = to(c.ne(label.reshape(-1), 0), float64), detach(pred).reshape(-1)
+    ranked = sort(pred, 0).values
+    below, upto = [to(searchsorted(ranked, pred, right=right, dtype=int64), float64) for right in (False, True)]
+    rank = (below + upto + 1) / 2  # equal ones share the mean of their ranks
+    n = sum(positive)
+    pairs = n * (pred.spec.size - n)
+    area = (sum(rank * positive) - n * (n + 1) / 2) / pairs
+    return reshape(to(area, float32), shape=(1,))
+
+
+def nms(boxes, scores, iou_threshold: float):
+    """`int64 (k,)`: which boxes are kept, by falling score: each that overlaps none kept before it too much.
+
+    boxes: (n, 4), x1, y1, x2, y2. Two overlap too much where the area of their intersection, divided by that of their
+    union, is above iou_threshold. Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
+    """
+    if MODE.get().trace is not None:
+        fail(TraceError, "nms: how many boxes are kept depends on numbers, and while a graph is built there are none",
+             "do it before or after the call", boxes=boxes)
+    if boxes.spec.ndim != 2 or boxes.spec.shape[1] != 4 or scores.spec.shape != boxes.spec.shape[:1]:
+        fail(ShapeError, f"nms: boxes of shape {boxes.spec.shape} and scores of shape {scores.spec.shape}",
+             "(n, 4) and (n,)", boxes=boxes, scores=scores)
+    if not boxes.spec.dtype.floating:
+        fail(DTypeError, f"nms: boxes must be floating, they are {boxes.spec.dtype.name}", "boxes.float()", boxes=boxes)
+    order = argsort(detach(scores), 0, descending=True)
+    return b.nms(detach(boxes), order, threshold=float(iou_threshold))
+
+
+def in_top_k(targets, predictions, k: int):
+    """`bool`: is the prediction of its target among the k largest of each row? Equal ones count as among them."""
+    rows = e.sub(predictions, predictions.gather(1, targets.reshape(-1, 1)))
+    return c.lt(sum(c.gt(rows, 0), 1), k)

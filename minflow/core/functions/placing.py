@@ -1,0 +1,268 @@
+"""Placing by index, by mask and by view, with what was there added, multiplied or replaced; and looks by strides.
+
+Read next: `windows.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..mode import MODE
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import index as i
+from ..ops import scatter as sc
+from ..ops import shape as s
+from ..ops import strided as st
+from ..rebind import phantom, root_of
+from ..spec import bool_, int64
+from ..where import fail
+from .arguments import axis_of, fitting, integer, is_tensor, need_axes, operand, several, sizes, to
+from .gathering import diag, diagonal, gather, places, scatter_add
+from .indexing import assign_indexed
+from .reduction import cumsum, sum
+from .shape import broadcast_to, flatten, select
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bool = True):
+    """input with what meets at `[i, index[i, j]]` (for dim 1) made one number: its "sum", "prod", "mean", "amax",
+    "amin".
+
+    include_self: what stood there takes part. Equal extremes share the gradient.
+    """
+    if reduce not in REDUCTIONS:
+        fail(DTypeError, f"scatter_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS)}", input=input)
+    if src.spec.dtype is not input.spec.dtype:
+        fail(DTypeError, f"scatter_reduce: src is {src.spec.dtype.name}, input is {input.spec.dtype.name}",
+             f"src.to({input.spec.dtype})", input=input, src=src)
+    return met("scatter_reduce", input, dim, index, src, reduce, include_self)
+
+
+def met(name: str, input, dim: int, index, src, reduce: str, include_self: bool):
+    axis = axis_of(dim, input.spec.ndim, input)
+    if src.spec.shape != index.spec.shape and src.spec.ndim == index.spec.ndim:
+        src = s.getitem(src, index=tuple([(0, n, None) for n in index.spec.shape]))
+    if reduce not in ("sum", "mean"):
+        return sc.scatter_reduce(input, index, src, dim=axis, reduce=reduce, include_self=bool(include_self), by=name)
+    start = input if include_self else i.scatter(input, index, 0, dim=axis, by=name)
+    total = scatter_add(start, axis, index, src)
+    if reduce == "sum":
+        return total
+    one = s.full(shape=src.spec.shape, value=1, dtype=input.spec.dtype)
+    counts = s.full(shape=input.spec.shape, value=1, dtype=input.spec.dtype)
+    counts = counts if include_self else i.scatter(counts, index, 0, dim=axis)
+    counts = e.maximum(scatter_add(counts, axis, index, one), 1)
+    return e.div(total, counts) if input.spec.dtype.floating else e.floor_divide(total, counts)
+
+
+def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: bool = True):
+    """input with the slices of source that meet along `dim` at each place of a vector of integers made one: their
+    "prod", "mean", "amax" or "amin". include_self: the slice that stood there takes part."""
+    if reduce not in REDUCTIONS[1:]:
+        fail(DTypeError, f"index_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS[1:])}", input=input)
+    index, axis = places("index_reduce", input, index), axis_of(dim, input.spec.ndim, input)
+    source = to(source, input.spec.dtype)
+    if index.spec.size != (source.spec.shape[axis] if source.spec.ndim else 1):
+        fail(ShapeError, f"index_reduce: {index.spec.size} places for a source of shape {source.spec.shape}",
+             f"one place for each slice along axis {axis}", index=index, source=source)
+    lead = s.reshape(index, shape=(1,) * axis + index.spec.shape + (1,) * max(input.spec.ndim - 1 - axis, 0))
+    return met("index_reduce", input, axis, s.clone(broadcast_to(lead, source.spec.shape)), source, reduce,
+               include_self)
+
+
+def index_put(input, indices: Sequence, values, accumulate: bool = False):
+    """input with `input[indices] = values`; accumulate: values are added, also those that meet at one place."""
+    if not accumulate:
+        return assign_indexed(input, tuple(indices), values)
+    flat, spots = s.reshape(input.contiguous(), shape=(input.spec.size,)), positions_of(input, tuple(indices))
+    values = s.expand(to(operand(values), input.spec.dtype), shape=spots.spec.shape)
+    return s.reshape(i.index_add(flat, spots, values, axis=0), shape=input.spec.shape)
+
+
+def positions_of(x, index):
+    """Where the elements of x[index] stand in the flattened tensor."""
+    from .gathering import positions
+    from .indexing import advanced_getitem
+
+    return advanced_getitem(positions(x.spec.shape), index)
+
+
+def put(input, index, source, accumulate: bool = False):
+    """input with the elements of source at integer positions of the flattened tensor; accumulate: added to them."""
+    if source.spec.dtype is not input.spec.dtype or source.spec.size != index.spec.size:
+        fail(ShapeError if source.spec.dtype is input.spec.dtype else DTypeError,
+             "put: source has the dtype of input and as many elements as the index", f"source.to({input.spec.dtype})",
+             input=input, index=index, source=source)
+    flat, axis = s.reshape(input.contiguous(), shape=(input.spec.size,)), 0
+    op = i.index_add if accumulate else i.index_put
+    result = op(flat, e.where(c.lt(index, 0), e.add(index, input.spec.size), index).reshape(-1), source.reshape(-1),
+                axis=axis, by="put")
+    return s.reshape(result, shape=input.spec.shape)
+
+
+def masked_scatter(input, mask, source):
+    """input with the first elements of source, in their order, where the mask is True."""
+    if mask.spec.dtype is not bool_ or source.spec.dtype is not input.spec.dtype:
+        fail(DTypeError, f"masked_scatter: a bool mask and a source of {input.spec.dtype.name} are wanted, not "
+                         f"{mask.spec.dtype.name} and {source.spec.dtype.name}", f"source.to({input.spec.dtype})",
+             mask=mask, source=source)
+    shape = np.broadcast_shapes(input.spec.shape, mask.spec.shape)
+    input, mask = s.expand(input, shape=shape), s.expand(mask, shape=shape)
+    wanted = cumsum(mask.reshape(-1), 0)  # counted from 1; before the source stands one element for all the others
+    pool = s.cat(s.full(shape=(1,), value=0, dtype=source.spec.dtype), source.reshape(-1), dim=0)
+    chosen = i.take(pool, e.where(mask.reshape(-1), wanted, 0), axis=0, by="masked_scatter")
+    return e.where(mask, s.reshape(chosen, shape=shape), input)
+
+
+def batch_gather(input, indices):
+    """`(batch..., k, ...)`: of each entry of a batch the slices that its row of integers names, along the next axis.
+
+    OneFlow's: the axes of indices but for the last are those of the batch.
+    """
+    axis = indices.spec.ndim - 1
+    if axis < 0 or input.spec.ndim <= axis or input.spec.shape[:axis] != indices.spec.shape[:-1]:
+        fail(ShapeError, f"batch_gather: indices of shape {indices.spec.shape} for {input.spec.shape}",
+             "(batch, k) for (batch, n, ...)", input=input, indices=indices)
+    rest = input.spec.shape[axis + 1 :]
+    wide = s.reshape(indices.contiguous(), shape=indices.spec.shape + (1,) * len(rest))
+    return gather(input, axis, s.clone(s.expand(wide, shape=(*indices.spec.shape, *rest))))
+
+
+# ---- through a view ------------------------------------------------------------------------------------------------
+
+
+def through(name: str, input, src, view, *path):
+    """input with src in the place that a view of it shows."""
+    if src.spec.shape != view.spec.shape:
+        fail(ShapeError, f"{name}: src has shape {src.spec.shape}, the place for it {view.spec.shape}",
+             "src.expand(...)", input=input, src=src)
+    return s.view_write(input.contiguous(), to(src, input.spec.dtype), path=path)
+
+
+def select_scatter(input, src, dim: int, index: int):
+    """input with src in the place of `input.select(dim, index)`."""
+    view, axis = select(input, dim, index), axis_of(dim, input.spec.ndim, input)
+    return through("select_scatter", input, src, view,
+                   (s.getitem, {"index": (*((None, None, None),) * axis, integer(index, "index"))}))
+
+
+def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
+    """input with src in the place of the slice start:end:step along `dim`."""
+    need_axes("slice_scatter", input)
+    axis, step = axis_of(dim, input.spec.ndim, input), integer(step, "step")
+    if step < 1:
+        fail(OutOfRangeError, f"slice_scatter: the step is {step}", "at least 1", input=input)
+    first, last, _ = slice(start, end).indices(input.spec.shape[axis])
+    index = (*((None, None, None),) * axis, (first, max(first, last), step))
+    return through("slice_scatter", input, src, s.getitem(input, index=index), (s.getitem, {"index": index}))
+
+
+def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """input with src in the place of `input.diagonal(offset, dim1, dim2)`."""
+    a, b = [axis_of(d, input.spec.ndim, input) for d in (dim1, dim2)]
+    return through("diagonal_scatter", input, src, diagonal(input, offset, dim1, dim2),
+                   (s.diagonal, {"offset": integer(offset, "offset"), "dim1": a, "dim2": b}))
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset: int | None = None):
+    """input with src in the places that `as_strided` looks at."""
+    size, stride = sizes((size,)), sizes((stride,))
+    attrs = {"size": size, "stride": stride, "offset": integer(storage_offset or 0, "storage_offset")}
+    base = input.contiguous()
+    return through("as_strided_scatter", base, src, st.as_strided(base, **attrs), (st.as_strided, attrs))
+
+
+def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
+    """The last axis as the diagonal of two new axes, zeros elsewhere."""
+    need_axes("diag_embed", input)
+    offset, ndim = integer(offset, "offset"), input.spec.ndim + 1
+    a, b = [axis_of(d, ndim) for d in (dim1, dim2)]
+    if a == b:
+        fail(ShapeError, f"diag_embed: dim1 {dim1} and dim2 {dim2} are one axis", "two different axes", input=input)
+    n, shape = input.spec.shape[-1] + abs(offset), list(input.spec.shape[:-1])
+    for axis in sorted((a, b)):
+        shape.insert(axis, n)
+    empty = s.full(shape=tuple(shape), value=0, dtype=input.spec.dtype)
+    return s.view_write(empty, input, path=((s.diagonal, {"offset": offset, "dim1": a, "dim2": b}),))
+
+
+def diagflat(input, offset: int = 0):
+    """The matrix that has all elements, flattened, as its diagonal."""
+    return diag(flatten(input), offset)
+
+
+def fill_diagonal(input, value, wrap: bool = False):
+    """input with a number in its main diagonal; wrap: once more after each block of a tall matrix."""
+    shape = input.spec.shape
+    if len(shape) < 2 or len(shape) > 2 and len(set(shape)) > 1:
+        fail(ShapeError, f"fill_diagonal_: of a tensor of shape {shape}", "a matrix, or axes of one size", x=input)
+    mask = np.zeros(shape, bool)
+    np.fill_diagonal(mask, True, wrap=bool(wrap))
+    value = fitting("fill_diagonal_", value, input.spec.dtype, x=input, value=value)
+    return e.where(MODE.get().tensor_of(mask), s.full(shape=(), value=value, dtype=input.spec.dtype), input)
+
+
+# ---- looks ---------------------------------------------------------------------------------------------------------
+
+
+def as_strided(input, size, stride, storage_offset: int | None = None):
+    """A view of the storage that input looks into, by sizes and strides in elements; without an offset, input's.
+
+    A gradient is added up where elements are looked at more than once.
+    """
+    base, path = root_of(MODE.get().own(input))
+    if storage_offset is None:
+        storage_offset = 0 if not path else start_of(input, base)
+    size, stride = sizes((size,)), sizes((stride,))
+    if len(size) != len(stride) or min(size, default=0) < 0 or min(stride, default=0) < 0:
+        fail(ShapeError, f"as_strided: sizes {size} and strides {stride}", "one stride of at least 0 for each size",
+             x=input)
+    return st.as_strided(base.contiguous(), size=size, stride=stride, offset=integer(storage_offset, "storage_offset"))
+
+
+def start_of(x, base) -> int:
+    """At which element of its base a view begins."""
+    mine, first = [phantom(t).__array_interface__["data"][0] for t in (x, base)]
+    return (mine - first) // x.spec.dtype.itemsize
+
+
+def unfold(input, dimension: int, size: int, step: int):
+    """Sliding windows along an axis, a view: their number stands in its place, their elements as the last axis."""
+    axis = axis_of(dimension, input.spec.ndim, input)
+    if not input.spec.ndim:
+        return st.windows(s.reshape(input, shape=(1,)), dim=0, size=integer(size, "size"), step=integer(step, "step")
+                          ).reshape(-1)[: integer(size, "size")]
+    return st.windows(input, dim=axis, size=integer(size, "size"), step=integer(step, "step"))
+
+
+def sum_to_size(input, *size):
+    """Summed over what broadcasting from `size` would repeat."""
+    shape = sizes(size)
+    lead = input.spec.ndim - len(shape)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, input.spec.shape[lead:])):
+        fail(ShapeError, f"sum_to_size: {input.spec.shape} is not what {shape} broadcasts to",
+             "sizes of 1, or the tensor's own", x=input)
+    if shape and shape == input.spec.shape:
+        return input
+    repeated = [d for d, n in enumerate(input.spec.shape) if d < lead or n != shape[d - lead]]
+    return s.reshape(sum(input, repeated) if repeated or not shape else input, shape=shape)
+
+
+def unravel_index(indices, shape):
+    """Where flat indices stand in a tensor of this shape: one `int64` tensor for each axis."""
+    if indices.spec.dtype.rank != 1:
+        fail(DTypeError, f"unravel_index: indices hold integers, not {indices.spec.dtype.name}", "indices.long()",
+             indices=indices)
+    shape = sizes((shape,)) if several(shape) or is_tensor(shape) and shape.spec.ndim else (integer(shape, "shape"),)
+    indices, below = to(indices, int64), math.prod(shape)
+    result = []
+    for n in shape:
+        below //= max(n, 1)
+        result.append(e.remainder(e.floor_divide(indices, max(below, 1)), n))
+    return tuple(result)

@@ -1,0 +1,172 @@
+"""Orders and middles of numbers, and reductions that leave out NaN. Read next: `counting.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..mode import MODE
+from ..ops import compare as c
+from ..ops import elementwise as e
+from ..ops import order as o
+from ..ops import reduce as r
+from ..ops import shape as s
+from ..ops.checks import check_unit
+from ..ops.index import gather
+from ..ops.rules import reduced
+from ..spec import as_dtype, float32, float64, int64
+from ..where import fail
+from . import return_types
+from .arguments import axes_of, axis_of, in_float32, integer, is_tensor, maybe_to, numpy_names, to
+from .ordering import sort
+from .reduction import amax, amin, sum
+from .shape import flatten, movedim, squeeze
+
+
+def without_nan(input):
+    """input with 0 in the place of NaN."""
+    return e.where(c.isnan(input), 0, input) if input.spec.dtype.floating else input
+
+
+@numpy_names
+def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The sum over `dim` of what is not NaN; of nothing else it is 0."""
+    return sum(without_nan(input), dim, keepdim, dtype=dtype)
+
+
+@numpy_names
+@in_float32
+def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The mean over `dim` of what is not NaN; NaN where there is nothing else. Raises DTypeError for integers."""
+    if not input.spec.dtype.floating:
+        fail(DTypeError, f"nanmean: the input must be floating, it is {input.spec.dtype.name}", "input.float()",
+             input=input)
+    there = sum(c.logical_not(c.isnan(input)), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(there, as_dtype(dtype or input.spec.dtype))
+
+
+def picked(name: str, input, dim, keepdim: bool, place):
+    """(values, indices) of the sorted elements at a place along dim: a number, or a tensor made of the sorted."""
+    axis = axis_of(dim, input.spec.ndim, input)
+    values, indices = sort(input, dim)
+    if input.spec.ndim:
+        place = place(values, axis) if callable(place) else place
+        if is_tensor(place):
+            values, indices = [gather(x, place, dim=axis) for x in (values, indices)]
+            values, indices = (values, indices) if keepdim else [squeeze(x, axis) for x in (values, indices)]
+        else:
+            at = (*((None, None, None),) * axis, (place, place + 1, None) if keepdim else place)
+            values, indices = [s.clone(s.getitem(x, index=at)) for x in (values, indices)]
+    return getattr(return_types, name)(values, indices)
+
+
+def there(values, axis: int):
+    """How many are not NaN along an axis."""
+    return r.sum(c.logical_not(c.isnan(values)), axis=(axis,), keepdims=True)
+
+
+@numpy_names
+def nanmedian(input, dim=None, keepdim: bool = False):
+    """The middle one of what is not NaN (of an even number the lower of the two); with `dim`, `(values, indices)`."""
+    if dim is None:
+        return o.nanmedian(input)
+    r.some_element("nanmedian", input.spec, (axis_of(dim, input.spec.ndim, input),) if input.spec.ndim else None)
+    return picked("nanmedian", input, dim, keepdim,
+                  lambda values, axis: e.floor_divide(e.maximum(e.sub(there(values, axis), 1), 0), 2))
+
+
+@numpy_names
+def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
+    """`(values, indices)`: the k-th smallest along `dim`, counted from 1; NaN counts as the largest."""
+    k, axis = integer(k, "k"), axis_of(dim, input.spec.ndim, input)
+    size = input.spec.shape[axis] if input.spec.ndim else 1
+    if not 1 <= k <= size:
+        fail(OutOfRangeError, f"kthvalue: k is {k}, but axis {axis} has size {size}", f"k from 1 to {size}", x=input)
+    return picked("kthvalue", input, dim, keepdim, k - 1)
+
+
+@numpy_names
+def mode(input, dim: int = -1, keepdim: bool = False):
+    """`(values, indices)`: the most frequent along `dim`, of equally frequent ones the smallest; its last place."""
+    axis = axis_of(dim, input.spec.ndim, input)
+    if not input.spec.ndim:
+        return return_types.mode(s.clone(input), s.full(shape=(), value=0, dtype=int64))
+    indices = o.mode_place(input, axis=axis)
+    values = gather(input, indices, dim=axis)
+    return return_types.mode(*([values, indices] if keepdim else [squeeze(x, axis) for x in (values, indices)]))
+
+
+def msort(input):
+    """In order along axis 0, NaN last."""
+    return sort(input, 0).values
+
+
+@numpy_names
+def aminmax(input, *, dim=None, keepdim: bool = False):
+    """`(min, max)` over `dim`, one axis, or all; equal ones share the gradient."""
+    dim = None if dim is None else axis_of(dim, input.spec.ndim, input)
+    both = [function(input, dim if input.spec.ndim else None, keepdim) for function in (amin, amax)]
+    return return_types.aminmax(*both)
+
+
+# ---- quantiles -----------------------------------------------------------------------------------------------------
+
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@numpy_names
+def quantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
+    """Where the share q (0 to 1) of the numbers along `dim` lies below; NaN where one is NaN.
+
+    q: a number, or a vector of m, which gives a first axis of size m. interpolation: between two neighbours, "linear",
+    "lower", "higher", "midpoint" or "nearest". Raises DTypeError for what is not float32 or float64.
+    """
+    return quantiles("quantile", input, q, dim, keepdim, interpolation)
+
+
+@numpy_names
+def nanquantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
+    """As quantile, of the numbers that are not NaN."""
+    return quantiles("nanquantile", input, q, dim, keepdim, interpolation)
+
+
+def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
+    if input.spec.dtype not in (float32, float64):
+        fail(DTypeError, f"{name}: the input is {input.spec.dtype.name}, float32 or float64 is wanted", "input.float()",
+             input=input)
+    if how not in INTERPOLATIONS:
+        fail(DTypeError, f"{name}: interpolation is {how!r}", f"one of {', '.join(INTERPOLATIONS)}", input=input)
+    q = to(q, input.spec.dtype) if is_tensor(q) and q.spec.dtype is input.spec.dtype else shares(name, q, input)
+    if q.spec.ndim > 1:
+        fail(ShapeError, f"{name}: q has {q.spec.ndim} axes, a number or a vector is wanted", "q.flatten()", q=q)
+    axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
+    lead = reduced(input.spec, axes_of(dim, input), keepdim).shape
+    whole = flatten(input) if axis is None or not input.spec.ndim else movedim(input, axis, -1)
+    if not whole.spec.shape[-1]:
+        fail(ShapeError, f"{name}: of nothing there is no quantile", "check x.numel() first", input=input)
+    values = sort(whole, -1).values
+    last, gone = values.spec.shape[-1] - 1, c.isnan(values)
+    if name == "nanquantile":
+        places = e.maximum(q * (there(values, values.spec.ndim - 1) - 1), 0)
+    else:  # the last one is NaN, if one is
+        places = e.where(r.any(gone, axis=(values.spec.ndim - 1,), keepdims=True), last, q * last)
+    places = {"lower": e.floor, "higher": e.ceil, "nearest": e.round}.get(how, lambda x: x)(places)
+    below = to(places, int64)
+    result = gather(values, below, dim=values.spec.ndim - 1)
+    if how in ("linear", "midpoint"):
+        above = gather(values, to(e.ceil(places), int64), dim=values.spec.ndim - 1)
+        result = e.lerp(result, above, s.full(shape=places.spec.shape, value=0.5, dtype=places.spec.dtype)
+                        if how == "midpoint" else places - below)
+    result = movedim(result, -1, 0)  # the shares come first
+    return s.reshape(result.contiguous(), shape=(*([q.spec.size] if q.spec.ndim else []), *lead))
+
+
+def shares(name: str, q, input):
+    """q in the dtype of the input, each of them checked."""
+    if is_tensor(q):
+        fail(DTypeError, f"{name}: q is {q.spec.dtype.name}, the input is {input.spec.dtype.name}",
+             f"q.to({input.spec.dtype})", q=q, input=input)
+    check_unit(np, name, "q", q, "the share that lies below, such as 0.5")
+    return MODE.get().tensor_of(np.asarray(q, input.spec.np))
+

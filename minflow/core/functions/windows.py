@@ -1,0 +1,113 @@
+"""Vectors and matrices by a formula: windows of signal processing, numbers at equal ratios, indices of triangles.
+
+Source of the windows: Harris 1978, "On the use of windows for harmonic analysis with the discrete Fourier transform".
+Read next: `creation.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..ops.rules import counted
+from ..ops.shape import full
+from ..spec import as_dtype, default_dtype
+from ..where import fail
+from .arguments import integer, is_tensor, to
+from .filling import copy_of, finish
+from .shape import stack
+
+
+def window(name: str, length: int, periodic: bool, shape: Callable, dtype, device, requires_grad: bool):
+    """`shape` of the places in [0, 1]; periodic: without the last of one more."""
+    n, dtype = integer(length, "window_length"), as_dtype(default_dtype() if dtype is None else dtype)
+    if n < 0:
+        fail(OutOfRangeError, f"{name}: window_length is {n}", "0 or more", window_length=n)
+    if not dtype.floating:
+        fail(DTypeError, f"{name}: the dtype must be floating, not {dtype.name}", "dtype=flow.float32", dtype=dtype)
+    numbers = np.ones(n) if n < 2 else shape(np.arange(n) / (n if periodic else n - 1))
+    return finish(copy_of(numbers, dtype), device, requires_grad)
+
+
+def hann_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
+    """`(window_length,)`: (1 - cos(2 pi t)) / 2, for t from 0 to 1; periodic: of one point more, without the last."""
+    return window("hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device,
+                  requires_grad)
+
+
+def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype=None,
+                   device=None, requires_grad: bool = False):
+    """`(window_length,)`: alpha - beta * cos(2 pi t), for t from 0 to 1; periodic: see `hann_window`."""
+    return window("hamming_window", window_length, periodic, lambda t: alpha - beta * np.cos(2 * np.pi * t), dtype,
+                  device, requires_grad)
+
+
+def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
+    """`(window_length,)`: 0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t), for t from 0 to 1; periodic: see `hann_window`."""
+    formula = lambda t: 0.42 - 0.5 * np.cos(2 * np.pi * t) + 0.08 * np.cos(4 * np.pi * t)
+    return window("blackman_window", window_length, periodic, formula, dtype, device, requires_grad)
+
+
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
+    """`(window_length,)`: a triangle, 1 - |2t - 1| for t from 0 to 1; periodic: see `hann_window`."""
+    return window("bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype, device,
+                  requires_grad)
+
+
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype=None, device=None,
+                  requires_grad: bool = False):
+    """`(window_length,)`: I0(beta * sqrt(1 - (2t - 1)**2)) / I0(beta), for t from 0 to 1; periodic: see `hann_window`.
+
+    I0 is the modified Bessel function of the first kind of order 0. Source: Kaiser & Schafer 1980.
+    """
+    formula = lambda t: np.i0(beta * np.sqrt(np.maximum(1 - np.square(2 * t - 1), 0))) / np.i0(beta)
+    return window("kaiser_window", window_length, periodic, formula, dtype, device, requires_grad)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
+             requires_grad: bool = False):
+    """`steps` numbers from base**start to base**end, each the same multiple of the one before."""
+    start, end, base = [x.item() if is_tensor(x) else x for x in (start, end, base)]
+    steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)
+    if steps < 0:
+        fail(OutOfRangeError, f"logspace: steps is {steps}", "0 or more", steps=steps)
+    powers = np.linspace(start, end, steps) if steps != 1 else np.array([float(start)])
+    with np.errstate(all="ignore"):
+        return finish(copy_of(np.power(float(base), powers), dtype), device, requires_grad)
+
+
+def triangle_of(name: str, row: int, col: int, pick: Callable, offset: int, dtype, device):
+    """`(2, n)`: rows and columns, row by row, of what `pick` leaves of a matrix of ones."""
+    row, col, offset = integer(row, "row"), integer(col, "col"), integer(offset, "offset")
+    if row < 0 or col < 0:
+        fail(ShapeError, f"{name}: {row} rows and {col} columns", "0 or more", row=row, col=col)
+    places = np.argwhere(pick(np.ones((row, col), bool), offset)).T
+    return finish(copy_of(np.ascontiguousarray(places, "int64"), int if dtype is None else dtype), device, False)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None):
+    """`int64 (2, n)`: the row and column of each element of the lower triangle, row by row."""
+    return triangle_of("tril_indices", row, col, np.tril, offset, dtype, device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None):
+    """`int64 (2, n)`: the row and column of each element of the upper triangle, row by row."""
+    return triangle_of("triu_indices", row, col, np.triu, offset, dtype, device)
+
+
+def vander(x, N: int | None = None, increasing: bool = False):
+    """`(n, N)`: the powers of the elements of a vector, from N - 1 down to 0; increasing: from 0 up to N - 1."""
+    if x.spec.ndim != 1:
+        fail(ShapeError, f"vander: x has {x.spec.ndim} axes, a vector is wanted", "x.flatten()", x=x)
+    n = x.spec.size if N is None else integer(N, "N")
+    if n < 0:
+        fail(OutOfRangeError, f"vander: N is {n}", "0 or more columns", x=x)
+    x = to(x, counted(x.spec).dtype)
+    if not n:
+        return full(shape=(x.spec.size, 0), value=0, dtype=x.spec.dtype)
+    powers = [full(shape=x.spec.shape, value=1, dtype=x.spec.dtype), x][:n]
+    while len(powers) < n:
+        powers.append(powers[-1] * x)
+    return stack(powers if increasing else powers[::-1], 1)

@@ -1,0 +1,172 @@
+"""Methods that count, order, cumulate and cut: `x.unique()`, `x.quantile(0.5)`, `x.cumprod(0)`, `x.hsplit(2)`."""
+
+from __future__ import annotations
+
+from .. import functions as F
+from ..messages.near import hint_methods
+from ..rebind import overwrite, store
+
+
+@hint_methods
+class Counting:
+    """Counts, quantiles, what runs along an axis; stacks and cuts."""
+
+    # ---- along an axis ----------------------------------------------------------------------------------------------
+
+    @F.numpy_names
+    def cumprod(self, dim, *, dtype=None):
+        return F.cumprod(self, dim, dtype=dtype)
+
+    def cumprod_(self, dim, *, dtype=None):
+        return overwrite(F.cumprod, self, dim, dtype=dtype)
+
+    @F.numpy_names
+    def cummax(self, dim):
+        return F.cummax(self, dim)
+
+    @F.numpy_names
+    def cummin(self, dim):
+        return F.cummin(self, dim)
+
+    @F.numpy_names
+    def logcumsumexp(self, dim):
+        return F.logcumsumexp(self, dim)
+
+    @F.numpy_names
+    def diff(self, n=1, dim=-1, prepend=None, append=None):
+        return F.diff(self, n, dim, prepend, append)
+
+    @F.numpy_names
+    def nansum(self, dim=None, keepdim=False, *, dtype=None):
+        return F.nansum(self, dim, keepdim, dtype=dtype)
+
+    @F.numpy_names
+    def nanmean(self, dim=None, keepdim=False, *, dtype=None):
+        return F.nanmean(self, dim, keepdim, dtype=dtype)
+
+    @F.numpy_names
+    def count_nonzero(self, dim=None):
+        return F.count_nonzero(self, dim)
+
+    @F.numpy_names
+    def aminmax(self, *, dim=None, keepdim=False):
+        return F.aminmax(self, dim=dim, keepdim=keepdim)
+
+    # ---- orders -----------------------------------------------------------------------------------------------------
+
+    @F.numpy_names
+    def nanmedian(self, dim=None, keepdim=False):
+        return F.nanmedian(self, dim, keepdim)
+
+    @F.numpy_names
+    def quantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
+        return F.quantile(self, q, dim, keepdim, interpolation=interpolation)
+
+    @F.numpy_names
+    def nanquantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
+        return F.nanquantile(self, q, dim, keepdim, interpolation=interpolation)
+
+    @F.numpy_names
+    def mode(self, dim=-1, keepdim=False):
+        return F.mode(self, dim, keepdim)
+
+    @F.numpy_names
+    def kthvalue(self, k, dim=-1, keepdim=False):
+        return F.kthvalue(self, k, dim, keepdim)
+
+    def msort(self):
+        return F.msort(self)
+
+    # ---- counts -----------------------------------------------------------------------------------------------------
+
+    def bincount(self, weights=None, minlength=0):
+        return F.bincount(self, weights, minlength)
+
+    def histc(self, bins=100, min=0, max=0):
+        return F.histc(self, bins, min, max)
+
+    def histogram(self, bins, *, range=None, weight=None, density=False):
+        return F.histogram(self, bins, range=range, weight=weight, density=density)
+
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        return F.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+        return F.unique_consecutive(self, return_inverse, return_counts, dim)
+
+    def multinomial(self, num_samples, replacement=False, *, generator=None):
+        return F.multinomial(self, num_samples, replacement, generator=generator)
+
+    def in_top_k(self, predictions, k):
+        return F.in_top_k(self, predictions, k)
+
+    def nms(self, scores, iou_threshold):
+        return F.nms(self, scores, iou_threshold)
+
+    # ---- stacks and cuts --------------------------------------------------------------------------------------------
+
+    @F.numpy_names
+    def tensor_split(self, indices_or_sections, dim=0):
+        return F.tensor_split(self, indices_or_sections, dim)
+
+    def hsplit(self, indices_or_sections):
+        return F.hsplit(self, indices_or_sections)
+
+    def vsplit(self, indices_or_sections):
+        return F.vsplit(self, indices_or_sections)
+
+    def dsplit(self, indices_or_sections):
+        return F.dsplit(self, indices_or_sections)
+
+    def split_with_sizes(self, split_sizes, dim=0):
+        return F.split_with_sizes(self, split_sizes, dim)
+
+    def unsafe_chunk(self, chunks, dim=0):
+        return F.unsafe_chunk(self, chunks, dim)
+
+    def unsafe_split(self, split_size, dim=0):
+        return F.unsafe_split(self, split_size, dim)
+
+    def unsafe_split_with_sizes(self, split_sizes, dim=0):
+        return F.unsafe_split_with_sizes(self, split_sizes, dim)
+
+    def fliplr(self):
+        return F.fliplr(self)
+
+    def flipud(self):
+        return F.flipud(self)
+
+    def rot90(self, k=1, dims=(0, 1)):
+        return F.rot90(self, k, dims)
+
+    def narrow_copy(self, dim, start, length):
+        return F.narrow_copy(self, dim, start, length)
+
+    def repeat_interleave(self, repeats, dim=None, *, output_size=None):
+        return F.repeat_interleave(self, repeats, dim, output_size=output_size)
+
+    def moveaxis(self, source, destination):
+        return F.movedim(self, source, destination)
+
+    def sum_to_size(self, *size):
+        return F.sum_to_size(self, *size)
+
+    # ---- products ---------------------------------------------------------------------------------------------------
+
+    def inner(self, other):
+        return F.inner(self, other)
+
+    def kron(self, other):
+        return F.kron(self, other)
+
+    def trace(self):
+        return F.trace(self)
+
+    def ger(self, vec2):
+        return F.ger(self, vec2)
+
+    def addmv(self, mat, vec, *, beta=1, alpha=1):
+        return F.addmv(self, mat, vec, beta=beta, alpha=alpha)
+
+    def addmv_(self, mat, vec, *, beta=1, alpha=1):
+        return store(self, F.addmv(self, mat, vec, beta=beta, alpha=alpha))

@@ -1,0 +1,123 @@
+"""Methods and properties that tell of a tensor's storage, make it larger or smaller, or go through it number by number.
+
+All tensors are dense, in one process, in the memory of the CPU or of one device: what PyTorch asks of other kinds of
+tensors has one answer here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import functions as F
+from ..base.errors import DTypeError, GradError, ShapeError, TraceError
+from ..functions.filling import empty_of, size_of
+from ..messages.near import hint_methods
+from ..mode import MODE
+from ..rebind import phantom, write
+from ..where import fail
+
+
+@hint_methods
+class Storage:
+    """What kind of tensor it is, and its storage."""
+
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_meta = property(lambda self: False)
+    is_mkldnn = property(lambda self: False)
+    is_mps = property(lambda self: False)
+    is_nested = property(lambda self: False)
+    is_quantized = property(lambda self: False)
+    is_sparse_csr = property(lambda self: False)
+    is_xpu = property(lambda self: False)
+    retains_grad = property(lambda self: self.home().retains is not None)
+
+    def is_pinned(self):
+        return False
+
+    def is_shared(self):
+        return self.is_cuda or "shared" in self.__dict__
+
+    def share_memory_(self):
+        """Accepted: loaders and graphs of one process share memory as it is."""
+        self.shared = True
+        return self
+
+    def is_inference(self):
+        return False
+
+    def is_distributed(self):
+        return False
+
+    def is_set_to(self, tensor):
+        """Do both look at the same elements of the same memory?"""
+        mine, its = [phantom(x).__array_interface__ for x in (self, tensor)]
+        return (mine["data"][0], self.shape, self.stride()) == (its["data"][0], tensor.shape, tensor.stride())
+
+    def const_data_ptr(self):
+        return self.data_ptr()
+
+    def dim_order(self):
+        """The axes, from that with the largest stride to that with the smallest."""
+        return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
+
+    # ---- another size -----------------------------------------------------------------------------------------------
+
+    def resize_(self, *sizes, memory_format=None):
+        """Another shape, in place: the first elements stay, and what is new holds whatever lay in the memory."""
+        shape = size_of(sizes)
+        if MODE.get().trace is not None or self.requires_grad:
+            fail(TraceError if MODE.get().trace is not None else GradError,
+                 "resize_ while a graph is built, or of a tensor that requires grad: nothing could follow it",
+                 "x.reshape(...), or flow.cat with what is to be added", x=self, size=shape)
+        fresh, n = empty_of(shape, self.dtype), min(math.prod(shape), self.numel())
+        if shape != self.shape:
+            fresh.numbers("resize_").reshape(-1)[:n] = self.numbers("resize_").reshape(-1)[:n]
+            self.data = fresh
+        return self
+
+    def resize_as_(self, tensor, memory_format=None):
+        return self.resize_(*tensor.shape)
+
+    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+        """Look at another tensor's storage from now on, perhaps by an offset, sizes and strides of one's own."""
+        if source is None:
+            source = empty_of((0,), self.dtype)
+        if not hasattr(source, "spec") or source.dtype is not self.dtype:
+            fail(DTypeError, "set_ takes a tensor of the same dtype; there are no storages apart from tensors",
+                 "x.set_(y), or x.data = y", x=self, source=source)
+        self.data = source if size is None else F.as_strided(source.detach(), size, stride or (1,), storage_offset)
+        return self
+
+    # ---- number by number -------------------------------------------------------------------------------------------
+
+    def apply_(self, callable):
+        """Each number replaced by what a Python function gives for it: slow, and not in a graph."""
+        return through(self, "apply_", callable)
+
+    def map_(self, tensor, callable):
+        """Each number replaced by what a Python function gives for it and for that of another tensor."""
+        return through(self, "map_", callable, tensor)
+
+    def map2_(self, x, y, callable):
+        """Each number replaced by what a Python function gives for it and for those of two other tensors."""
+        return through(self, "map2_", callable, x, y)
+
+
+def through(target, name: str, function, *others):
+    if target.requires_grad:
+        fail(GradError, f"{name}: the tensor requires grad, and nothing is known of the slope of a Python function",
+             "x.detach(), or an autograd.Function", x=target)
+    if not callable(function) and target.numel():
+        fail(DTypeError, f"{name}: {type(function).__name__} is no function", "lambda x: x + 1", function=function)
+    arrays = [x.numbers(name) for x in (target, *others)]
+    try:
+        rows = np.broadcast_arrays(*arrays)
+    except ValueError:
+        rows = []
+    if not rows or rows[0].shape != arrays[0].shape:
+        fail(ShapeError, f"{name}: the other tensors do not fit into shape {tuple(target.shape)}", "other.expand_as(x)",
+             x=target, **{f"other{k}": x for k, x in enumerate(others)})
+    numbers = [function(*row) for row in zip(*[row.reshape(-1).tolist() for row in rows])]
+    return write(target, np.asarray(numbers, arrays[0].dtype).reshape(arrays[0].shape))

@@ -1,0 +1,80 @@
+"""Placing by index, mask and view, and looks by strides: views that are written through, graphs, mistakes."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.base.errors import MinflowError
+from tests.core.programs import Compiled
+
+X = flow.arange(6.0).reshape(2, 3)
+IDS = flow.tensor([1, 0])
+
+
+def test_looks_are_views_that_can_be_written():
+    x = flow.arange(7.0)
+    windows = x.unfold(0, 3, 2)
+    assert windows.tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
+    windows[0, 0] = 9.0
+    x.as_strided((2,), (3,), 1).zero_()
+    assert x.tolist() == [9, 0, 2, 3, 0, 5, 6] and windows[1].tolist() == [2, 3, 0]
+    assert X[1:].as_strided((2,), (1,)).tolist() == [3, 4]  # from where the view begins
+    assert X.t().as_strided((2,), (1,), 0).tolist() == [0, 1]  # of the storage, not of the view
+
+
+def test_what_is_looked_at_twice_gets_both_slopes():
+    x = flow.zeros(4, requires_grad=True)
+    (x.as_strided((3, 2), (1, 1)) * flow.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).sum().backward()
+    assert x.grad.tolist() == [1, 5, 9, 6]
+    x.grad = None
+    (x.unfold(0, 2, 1) * flow.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).sum().backward()
+    assert x.grad.tolist() == [1, 5, 9, 6]
+
+
+def test_as_a_graph():
+    def program(x):
+        y = x.clone()
+        y.unfold(1, 2, 1)[0] = 5.0
+        y.as_strided((2,), (4,)).mul_(2.0)
+        y.index_put_((IDS, IDS), flow.tensor([1.0, 2.0]), accumulate=True)
+        return [y, x.scatter_reduce(1, flow.tensor([[0, 0], [1, 1]]), x, "prod"), x.masked_scatter(x > 1, -x),
+                x.index_reduce(0, IDS, x, "mean"), x.select_scatter(x[0], 0, 1), x.diagonal_scatter(x[0, :2]),
+                x.slice_scatter(x[:, :2], 1, 0, 2), flow.diag_embed(x), flow.batch_gather(x, IDS.reshape(2, 1)),
+                x.put(IDS, x[0, :2]), x.sum_to_size(1, 3), x.clone().fill_diagonal_(7.0),
+                *flow.unravel_index(IDS, (2, 2))]
+
+    found = Compiled(program)(X.clone())
+    for got, want in zip(found, program(X.clone())):
+        assert np.array_equal(got, want.numpy())
+
+
+def test_batches_of_slices():
+    x = flow.arange(12.0).reshape(2, 3, 2)
+    assert flow.batch_gather(x, flow.tensor([[2, 0], [1, 1]])).tolist() == [[[4, 5], [0, 1]], [[8, 9], [8, 9]]]
+    assert x.batch_gather(flow.tensor([1])).tolist() == x[1:].tolist()
+
+
+@pytest.mark.parametrize("call, what", [
+    (lambda: X.scatter_reduce(1, IDS.reshape(2, 1), X, "max"), "reduce is 'max'"),
+    (lambda: X.scatter_reduce(1, IDS.reshape(2, 1), X.double(), "sum"), "src is float64"),
+    (lambda: X.index_reduce(0, IDS, X, "sum"), "reduce is 'sum'"),
+    (lambda: X.index_reduce(0, IDS[:1], X, "prod"), "1 places for a source"),
+    (lambda: X.put(IDS, X), "as many elements"),
+    (lambda: X.put(IDS + 6, X[0, :2]), "put: index 7"),
+    (lambda: X.masked_scatter(X > 1, X[0, :1]), "masked_scatter: index"),
+    (lambda: X.masked_scatter(X, X), "bool mask"),
+    (lambda: X.select_scatter(X, 0, 1), r"src has shape \(2, 3\)"),
+    (lambda: X.slice_scatter(X, 1, step=0), "step is 0"),
+    (lambda: X.diag_embed(0, 1, 1), "one axis"),
+    (lambda: X[0].fill_diagonal_(1.0), "axes of one size|of shape"),
+    (lambda: X.as_strided((2, 2), (1,)), "one stride"),
+    (lambda: X.as_strided((7,), (1,)), "reach element 6, there are 6"),
+    (lambda: X.unfold(1, 4, 1), "windows of 4"),
+    (lambda: X.sum_to_size(2, 2), "broadcasts"),
+    (lambda: flow.unravel_index(X, (2, 3)), "float32"),
+    (lambda: flow.batch_gather(X, flow.tensor([[1], [0], [1]])), "batch"),
+])
+def test_mistakes(call, what):
+    with pytest.raises(MinflowError, match=what) as caught:
+        call()
+    assert caught.value.hint or "reach" in what

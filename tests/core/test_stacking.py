@@ -1,0 +1,73 @@
+"""Stacks, cuts, windows: what stays a view, mistakes, and how it differs from its neighbours."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.base.errors import MinflowError
+from tests.core.programs import Compiled
+
+X = flow.arange(24.0).reshape(2, 3, 4)
+V = flow.tensor([1, 2, 3])
+
+
+def test_cuts_are_views():
+    x = flow.zeros(2, 6)
+    for part in (x.hsplit(3)[0], x.tensor_split(4, 1)[3], x.vsplit([1])[1], x.split_with_sizes([1, 5], 1)[0]):
+        part += 1
+    assert x.tolist() == [[2, 1, 0, 0, 0, 1], [3, 2, 1, 1, 1, 2]]
+    y = flow.tensor(1.0)
+    flow.atleast_3d(y)[0, 0, 0] = 5.0
+    assert y.item() == 5
+
+
+def test_combined():
+    assert flow.block_diag(V, flow.tensor([[4.0], [5.0]])).tolist() == [[1, 2, 3, 0], [0, 0, 0, 4], [0, 0, 0, 5]]
+    assert flow.cartesian_prod(V[:2], V[2:]).tolist() == [[1, 3], [2, 3]]
+    assert flow.combinations(V).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert flow.broadcast_shapes((2, 1), 3) == flow.Size([2, 3])
+    assert flow.column_stack([V, V]).shape == (3, 2) and flow.dstack([V, V]).shape == (1, 3, 2)
+    assert flow.vstack([flow.tensor(1.0), flow.tensor(2.0)]).shape == (2, 1)
+    assert flow.new_ones(V, (2,)).dtype is flow.int64 and flow.repeat(V, 2).tolist() == [1, 2, 3, 1, 2, 3]
+
+
+def test_as_a_graph():
+    def program(x):
+        return [x.rot90(), x.fliplr(), x.flipud(), *x.tensor_split(2, 2), flow.block_diag(x[0], x[1]), flow.ravel(x.mT),
+                flow.cartesian_prod(x[0, 0], x[0, 1]), flow.combinations(x[0, 0]), flow.vander(x[0, 0], 3),
+                flow.hann_window(4), flow.inner(x[0], x[1]), flow.kron(x[0], x[1, 0])]
+
+    found = Compiled(program)(X)
+    for got, want in zip(found, program(X)):
+        assert np.array_equal(got, want.numpy())
+
+
+def test_windows_are_those_of_numpy():
+    for ours, theirs in ((flow.hann_window, np.hanning), (flow.hamming_window, np.hamming),
+                         (flow.blackman_window, np.blackman), (flow.bartlett_window, np.bartlett)):
+        assert np.allclose(ours(7, periodic=False, dtype=flow.float64).numpy(), theirs(7), atol=1e-15)
+        assert np.allclose(ours(6, dtype=flow.float64).numpy(), theirs(7)[:-1], atol=1e-15)
+    assert np.allclose(flow.kaiser_window(5, False, 3.0).numpy(), np.kaiser(5, 3.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("call, what", [
+    (lambda: X.hsplit(2), "axis 1 of size 3 is not cut into 2"),
+    (lambda: V.vsplit(3), "vsplit: a tensor of 1 axes"),
+    (lambda: X.tensor_split(0), "0 parts"),
+    (lambda: X.rot90(1, (0, 0)), "one axis twice"),
+    (lambda: X.rot90(1, (0,)), r"dims is \(0,\)"),
+    (lambda: V.fliplr(), "fliplr: a tensor of 1 axes"),
+    (lambda: flow.block_diag(X), "tensor 0 has 3 axes"),
+    (lambda: flow.cartesian_prod(V, X), "tensor 1 has 3 axes"),
+    (lambda: flow.combinations(V, -1), "r is -1"),
+    (lambda: flow.broadcast_shapes((2,), (3,)), "two sizes differ"),
+    (lambda: flow.hann_window(-1), "0 or more"),
+    (lambda: flow.hann_window(3, dtype=flow.int64), "must be floating"),
+    (lambda: flow.logspace(0, 1, -1), "steps is -1"),
+    (lambda: flow.tril_indices(-1, 2), "-1 rows"),
+    (lambda: flow.vander(X), "3 axes"),
+    (lambda: flow.inner(V, V[:2]), "sizes 3 and 2"),
+])
+def test_mistakes(call, what):
+    with pytest.raises(MinflowError, match=what):
+        call()

@@ -1,0 +1,403 @@
+"""Arguments of the names of shape, order, count and placing, where they hang together. See `calls.py`."""
+
+from __future__ import annotations
+
+from .draw import SHAPES, Draw, size
+
+SOME = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (3, 0), (1, 3))
+PLACED = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (1, 3))
+
+
+def options(d: Draw, **choices) -> dict:
+    return {k: v(d) if callable(v) else d.of(v) for k, v in choices.items() if d.chance(0.4)}
+
+
+def of_x(*arguments: str, **keywords):
+    """x, words for each place, keywords."""
+
+    def make(d: Draw):
+        x = d.first()
+        return [str(x), *[d.axis() if a == "axis" else d.of(a) for a in arguments]], options(d, **keywords)
+
+    return make
+
+
+def several(d: Draw):
+    return [str(d.tensor()) for _ in range(d.one(1, 1, 2))], {}
+
+
+def listed(d: Draw):
+    x = d.first()
+    return [f"[{', '.join([str(x), *[str(d.same()) for _ in range(d.randrange(3))]])}]"], {}
+
+
+def cuts(d: Draw):
+    x = d.first()
+    return [str(x), d.one("1", "2", "3", "[1]", "[1, 2]", "[0, 1]", "[]", "(-1,)", "[2, 1]", "[7]", "0")], {}
+
+
+def cuts_along(d: Draw):
+    args, _ = cuts(d)
+    return args, {"dim": d.axis()} if d.chance(0.6) else {}
+
+
+def sized(d: Draw):
+    x = d.first()
+    axis = d.randrange(max(x.ndim, 1))
+    n = x.shape[axis] if x.ndim else 1
+    return [str(x), str([1, n - 1]) if n else "[0]", str(axis)], {}
+
+
+def turned(d: Draw):
+    return [str(d.first())], options(d, k="0 1 2 3 -1 5", dims="(0,1) (1,0) [0,2] (-1,0) (0,0)")
+
+
+def vectors_of(d: Draw, *fixed: tuple):
+    n = d.one(2, 3, 1)
+    return [str(d.tensor(d.one((2,), (3,), (0,), (1,)), d.made[0].dtype if d.made else None)) for _ in range(n)], {}
+
+
+def blocks(d: Draw):
+    return [str(d.tensor(d.one((), (2,), (2, 3), (1, 2), (0,), (3, 1)))) for _ in range(d.one(1, 2, 3))], {}
+
+
+def choices_of(d: Draw):
+    kw = options(d, r="0 1 2 3 5", with_replacement="True False")
+    return [str(d.tensor(d.one((3,), (4,), (0,), (1,), (2, 2))))], kw
+
+
+def shapes(d: Draw):
+    return [d.of("(2,1) (3,) (1,3) () (2,3) 3 (0,) (1,) (4,)") for _ in range(d.randrange(1, 4))], {}
+
+
+def repeats_of(d: Draw):
+    if d.chance(0.2):
+        return [str(d.tensor((3,), "int64", "zeros", layout="plain"))], {}
+    x = d.first()
+    axis = d.randrange(max(x.ndim, 1))
+    n = x.shape[axis] if x.ndim else 1
+    if d.chance(0.5):
+        return [str(x), d.count()], {"dim": str(axis)} if d.chance(0.7) else {}
+    text = f"L.tensor({[d.randrange(3) for _ in range(n)]}, dtype=L.int64)"
+    return [str(x), text], {"dim": str(axis)}
+
+
+def method_repeats(d: Draw):
+    args, kw = repeats_of(d)
+    while len(args) < 2:
+        args, kw = repeats_of(d)
+    return args, kw
+
+
+def differences(d: Draw):
+    return [str(d.first())], options(d, n="0 1 2 3", dim=lambda d: d.axis())
+
+
+def slopes(d: Draw):
+    x = d.first(shape=d.fixed.get("shape", d.one((4,), (3,), (3, 4), (2, 3), (5,), (3, 0))))
+    return [str(x)], options(d, spacing="1 2 0.5", edge_order="1 2", dim="0 -1 (0,)")
+
+
+def areas(d: Draw):
+    y = d.first()
+    kw = {}
+    if d.chance(0.4):
+        kw["dx"] = d.of("1 2 0.5")
+    elif d.chance(0.4):
+        kw["x"] = str(d.same())
+    if d.chance(0.4):
+        kw["dim"] = d.axis()
+    return [str(y)], kw
+
+
+def doubles(d: Draw, **fixed):
+    return d.tensor(dtype=d.dtype_of("float32", "float32", "float64"), **fixed)
+
+
+def shares(d: Draw):
+    dtype, shape = d.fixed.get("dtype", d.one("float32", "float32", "float64")), d.fixed.get("shape", d.choice(SHAPES))
+    # of more than 16 equal ones it is not said anywhere which gets the gradient
+    x = d.first(dtype=dtype, shape=shape, profile="distinct" if size(shape) > 16 else None)
+    q = d.one("0.5", "0.0", "1.0", "0.3", f"L.tensor([0.25, 0.5, 0.9], dtype=L.{dtype})",
+              f"L.tensor(0.1, dtype=L.{dtype})")
+    return [str(x), q], options(d, dim=lambda d: d.axis(), keepdim="True False",
+                                interpolation="'linear' 'lower' 'higher' 'midpoint' 'nearest' 'x'")
+
+
+def kth(d: Draw):
+    x = d.first(profile="distinct")
+    return [str(x), d.of("1 1 2 3 0")], options(d, dim=lambda d: d.axis(), keepdim="True False")
+
+
+def modes(d: Draw):
+    x = d.first(profile="ties" if d.chance(0.6) else None)
+    return [str(x)], options(d, dim=lambda d: d.axis(), keepdim="True False")
+
+
+def counts(d: Draw):
+    x = d.labels(d.one((4,), (3,), (0,), (1,), (2, 2)), 5)
+    d.x = x
+    return [str(x)], options(d, weights=lambda d: str(d.tensor(x.shape)), minlength="0 3 8 -1")
+
+
+def bins(d: Draw):
+    x = d.first(dtype=d.fixed.get("dtype", d.one("float32", "float32", "float64")))
+    args = [str(x), d.of("4 1 3")]
+    return args + (["-1.0", "2.5"] if d.chance(0.6) else []), {}
+
+
+def histograms(d: Draw):
+    x = d.first(dtype=d.fixed.get("dtype", d.one("float32", "float32", "float64")))
+    how = d.one("3", "1", "4", f"L.tensor([-1.0, 0.0, 2.0], dtype=L.{x.dtype})")
+    kw = options(d, density="True False")
+    if how[0] != "L" and d.chance(0.5):
+        kw["range"] = "(-1.0, 2.0)"
+    if d.chance(0.3):
+        kw["weight"] = str(d.tensor(x.shape, x.dtype))
+    return [str(x), how], kw
+
+
+def uniques(d: Draw):
+    return [str(d.first(profile="ties" if d.chance(0.6) else None))], options(
+        d, return_inverse="True False", return_counts="True False", dim=lambda d: d.axis())
+
+
+def members(d: Draw):
+    x = d.first(profile="ties")
+    return [str(x), str(d.partner(0.15, profile="ties"))], options(d, invert="True False")
+
+
+def edges(swapped: bool):
+    def make(d: Draw):
+        x = d.first()
+        values = "[-1.0, 0.0, 0.0, 1.5, 2.0]" if x.dtype in ("float32", "float64", "float16") else "[0, 0, 1, 2, 5]"
+        text = f"L.tensor({values}, dtype=L.{x.dtype})"
+        args = [str(x), text] if swapped else [text, str(x)]
+        return args, options(d, right="True False", out_int32="True False")
+
+    return make
+
+
+def reduced_places(rows: bool):
+    """scatter_reduce, index_reduce: x, axis, index, source, how."""
+
+    def make(d: Draw):
+        x = d.first(shape=d.fixed.get("shape") or d.choice(PLACED))
+        axis = d.randrange(max(x.ndim, 1))
+        if rows:
+            index = d.labels((d.one(1, 2, 3),), x.shape[axis] if x.ndim else 1)
+            shape = list(x.shape)
+            if shape:
+                shape[axis] = index.shape[0]
+        else:
+            shape = [n if d.chance(0.6) else d.randrange(n + 1) for n in x.shape]
+            index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
+        how = "'prod' 'mean' 'amax' 'amin'" + ("" if rows else " 'sum' 'x'")
+        return [str(x), str(axis), str(index), str(d.tensor(shape, x.dtype)), d.of(how)], options(
+            d, include_self="True False")
+
+    return make
+
+
+def put_many(d: Draw):
+    x = d.first(shape=d.fixed.get("shape") or d.choice(PLACED))
+    n = x.shape[0] if x.ndim else 1
+    k = d.one(1, 2)
+    index = d.labels((k,), n)
+    shape = (k, *x.shape[1:])
+    parts = f"({index},)"
+    if x.ndim > 1 and d.chance(0.5):
+        parts, shape = f"({index}, {d.labels((k,), x.shape[1])})", (k, *x.shape[2:])
+    return [str(x), parts, str(d.tensor(shape, x.dtype))], options(d, accumulate="True False")
+
+
+def put_flat(d: Draw):
+    x = d.first()
+    shape = d.one((2,), (1,), (2, 2), (0,))
+    index = d.labels(shape, size(x.shape))
+    return [str(x), str(index), str(d.tensor(shape, x.dtype))], options(d, accumulate="True False")
+
+
+def masked(d: Draw):
+    x = d.first()
+    mask = d.tensor(x.shape if d.chance(0.8) else d.fitting(x.shape), "bool", layout="plain")
+    n = size(x.shape) if d.chance(0.9) else 1
+    return [str(x), str(mask), str(d.tensor((n,), x.dtype))], {}
+
+
+def into_view(kind: str):
+    def make(d: Draw):
+        x = d.first(shape=d.fixed.get("shape") or d.choice(PLACED))
+        axis = d.randrange(max(x.ndim, 1))
+        shape = list(x.shape)
+        source = lambda: str(d.tensor(shape, x.dtype))
+        if kind == "select":
+            k = shape.pop(axis) if shape else 1
+            return [str(x), source(), str(axis), str(d.randrange(k) if k else 0)], {}
+        if kind == "slice":
+            k = shape[axis] if shape else 1
+            start, end, step = d.one((0, k, 1), (1, k, 1), (0, k, 2), (0, 1, 1))
+            if shape:
+                shape[axis] = len(range(start, end, step))
+            return [str(x), source(), str(axis), str(start), str(end), str(step)], {}
+        if len(shape) < 2:
+            return [str(x), source()], {}
+        a, b = shape[0], shape[1]
+        shape = [*shape[2:], min(a, b)]
+        return [str(x), source()], {}
+
+    return make
+
+
+def looks(d: Draw):
+    x = d.tensor(d.fixed.get("shape") or d.one((6,), (2, 3), (3, 4), (2, 3, 2)), layout="plain")
+    size_, stride = d.one(("(2, 2)", "(1, 2)"), ("(3,)", "(1,)"), ("(2, 2)", "(1, 1)"), ("()", "()"), ("(2,)", "(3,)"),
+                          ("(9,)", "(1,)"), ("(2, 0)", "(1, 1)"))
+    return [str(x), size_, stride], options(d, storage_offset="0 1 2")
+
+
+def strided_scatter(d: Draw):
+    x = d.tensor(d.fixed.get("shape") or d.one((6,), (2, 3), (3, 4)), layout="plain")
+    return [str(x), str(d.tensor((2, 2), x.dtype)), "(2, 2)", "(1, 2)"], options(d, storage_offset="0 1")
+
+
+def slid(d: Draw):
+    x = d.first()
+    return [str(x), d.axis(), d.of("1 2 3 0"), d.of("1 2 3 1")], {}
+
+
+def summed(d: Draw):
+    x = d.first()
+    shape = [n if d.chance(0.5) else 1 for n in x.shape][d.randrange(2) if x.ndim > 1 else 0 :]
+    return [str(x), *d.spread(shape)], {}
+
+
+def embedded(d: Draw):
+    return [str(d.first())], options(d, offset="0 1 -1", dim1="0 -2 1", dim2="-1 1 2")
+
+
+def flat_places(d: Draw):
+    x = d.labels(d.one((), (2,), (3, 2), (0,)), 6)
+    d.x = x
+    return [str(x), d.of("(2,3) (3,2) 6 (6,) (1,2,3)")], {}
+
+
+def weights(d: Draw):
+    x = d.tensor(d.one((3,), (2, 3), (0, 3), (4,)), d.dtype_of("float32", "float64", "float16"), "unit", layout="plain")
+    return [str(x), d.of("1 2 3 1")], options(d, replacement="True False")
+
+
+def rates(d: Draw):
+    return [str(d.first(dtype=d.fixed.get("dtype", d.one("float32", "float64")), profile="unit"))], {}
+
+
+def many_trials(d: Draw):
+    n = d.tensor(d.one((3,), (2, 3), ()), d.dtype_of("float32", "float64"), "unit", grad=False)
+    return [str(n), str(d.tensor(n.shape, n.dtype, "unit", grad=False))], {}
+
+
+def window(*more: str):
+    def make(d: Draw):
+        kw = options(d, periodic="True False", dtype="L.float64 L.float32 L.int64")
+        return [d.of("0 1 2 5 8 -1")], kw | (options(d, beta="0.5 12.0", alpha="0.5") if more else {})
+
+    return make
+
+
+def triangles(d: Draw):
+    return [d.of("0 1 3 4"), d.of("0 2 3")], options(d, offset="0 1 -1", dtype="L.int32 L.int64")
+
+
+def powers_of(d: Draw):
+    return [str(d.tensor(d.one((3,), (0,), (1,), (2, 2))))], options(d, N="0 1 3", increasing="True False")
+
+
+def spaced_by_ratio(d: Draw):
+    kw = options(d, base="2 10.0 0.5", dtype="L.float64 L.float32")
+    return [d.of("0 1 -2 0.5"), d.of("2 3 1"), d.of("0 1 3 5")], kw
+
+
+def resized(d: Draw):
+    return [str(d.first(grad=False)), d.of("(2,2) (1,) (3,) (0,)")], {}
+
+
+CALLS = {
+    **dict.fromkeys("atleast_1d atleast_2d atleast_3d".split(), several),
+    **dict.fromkeys("column_stack dstack row_stack".split(), listed),
+    **dict.fromkeys("hsplit vsplit dsplit".split(), cuts),
+    "tensor_split": cuts_along,
+    **dict.fromkeys(("split_with_sizes", "unsafe_split_with_sizes"), sized),
+    "unsafe_chunk": of_x("1 2 3", "axis"),
+    "unsafe_split": of_x("1 2 3", "axis"),
+    "rot90": turned,
+    "block_diag": blocks,
+    "cartesian_prod": vectors_of,
+    "combinations": choices_of,
+    "broadcast_shapes": shapes,
+    "repeat_interleave": repeats_of,
+    "Tensor.repeat_interleave": method_repeats,
+    "narrow_copy": of_x("axis", "0 1 -1 2", "0 1 2"),
+    "diff": differences,
+    "gradient": slopes,
+    **dict.fromkeys("trapezoid trapz cumulative_trapezoid".split(), areas),
+    **dict.fromkeys(("quantile", "nanquantile"), shares),
+    "kthvalue": kth,
+    "mode": modes,
+    "bincount": counts,
+    "histc": bins,
+    "histogram": histograms,
+    **dict.fromkeys(("unique", "unique_consecutive"), uniques),
+    "isin": members,
+    "searchsorted": edges(False),
+    "bucketize": edges(True),
+    "scatter_reduce": reduced_places(False),
+    "index_reduce": reduced_places(True),
+    "index_put": put_many,
+    "put": put_flat,
+    "masked_scatter": masked,
+    "select_scatter": into_view("select"),
+    "slice_scatter": into_view("slice"),
+    "diagonal_scatter": into_view("diagonal"),
+    "as_strided": looks,
+    "as_strided_scatter": strided_scatter,
+    "unfold": slid,
+    "sum_to_size": summed,
+    "diag_embed": embedded,
+    "diagflat": of_x(offset="0 1 -1"),
+    "fill_diagonal": of_x("0 1 -2.5 7", wrap="True False"),
+    "unravel_index": flat_places,
+    "multinomial": weights,
+    "poisson": rates,
+    "binomial": many_trials,
+    **dict.fromkeys("hann_window blackman_window bartlett_window".split(), window()),
+    "hamming_window": window("alpha"),
+    "kaiser_window": lambda d: ([d.of("0 1 2 5 8 -1")], options(d, periodic="True False", beta="0.5 12.0")),
+    **dict.fromkeys(("tril_indices", "triu_indices"), triangles),
+    "vander": powers_of,
+    "logspace": spaced_by_ratio,
+    "resize": resized,
+    "resize_as": lambda d: ([str(d.first(grad=False)), str(d.tensor(grad=False))], {}),
+    "Tensor.set_": lambda d: ((x := d.first(grad=False)) and [str(x), str(d.tensor(dtype=x.dtype, grad=False))], {}),
+    "Tensor.is_same_size": lambda d: ([str(d.first()), str(d.same())], {}),
+    "Tensor.is_set_to": lambda d: ((x := d.first()) and [str(x), d.one(str(x), str(d.same()))], {}),
+    "Tensor.apply_": lambda d: ([str(d.first(grad=False)), d.one("lambda v: v + 1", "abs", "3")], {}),
+    "Tensor.map_": lambda d: ((x := d.first(grad=False)) and [
+        str(x), str(d.tensor(x.shape, x.dtype, grad=False)), "lambda a, b: a + b"], {}),
+    "Tensor.map2_": lambda d: ((x := d.first(grad=False)) and [
+        str(x), str(d.tensor(x.shape, x.dtype, grad=False)), str(d.tensor(x.shape, x.dtype, grad=False)),
+        "lambda a, b, c: a + b * c"], {}),
+    "Tensor.geometric_": of_x("0.5 0.1 0.0 1.0"),
+    "Tensor.cauchy_": of_x(median="0.0 1.0", sigma="1.0 0.0"),
+    "Tensor.log_normal_": of_x(mean="0.0 1.0", std="1.0 0.0"),
+}
+
+RANDOM = {  # shapes and dtypes alone are judged
+    "multinomial", "poisson", "binomial", "Tensor.multinomial", "Tensor.geometric_", "Tensor.cauchy_",
+          "Tensor.log_normal_", "Tensor.resize_", "Tensor.resize_as_"}
+UNCALLED = {
+    **dict.fromkeys(("batch_gather", "nms", "roc_auc_score", "Tensor.batch_gather", "Tensor.in_top_k", "Tensor.nms"),
+                    "OneFlow's: PyTorch has none (tests/core/test_placing.py, test_judging.py)"),
+    **dict.fromkeys(("repeat", "new_ones", "Tensor.put", "Tensor.fill_diagonal"), "PyTorch has it in another place"),
+    **{f"Tensor.{name}": "tells of storage, of which there is one kind: tests/core/test_storage.py"
+       for name in "const_data_ptr share_memory_ is_shared dim_order retains_grad is_cpu".split()},
+}

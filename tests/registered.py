@@ -141,6 +141,16 @@ SCHEDULES = {  # name -> what makes one for an optimizer of two groups
     "LinearLR": lambda o: s.LinearLR(o, 0.1, total_iters=4),
     "CosineAnnealingLR": lambda o: s.CosineAnnealingLR(o, 5),
     "LambdaLR": lambda o: s.LambdaLR(o, [lambda k: 0.9**k, lambda k: 1.0]),
+    "MultiplicativeLR": lambda o: s.MultiplicativeLR(o, lambda k: 0.9),
+    "ConstantLR": lambda o: s.ConstantLR(o, 0.5, 9),
+    "ExponentialLR": lambda o: s.ExponentialLR(o, 0.8),
+    "PolynomialLR": lambda o: s.PolynomialLR(o, 4, 2.0),
+    "CosineAnnealingWarmRestarts": lambda o: s.CosineAnnealingWarmRestarts(o, 4, 2),
+    "CosineDecayLR": lambda o: s.CosineDecayLR(o, 4, 0.1),
+    "OneCycleLR": lambda o: s.OneCycleLR(o, [0.3, 0.2], 8, cycle_momentum=False),
+    "CyclicLR": lambda o: s.CyclicLR(o, 0.01, 0.2, 2, cycle_momentum=False),
+    "ChainedScheduler": lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.5, 2), s.ExponentialLR(o, 0.9)]),
+    "WarmupLR": lambda o: s.WarmupLR(o, 0.5, 3),
     "SequentialLR": lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=2), s.StepLR(o, 1, 0.7)], [2]),
 }
 
@@ -160,7 +170,8 @@ def optimizers() -> dict[str, type]:
 
 
 def schedules() -> dict[str, type]:
-    return exported(s, s.LRScheduler)
+    """Those that go on by themselves: a plateau is found in a metric, which a graph does not give it."""
+    return {name: cls for name, cls in exported(s, s.LRScheduler).items() if cls is not s.ReduceLROnPlateau}
 
 
 def needs_arguments(cls: type) -> bool:

@@ -129,7 +129,7 @@ CAPS = {
     "nn.modules": 2200,
     "nn.functional": 2700,
     "nn.graph": 4400,
-    "optim": 1900,
+    "optim": 2400,
     "io": 1150,
     "data": 560,
     "utils": 1400,

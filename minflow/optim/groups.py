@@ -18,7 +18,7 @@ from ..core.tensor import Tensor
 from ..core.where import fail
 from ..nn.module import Module
 
-FREE = ("lr", "initial_lr")  # read at each step, never part of a compiled plan
+FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never part of a compiled plan
 
 
 class Group(dict):

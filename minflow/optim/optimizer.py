@@ -3,7 +3,7 @@
 A subclass names its hyperparameters, the state that a parameter needs, and the op that updates it; `step` runs that op
 through the current mode, so that a trace records the very program that eager runs. One that writes its own `step()` in
 Python, as in PyTorch, runs eagerly alone.
-Read next: `sgd.py`, `adam.py`; `lr_scheduler.py` changes `group["lr"]`.
+Read next: `sgd.py`, `adam.py`; `lr_scheduler/` changes `group["lr"]`.
 """
 
 from __future__ import annotations

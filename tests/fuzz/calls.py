@@ -877,6 +877,33 @@ SCHEDULERS = {
         [d.one("lambda e: 0.5**e", "[lambda e: e]", "lambda e: 1", "[]", "[lambda e: 1, lambda e: 2]")],
         {},
     ),
+    "MultiplicativeLR": lambda d: (
+        [d.one("lambda e: 0.5", "[lambda e: e]", "lambda e: 1 / e", "[]", "3", "[lambda e: 1, lambda e: 2]")],
+        {},
+    ),
+    "ConstantLR": lambda d: ([], options(d, factor="0.5 1.0 0.0 2.0 -0.5", total_iters="1 3 5 0 9")),
+    "ExponentialLR": lambda d: ([d.of("0.9 0.5 1.0 -1.0 2 0")], {}),
+    "PolynomialLR": lambda d: ([], options(d, total_iters="1 3 5 9", power="1.0 2.0 0.5 0")),
+    "CosineAnnealingWarmRestarts": lambda d: (
+        [d.of("1 2 3 5 0 2.5")], options(d, T_mult="1 2 3 0", eta_min="0.0 0.01 1.0")),
+    "OneCycleLR": lambda d: (
+        [d.of("0.5 1.0 [0.3] [0.1,0.2]")],
+        options(d, total_steps="6 10 3 0", epochs="2 3", steps_per_epoch="3 4", pct_start="0.3 0.5 0.25 1.5",
+                anneal_strategy="'cos' 'linear' 'up'", div_factor="25.0 2.0", final_div_factor="1e4 10.0",
+                three_phase="True False", cycle_momentum="True False"),
+    ),
+    "CyclicLR": lambda d: (
+        [d.of("0.01 0.1 [0.05]"), d.of("0.5 1.0")],
+        options(d, step_size_up="1 2 3", step_size_down="1 2 4", mode="'triangular' 'triangular2' 'exp_range' 'up'",
+                gamma="1.0 0.9", scale_fn=lambda d: "lambda x: 0.5", scale_mode="'cycle' 'iterations'",
+                cycle_momentum="True False"),
+    ),
+    "ReduceLROnPlateau": lambda d: (
+        [],
+        options(d, mode="'min' 'max' 'up'", factor="0.1 0.5 1.0", patience="0 1 2", threshold="1e-4 0.6 0.0",
+                threshold_mode="'rel' 'abs' 'no'", cooldown="0 1 2", min_lr="0 0.03 [0.05] [0.1,0.2]", eps="1e-8 1.0"),
+    ),
+    "ChainedScheduler": lambda d: ([], {}),
     "SequentialLR": lambda d: (
         [
             d.one(
@@ -1159,7 +1186,8 @@ UNCALLED = {
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
     },
     "optim.Optimizer": CLASS,
-    "optim.LAMB": "OneFlow's: PyTorch has none",
+    **{n: "OneFlow's: PyTorch has none" for n in ("optim.LAMB", "lr_scheduler.CosineDecayLR", "lr_scheduler.WarmupLR",
+                                                  "lr_scheduler.WarmUpLR")},
     "nn.DataParallel": SETTING,
     **dict.fromkeys(("lr_scheduler.LRScheduler", "autograd.Function", "autograd.Variable"), CLASS),
     **{
@@ -1283,7 +1311,7 @@ def public_names() -> list[str]:
             if hidden or inspect.ismodule(value) or not (callable(value) or isinstance(value, property)):
                 continue
             if prefix in ("init.", "lr_scheduler."):  # files, whose imports are nobody's face
-                ours = value.__module__ == holder.__name__ and (
+                ours = value.__module__.startswith(holder.__name__) and (
                     name.endswith("_") or isinstance(value, type) or name == "calculate_gain"
                 )
             else:
@@ -1430,9 +1458,14 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
     if prefix == "lr_scheduler":
         args, kw = SCHEDULERS[plain](d)
         args = ["o", *args]
+        if plain == "ChainedScheduler":
+            some = "[S.StepLR(o, 2), S.ExponentialLR(o, 0.9)]", "[S.ConstantLR(o, 0.5, 2), S.LinearLR(o)]", "[]"
+            args = [d.one(*some)]
         if amiss:
             wrong(d, args, kw, 1)
-        steps = "r = [(o.step(), s.step(), o.param_groups[0]['lr'])[2] for _ in range(6)]"
+        metric = "v" if plain == "ReduceLROnPlateau" else ""
+        values = "[3, 2, 2, 2.5, 2, 1]" if metric else "range(6)"
+        steps = f"r = [(o.step(), s.step({metric}), o.param_groups[0]['lr'])[2] for v in {values}]"
         lines = ["S = L.optim.lr_scheduler", "o = L.optim.SGD([L.nn.Parameter(L.ones(2))], lr=0.1)"]
         return [*d.lines, *lines, f"s = S.{plain}({joined(args, kw)})", steps]
     if prefix == "Tensor" and isinstance(getattr(flow.Tensor, plain), property):

@@ -119,7 +119,9 @@ def scheduled(build, steps, change=None):
             scheduler.step()
             if change and i == change:
                 optimizer.param_groups[0]["lr"] *= 0.5
-            found.append([*[g["lr"] for g in optimizer.param_groups], *scheduler.get_last_lr(), scheduler.last_epoch])
+            last = getattr(scheduler, "last_epoch", i + 1)  # PyTorch's ChainedScheduler has none
+            found.append([*[g["lr"] for g in optimizer.param_groups], *scheduler.get_last_lr(), last,
+                          *[g["momentum"] for g in optimizer.param_groups]])
         rates.append(found)
     return rates
 
@@ -135,6 +137,21 @@ SCHEDULES = {
     "CosineAnnealingLR long": lambda s, o: s.CosineAnnealingLR(o, 100),
     "LinearLR": lambda s, o: s.LinearLR(o),
     "LinearLR down": lambda s, o: s.LinearLR(o, 1.0, 0.1, 8),
+    "MultiplicativeLR": lambda s, o: s.MultiplicativeLR(o, lambda t: 1 - 0.02 * t),
+    "ConstantLR": lambda s, o: s.ConstantLR(o),
+    "ConstantLR of 0": lambda s, o: s.ConstantLR(o, 0.5, 0),
+    "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.9),
+    "PolynomialLR": lambda s, o: s.PolynomialLR(o, 9, 0.7),
+    "CosineAnnealingWarmRestarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2, 0.001),
+    "CosineAnnealingWarmRestarts of one length": lambda s, o: s.CosineAnnealingWarmRestarts(o, 4),
+    "OneCycleLR": lambda s, o: s.OneCycleLR(o, 0.9, 25),
+    "OneCycleLR of three": lambda s, o: s.OneCycleLR(
+        o, [0.9, 0.5], epochs=5, steps_per_epoch=5, pct_start=0.4, anneal_strategy="linear", three_phase=True
+    ),
+    "CyclicLR": lambda s, o: s.CyclicLR(o, 0.01, 0.9, 4, 3, mode="triangular2"),
+    "CyclicLR by gamma": lambda s, o: s.CyclicLR(o, [0.01, 0.02], 0.9, 5, mode="exp_range", gamma=0.95),
+    "CyclicLR of one's own": lambda s, o: s.CyclicLR(o, 0.01, 0.9, 2, scale_fn=lambda x: 1 / x, cycle_momentum=False),
+    "ChainedScheduler": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.5, 7), s.ExponentialLR(o, 0.9)]),
     "SequentialLR": lambda s, o: s.SequentialLR(
         o, [s.LinearLR(o, 0.1, total_iters=4), s.CosineAnnealingLR(o, 10)], [4]
     ),

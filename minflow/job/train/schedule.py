@@ -2,7 +2,7 @@
 
 `t` is 0 in the first step. A warm-up replaces the schedule while t < its steps, and does not shift it: when it ends,
 the schedule stands where it would have stood without. Nothing here has a state, so a resumed job needs nothing but t.
-Knows nothing of weights and gradients. Read next: `optimizer.py`; for `nn.Graph` and eager `../optim/lr_scheduler.py`.
+Knows nothing of weights and gradients. Read next: `optimizer.py`; for `nn.Graph` and eager `../optim/lr_scheduler/`.
 """
 
 from __future__ import annotations

@@ -148,6 +148,10 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
             what = f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}"
             fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))
+        if why := getattr(scheduler, "graph_refusal", ""):
+            name = type(scheduler).__name__
+            fail(GraphError, f"{kind}.add_optimizer: {name} cannot be part of a graph: {why}", "step it eagerly",
+                 lr_sch=name)
         if getattr(scheduler, "optimizer", optimizer) is not optimizer:
             name, what = type(scheduler).__name__, "the scheduler sets the learning rate of another optimizer"
             hint = f"flow.optim.lr_scheduler.{name}(optimizer, ...) of the optimizer that is added"

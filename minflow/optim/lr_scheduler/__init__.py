@@ -1,0 +1,23 @@
+"""Learning rate schedules: objects whose `step()`, called after the optimizer's, sets `group["lr"]`.
+
+Knows nothing of how an optimizer uses the rate. Read next: `base.py`, then `factors.py`.
+"""
+
+from ...core.messages.near import name_hints as _name_hints
+from .base import LRScheduler as LRScheduler
+from .curves import (
+    CosineAnnealingLR as CosineAnnealingLR, CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
+    CosineDecayLR as CosineDecayLR, PolynomialLR as PolynomialLR,
+)
+from .cycles import CyclicLR as CyclicLR, OneCycleLR as OneCycleLR
+from .factors import (
+    ConstantLR as ConstantLR, ExponentialLR as ExponentialLR, LambdaLR as LambdaLR, LinearLR as LinearLR,
+    MultiplicativeLR as MultiplicativeLR, MultiStepLR as MultiStepLR, StepLR as StepLR,
+)
+from .plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from .several import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR
+
+_LRScheduler = LRScheduler  # names of older programs
+WarmUpLR = WarmupLR
+
+__getattr__ = _name_hints("flow.optim.lr_scheduler", globals())

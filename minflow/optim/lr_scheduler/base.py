@@ -1,0 +1,247 @@
+"""LRScheduler: what every schedule has: its step, its rates, its state; and the checks of their arguments.
+
+Knows no schedule. Read next: `factors.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import OptimError
+from ...core.mode import MODE
+from ...core.where import fail, warn
+from ...nn.loading import LARGEST, Refused, Writes, as_refusal, like, refuse, write
+from ..groups import as_number, check_range
+from ..optimizer import Optimizer
+
+# what a state of PyTorch's calls its entries, and those of ours that it lacks
+PYTORCH = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
+UNSAVED = ("optimizer", "initial")  # what a state leaves out
+
+
+class LRScheduler:
+    """Base class: a subclass gives `get_lr()`, the rates of all groups at `self.last_epoch`; it may give
+    `_get_closed_form_lr()`, for jumps to a step, or a `step()` of its own.
+
+    last_epoch: how many steps were taken when going on with a saved schedule, else -1 (OneFlow calls it last_step).
+    """
+
+    graph_refusal = ""  # why a graph cannot step it, if it cannot
+    _get_lr_called_within_step = True  # programs ask it in `get_lr`, which nothing else calls here
+
+    def __init__(
+        self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
+    ):
+        if not isinstance(optimizer, Optimizer):
+            fail(
+                OptimError,
+                f"{type(self).__name__} takes an optimizer, not a {type(optimizer).__name__}",
+                f"{type(self).__name__}(optimizer, ...)",
+                optimizer=optimizer,
+            )
+        last_epoch = last_epoch if last_step is None else last_step
+        self.optimizer, self.verbose = optimizer, verbose
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", float(group["lr"]))
+            elif "initial_lr" not in group:
+                fail(
+                    OptimError,
+                    f"{type(self).__name__} is to go on after step {last_epoch}, but group {i} has no initial_lr",
+                    "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule",
+                    last_epoch=last_epoch,
+                )
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.begin()
+
+    @property
+    def last_step(self) -> int:
+        """OneFlow's name of last_epoch."""
+        return self.last_epoch
+
+    @property
+    def _step_count(self) -> int:
+        return self.count
+
+    @_step_count.setter
+    def _step_count(self, count: int) -> None:
+        self.count = count
+
+    @property
+    def _is_initial(self) -> bool:
+        return self.initial
+
+    @property
+    def _last_lr(self) -> list[float]:
+        return self.rates
+
+    @_last_lr.setter
+    def _last_lr(self, rates: list[float]) -> None:
+        self.rates = rates
+
+    def begin(self) -> None:
+        """Set the rates of the first step, by a step() of one's own where there is one."""
+        self.count, self.initial = 0, True
+        if type(self).step is LRScheduler.step:
+            self.move(None)
+        else:
+            self.rates = self.present()
+            self.step()
+        self.count, self.initial = 1, False
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go one step on, or to step `epoch`. Call it after `optimizer.step()`."""
+        if (mode := MODE.get()).watch is not None:
+            mode.watch.refuse_step(self, "step")
+        mode.before_schedule(self)
+        if self.count == 1 and self.optimizer.steps == 0 and not self.initial:
+            warn(
+                f"{type(self).__name__}.step comes before the first optimizer.step(), "
+                "so the schedule's first rate is never used",
+                "call optimizer.step() first, then scheduler.step(); to keep this order, silence it by "
+                'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
+                rates=self.base_lrs,
+            )
+        self.count += 1
+        self.move(epoch)
+
+    def move(self, epoch: int | None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        rates = self.get_lr() if epoch is None else self.closed_form()
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            group["lr"] = rate
+        self.rates = self.present()
+        if self.verbose and not self.initial:
+            print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
+
+    def get_lr(self) -> list[float]:
+        """The rates of all groups at `self.last_epoch`; they may go on from `present()`, those of the step before."""
+        fail(
+            OptimError,
+            f"{type(self).__name__} does not say its rates",
+            "def get_lr(self): return [a rate for each group]",
+        )
+        return []
+
+    def closed_form(self) -> list[float]:
+        """The rates at `self.last_epoch`, without looking at those of the step before."""
+        own = getattr(self, "_get_closed_form_lr", None)
+        return self.get_lr() if own is None else own()
+
+    def present(self) -> list[float]:
+        """The rates that the groups have now."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float]:
+        """The rate of each group, as this schedule last set it."""
+        return list(self.rates)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer: numbers, lists and dicts."""
+        return {key: value for key, value in self.__dict__.items() if key not in UNSAVED}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was taken, or raise StateError and change nothing. The rates themselves are in the
+        optimizer's state_dict."""
+        write(self.checked_state(state_dict))
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
+        """What loading would write; see `../nn/loading.py`."""
+        owner, hint = type(self).__name__, "the state_dict of a scheduler of the same class"
+        if not isinstance(state_dict, Mapping):
+            refuse(owner, f"a dict is wanted, not a {type(state_dict).__name__}", hint, state_dict=state_dict)
+        present = self.state_dict()
+        if "_step_count" in state_dict:  # PyTorch's
+            state_dict = {PYTORCH.get(key, key): value for key, value in state_dict.items()}
+            state_dict = {"verbose": self.verbose, **{k: v for k, v in state_dict.items() if k[:1] != "_"}}
+        missing = [key for key in present if key not in state_dict]
+        unknown = [key for key in state_dict if key not in present and key != "optimizer"]
+        if missing or unknown:
+            refuse(owner, f"{len(missing)} entries missing, {len(unknown)} unknown", hint,
+                   missing=", ".join(missing) or "none", unknown=", ".join(map(str, unknown)) or "none")
+        result, writes = self.taken(present, state_dict)
+        trial = copy.copy(self)
+        trial.__dict__.update(result)
+        as_refusal(owner, lambda: (trial.check(), trial.check_progress()))
+        return [*writes, lambda: self.__dict__.update(result)]
+
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        """(attributes by name, each of the kind that it has now; what else is to be written)."""
+        result = {}
+        for name, value in present.items():
+            try:
+                result[name] = like(value, saved[name])
+            except Refused as reason:
+                refuse(type(self).__name__, f"{name} cannot be loaded: {reason}",
+                       "the state_dict of a scheduler of the same class", now=value, given=saved[name])
+        return result, []
+
+    def check(self) -> None:
+        """Refuse attributes with which this schedule has no rate: after its arguments, and after a load."""
+
+    def check_progress(self) -> None:
+        """Refuse a step or rates that no schedule of this optimizer has come to."""
+        for name, low in (("last_epoch", -1), ("count", 0)):
+            check_count(self, name, low)
+        for name in ("base_lrs", "rates"):
+            if len(getattr(self, name)) != len(self.optimizer.param_groups):
+                fail(OptimError, f"{type(self).__name__}: {name} has {len(getattr(self, name))} rates, "
+                     f"and the optimizer {len(self.optimizer.param_groups)} groups", "one for each group",
+                     **{name: getattr(self, name)})
+        for rate in self.base_lrs:
+            check_range(type(self).__name__, {"base_lrs": rate}, "base_lrs")
+
+
+def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
+    """Refuse an attribute that is no whole number from `low` on."""
+    value = getattr(scheduler, name)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= LARGEST:
+        fail(OptimError,
+             f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
+             f"{name}=30", **{name: value})
+
+
+def check_number(scheduler: LRScheduler, name: str) -> None:
+    """Refuse an attribute that is no finite number."""
+    value = getattr(scheduler, name)
+    if not math.isfinite(as_number(type(scheduler).__name__, name, value)):
+        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite", f"{name}=0.1",
+             **{name: value})
+
+
+def check_share(scheduler: LRScheduler, name: str) -> None:
+    """Refuse an attribute that is no number from 0 to 1."""
+    check_range(type(scheduler).__name__, {name: getattr(scheduler, name)}, name, 0.0, 1.0)
+
+
+def power(gamma: float, n: int) -> float:
+    """gamma ** n, where Python raises for what is too large."""
+    try:
+        return gamma**n
+    except OverflowError:
+        return math.inf if gamma > 0 or n % 2 == 0 else -math.inf
+
+
+def schedule(init: Callable) -> Callable:
+    """The `__init__` of a schedule, from one of its own arguments alone: LRScheduler's stand after them."""
+    own = inspect.signature(init).parameters
+    _, _, *common = inspect.signature(LRScheduler.__init__).parameters.values()  # after self and optimizer
+    whole = inspect.Signature(sorted([*own.values(), *common], key=lambda p: p.kind))
+
+    @functools.wraps(init)
+    def __init__(self: LRScheduler, *args: Any, **options: Any) -> None:
+        passed = whole.bind(self, *args, **options).arguments
+        init(**{name: value for name, value in passed.items() if name in own})
+        self.check()
+        LRScheduler.__init__(self, passed["optimizer"], **{k: v for k, v in passed.items() if k not in own})
+
+    __init__.__signature__ = whole  # type: ignore[attr-defined]
+    return __init__

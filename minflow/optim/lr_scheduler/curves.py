@@ -1,0 +1,173 @@
+"""Schedules along a curve: cosines, a polynomial.
+
+Read next: `cycles.py`, whose curves go up too.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core.base.errors import OptimError
+from ...core.where import fail
+from ...nn.loading import LARGEST
+from ..groups import as_number
+from ..optimizer import Optimizer
+from .base import LRScheduler, check_count, check_number, schedule
+
+
+class CosineAnnealingLR(LRScheduler):
+    """The rate along half a cosine, from the initial one down to eta_min in T_max steps, and up again.
+
+    Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
+    """
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0):
+        self.T_max, self.eta_min = T_max, eta_min
+
+    def check(self) -> None:
+        check_number(self, "eta_min")
+        is_number = isinstance(self.T_max, int | float | np.number) and not isinstance(self.T_max, bool)
+        if not is_number or not 1e-9 <= self.T_max <= LARGEST:
+            fail(
+                OptimError,
+                f"CosineAnnealingLR: T_max is {self.T_max!r}, and must be above 0",
+                "T_max=number of steps of the whole training",
+                T_max=self.T_max,
+            )
+
+    def get_lr(self) -> list[float]:
+        if self.initial:
+            return self.present()
+        if self.count == 1 and self.last_epoch > 0:
+            return self.closed_form()
+        below = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
+        if below == 0 or (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the lowest point
+            lift = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.present())]
+        quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / below
+        return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        part = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """The rate along half a cosine, from the initial one down to eta_min in T_0 steps, and then anew from the top; each
+    such cycle is T_mult times as long as the one before.
+
+    decay_rate: the top of each cycle, in terms of the one before.  restart_limit: after so many cycles the rate stays
+    at eta_min; 0 for no limit. Both are OneFlow's. step(epoch) jumps; epoch may have a fraction.
+    Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5.
+    """
+
+    @schedule
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        *,
+        decay_rate: float = 1.0,
+        restart_limit: int = 0,
+    ):
+        self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
+        self.decay_rate, self.restart_limit, self.T_cur, self.cycles = decay_rate, restart_limit, -1, 0
+
+    def check(self) -> None:
+        for name, low in (("T_0", 1), ("T_mult", 1), ("restart_limit", 0)):
+            check_count(self, name, low)
+        for name in ("eta_min", "decay_rate", "T_cur", "T_i"):
+            check_number(self, name)
+
+    def move(self, epoch: float | None) -> None:  # type: ignore[override]
+        if epoch is None:
+            self.T_cur = max(self.T_cur, self.last_epoch) + 1 if self.initial else self.T_cur + 1
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i, self.cycles = self.T_cur % self.T_i, self.T_i * self.T_mult, self.cycles + 1
+            return super().move(None)
+        at = as_number("CosineAnnealingWarmRestarts", "epoch", epoch)
+        if not 0 <= at <= LARGEST:
+            fail(OptimError, f"CosineAnnealingWarmRestarts: there is no step {epoch}", "scheduler.step(3)", epoch=epoch)
+        self.T_cur, self.T_i, self.cycles = epoch, self.T_0, 0
+        while self.T_cur >= self.T_i:
+            if self.T_mult == 1:
+                self.T_cur, self.cycles = epoch % self.T_0, int(at // self.T_0)
+            else:
+                self.T_cur, self.T_i, self.cycles = self.T_cur - self.T_i, self.T_i * self.T_mult, self.cycles + 1
+        return super().move(math.floor(at))
+
+    def get_lr(self) -> list[float]:
+        part = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        if 0 < self.restart_limit <= self.cycles:
+            part = 0.0
+        top = self.decay_rate**self.cycles
+        return [self.eta_min + (base * top - self.eta_min) * part for base in self.base_lrs]
+
+
+class CosineDecayLR(LRScheduler):
+    """The initial rate along half a cosine, down to `alpha` times itself in `decay_steps` steps, where it stays.
+
+    OneFlow's. Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
+    """
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, decay_steps: int, alpha: float = 0.0):
+        self.decay_steps, self.alpha = decay_steps, alpha
+
+    def check(self) -> None:
+        check_count(self, "decay_steps", 1)
+        check_number(self, "alpha")
+
+    def get_lr(self) -> list[float]:
+        part = (1 + math.cos(math.pi * min(self.last_epoch / self.decay_steps, 1))) / 2
+        return [base * ((1 - self.alpha) * part + self.alpha) for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """The rate down to 0 in `total_iters` steps, as (1 - step / total_iters) ** power times the initial one.
+
+    With OneFlow's names, `PolynomialLR(optimizer, steps=100, end_learning_rate=1e-4, power=1, cycle=False)`, it goes
+    down to end_learning_rate (0.0001 where it is not given), and with cycle=True begins anew from above after that, in
+    twice, three times ... as many steps.
+    """
+
+    @schedule
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        *,
+        steps: int | None = None,
+        end_learning_rate: float | None = None,
+        cycle: bool = False,
+    ):
+        self.total_iters, self.power, self.cycle = total_iters if steps is None else steps, power, cycle
+        oneflow = steps is not None or end_learning_rate is not None or cycle
+        self.end_learning_rate = 1e-4 if oneflow and end_learning_rate is None else end_learning_rate
+
+    def check(self) -> None:
+        check_count(self, "total_iters", 1)
+        check_number(self, "power")
+        if self.end_learning_rate is not None:
+            check_number(self, "end_learning_rate")
+
+    def get_lr(self) -> list[float]:
+        if self.end_learning_rate is not None:
+            return self.closed_form()
+        if self.initial or self.last_epoch > self.total_iters:
+            return self.present()
+        left = (1 - self.last_epoch / self.total_iters) / (1 - (self.last_epoch - 1) / self.total_iters)
+        return [rate * left**self.power for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        end, whole = self.end_learning_rate or 0.0, self.total_iters
+        if self.cycle:
+            whole *= max(math.ceil(self.last_epoch / whole), 1)
+        part = (1 - min(self.last_epoch, whole) / whole) ** self.power
+        return [(base - end) * part + end for base in self.base_lrs]

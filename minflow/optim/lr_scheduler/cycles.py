@@ -1,0 +1,214 @@
+"""OneCycleLR and CyclicLR: rates that go up and down, and momentum the other way. Read next: `several.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.base.errors import OptimError
+from ...core.where import fail
+from ..groups import as_number
+from ..optimizer import Optimizer
+from .base import LRScheduler, check_count, check_number, check_share, schedule
+
+
+def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
+    """A number for each group: one for all, or a list."""
+    groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 1
+    owner = type(scheduler).__name__
+    values = list(value) if isinstance(value, list | tuple) else [value] * groups
+    if len(values) != groups:
+        fail(OptimError, f"{owner}: {name} has {len(values)} numbers for {groups} groups", "one, or one for each group",
+             **{name: value})
+    return [as_number(owner, name, x) for x in values]
+
+
+class Cycle(LRScheduler):
+    """A schedule that may move momentum against the rate: `momentum` of a group, or the first of its `betas`."""
+
+    cycle_momentum = False
+
+    @property
+    def graph_refusal(self) -> str:  # type: ignore[override]
+        return "it changes momentum at every step, which a graph has built in (cycle_momentum=False)" \
+            if self.cycle_momentum else ""
+
+    def momentum_key(self, optimizer: Any) -> str:
+        """Which hyperparameter has the momentum. Raises OptimError where none has."""
+        defaults = getattr(optimizer, "defaults", {"momentum": 0})
+        if "momentum" not in defaults and "betas" not in defaults:
+            fail(OptimError, f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas",
+                 "cycle_momentum=False", optimizer=type(optimizer).__name__)
+        return "betas" if "betas" in defaults else "momentum"
+
+    def set_momentum(self, group: Any, momentum: float) -> None:
+        group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum
+
+
+class OneCycleLR(Cycle):
+    """Up from max_lr / div_factor to max_lr in the first `pct_start` of all steps, then down to a final_div_factor-th
+    of where it began.
+
+    total_steps, or epochs * steps_per_epoch: how many steps there are; a further one is refused.  max_lr: one, or one
+    for each group.  anneal_strategy: "cos" or "linear".  three_phase: go down as slowly as up, then the rest of the
+    way.  cycle_momentum: momentum goes from max_momentum down to base_momentum while the rate goes up, and back.
+    Source: Smith & Topin 2018 (arXiv:1708.07120), section 3.
+    """
+
+    @schedule
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.85,
+        max_momentum: float | Sequence[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+    ):
+        self.epochs, self.steps_per_epoch, self.total_steps = epochs, steps_per_epoch, total_steps
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                fail(OptimError, "OneCycleLR: how many steps there are is not given",
+                     "total_steps=1000, or epochs=10, steps_per_epoch=100", epochs=epochs,
+                     steps_per_epoch=steps_per_epoch)
+            check_count(self, "epochs", 1)
+            check_count(self, "steps_per_epoch", 1)
+            self.total_steps = epochs * steps_per_epoch
+        self.pct_start, self.anneal_strategy, self.three_phase = pct_start, anneal_strategy, bool(three_phase)
+        self.div_factor, self.final_div_factor, self.cycle_momentum = div_factor, final_div_factor, bool(cycle_momentum)
+        self.check()
+        self.tops = for_each(self, "max_lr", max_lr, optimizer)
+        if self.cycle_momentum:
+            self.key = self.momentum_key(optimizer)
+            self.high = for_each(self, "max_momentum", max_momentum, optimizer)
+            self.low = for_each(self, "base_momentum", base_momentum, optimizer)
+        if isinstance(optimizer, Optimizer):
+            for i, group in enumerate(optimizer.param_groups):
+                group["initial_lr"] = self.tops[i] / div_factor
+
+    def check(self) -> None:
+        check_count(self, "total_steps", 1)
+        check_share(self, "pct_start")
+        for name in ("div_factor", "final_div_factor"):
+            check_number(self, name)
+            if getattr(self, name) == 0:
+                fail(OptimError, f"OneCycleLR: {name} is 0, and the rate is divided by it", f"{name}=25.0",
+                     **{name: 0})
+        if self.anneal_strategy not in ("cos", "linear"):
+            fail(OptimError, f"OneCycleLR: there is no anneal_strategy {self.anneal_strategy!r}", "'cos' or 'linear'",
+                 anneal_strategy=self.anneal_strategy)
+
+    def phases(self) -> list[tuple[float, str, str]]:
+        """(last step, where the rate begins, where it ends) of each part of the way."""
+        rise = float(self.pct_start * self.total_steps) - 1
+        first, last = (rise, "first", "top"), self.total_steps - 1
+        if self.three_phase:
+            return [first, (2 * rise, "top", "first"), (last, "first", "last")]
+        return [first, (last, "top", "last")]
+
+    def between(self, start: float, end: float, part: float) -> float:
+        if self.anneal_strategy == "linear":
+            return (end - start) * part + start
+        return end + (start - end) / 2 * (math.cos(math.pi * part) + 1)
+
+    def get_lr(self) -> list[float]:
+        now = self.last_epoch
+        if now >= self.total_steps + 1:
+            fail(OptimError, f"OneCycleLR: this is step {now}, and there are {self.total_steps}",
+                 "total_steps=epochs * len(loader)", total_steps=self.total_steps)
+        *rising, (end, first, last) = self.phases()
+        start = 0.0
+        for until, a, b in rising:
+            if now <= until:
+                end, first, last = until, a, b
+                break
+            start = until
+        part = (now - start) / (end - start) if end != start else 1.0
+        rates = []
+        for i, (top, base) in enumerate(zip(self.tops, self.base_lrs)):
+            levels = {"first": base, "top": top, "last": base / self.final_div_factor}
+            rates.append(self.between(levels[first], levels[last], part))
+            if self.cycle_momentum:
+                a, b = [self.low[i] if name == "top" else self.high[i] for name in (first, last)]
+                self.set_momentum(self.optimizer.param_groups[i], self.between(a, b, part))
+        return rates
+
+
+class CyclicLR(Cycle):
+    """Up from base_lr to max_lr in step_size_up steps and down again in step_size_down, over and over.
+
+    mode: "triangular"; "triangular2" halves the height at each cycle; "exp_range" scales it by gamma**step.  scale_fn:
+    a function of one's own instead, of the cycle or with scale_mode="iterations" of the step; it is not saved.
+    cycle_momentum: momentum goes from max_momentum down to base_momentum while the rate goes up, and back.
+    Source: Smith 2017 (arXiv:1506.01186), section 3.
+    """
+
+    @schedule
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.8,
+        max_momentum: float | Sequence[float] = 0.9,
+    ):
+        self.step_size_up = step_size_up
+        self.step_size_down = step_size_up if step_size_down is None else step_size_down
+        self.mode, self.gamma, self.scale_fn, self.cycle_momentum = mode, gamma, scale_fn, bool(cycle_momentum)
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.check()
+        self.bases = for_each(self, "base_lr", base_lr, optimizer)
+        self.tops = for_each(self, "max_lr", max_lr, optimizer)
+        if self.cycle_momentum:
+            self.key = self.momentum_key(optimizer)
+            self.high = for_each(self, "max_momentum", max_momentum, optimizer)
+            self.low = for_each(self, "base_momentum", base_momentum, optimizer)
+        if isinstance(optimizer, Optimizer):
+            for group, base in zip(optimizer.param_groups, self.bases):
+                group["lr"] = base
+
+    def check(self) -> None:
+        for name in ("step_size_up", "step_size_down"):
+            check_number(self, name)
+        if not 0 <= self.step_size_up or not 0 <= self.step_size_down or not self.step_size_up + self.step_size_down:
+            fail(OptimError, f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down",
+                 "step_size_up=2000", step_size_up=self.step_size_up, step_size_down=self.step_size_down)
+        check_number(self, "gamma")
+        if self.scale_fn is None and self.mode not in ("triangular", "triangular2", "exp_range"):
+            fail(OptimError, f"CyclicLR: there is no mode {self.mode!r}", "'triangular', 'triangular2' or 'exp_range'",
+                 mode=self.mode)
+
+    def scale(self, cycle: int) -> float:
+        """How much of its height this cycle has."""
+        at = cycle if self.scale_mode == "cycle" else self.last_epoch
+        if self.scale_fn is not None:
+            return float(self.scale_fn(at))
+        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (cycle - 1)}.get(self.mode) or self.gamma**at
+
+    def get_lr(self) -> list[float]:
+        whole = self.step_size_up + self.step_size_down
+        cycle, turn = math.floor(1 + self.last_epoch / whole), self.step_size_up / whole
+        x = 1.0 + self.last_epoch / whole - cycle
+        height = (x / turn if turn else 0.0) if x <= turn else (x - 1) / (turn - 1)
+        if self.cycle_momentum:
+            for group, low, high in zip(self.optimizer.param_groups, self.low, self.high):
+                self.set_momentum(group, high - (high - low) * height * self.scale(cycle))
+        return [base + (top - base) * height * self.scale(cycle) for base, top in zip(self.bases, self.tops)]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state_dict().items() if name != "scale_fn"}

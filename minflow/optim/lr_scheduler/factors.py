@@ -1,0 +1,226 @@
+"""Schedules that multiply the rate: by a function's values, at certain steps, or at each one.
+
+The numbers are PyTorch's: each schedule goes on from the present `group["lr"]`, so that schedules can be chained and a
+user's own change counts; one that has to jump to a step uses its closed form. Read next: `curves.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import OptimError
+from ...core.where import fail
+from ...nn.loading import LARGEST, Refused, Writes, like, refuse
+from ..optimizer import Optimizer
+from .base import LRScheduler, check_count, check_number, check_share, power, schedule
+
+
+class LambdaLR(LRScheduler):
+    """The initial rate times `lr_lambda(step)`; one function for all groups, or a list with one for each.
+
+    Functions are not saved by state_dict; the attributes of callable objects are.
+    """
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]]):
+        groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, Sequence) else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups and groups:
+            fail(
+                OptimError,
+                f"{type(self).__name__}: {len(self.lr_lambdas)} functions for {groups} parameter groups",
+                "one function, or one for each group",
+                functions=len(self.lr_lambdas),
+                groups=groups,
+            )
+        if not all(callable(function) for function in self.lr_lambdas):
+            fail(
+                OptimError,
+                f"{type(self).__name__} takes a function of the step",
+                f"{type(self).__name__}(optimizer, lambda step: 0.95**step)",
+                lr_lambda=lr_lambda,
+            )
+
+    def get_lr(self) -> list[float]:
+        return [base * float(function(self.last_epoch)) for base, function in zip(self.base_lrs, self.lr_lambdas)]
+
+    def state_dict(self) -> dict[str, Any]:
+        kept = [
+            None if not hasattr(f, "__dict__") or hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas
+        ]
+        return {**super().state_dict(), "lr_lambdas": kept}
+
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        owner, kept, new = type(self).__name__, present["lr_lambdas"], saved["lr_lambdas"]
+        result, writes = super().taken({k: v for k, v in present.items() if k != "lr_lambdas"}, saved)
+        if not isinstance(new, list | tuple) or [x is None for x in new] != [x is None for x in kept]:
+            refuse(owner, "lr_lambdas are of other functions", f"a {owner} with the same functions", given=new)
+        for function, now, attributes in zip(self.lr_lambdas, kept, new):
+            if now is None:
+                continue
+            if not isinstance(attributes, Mapping) or attributes.keys() != now.keys():
+                refuse(owner, "lr_lambdas have other attributes", f"a {owner} with the same functions", now=now,
+                       given=attributes)
+            try:
+                values = {name: like(value, attributes[name]) for name, value in now.items()}
+            except Refused as reason:
+                refuse(owner, f"an attribute of a function cannot be loaded: {reason}",
+                       f"a {owner} with the same functions", now=now)
+            writes.append(lambda function=function, values=values: vars(function).update(values))
+        return result, writes
+
+
+class MultiplicativeLR(LambdaLR):
+    """The present rate times `lr_lambda(step)`, at each step; one function for all groups, or a list with one for each.
+
+    Functions are not saved by state_dict; the attributes of callable objects are.
+    """
+
+    def get_lr(self) -> list[float]:
+        if self.initial:
+            return self.present()
+        return [rate * float(function(self.last_epoch)) for rate, function in zip(self.present(), self.lr_lambdas)]
+
+
+class StepLR(LRScheduler):
+    """The rate times gamma every `step_size` steps."""
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1):
+        self.step_size, self.gamma = step_size, gamma
+
+    def check(self) -> None:
+        check_count(self, "step_size", 1)
+        check_number(self, "gamma")
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0 or self.last_epoch % self.step_size:
+            return self.present()
+        return [rate * self.gamma for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        return [base * power(self.gamma, self.last_epoch // self.step_size) for base in self.base_lrs]
+
+
+class MultiStepLR(LRScheduler):
+    """The rate times gamma at each of the steps in `milestones`; a step listed twice counts twice."""
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1):
+        if not isinstance(milestones, Iterable):
+            fail(
+                OptimError,
+                f"MultiStepLR: milestones is {milestones!r}, where a list of steps is wanted",
+                "milestones=[30, 80]",
+                milestones=milestones,
+            )
+        self.milestones, self.gamma = Counter(milestones), gamma
+
+    def check(self) -> None:
+        check_number(self, "gamma")
+        for step, times in self.milestones.items():
+            whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in (step, times))
+            if not whole or max(abs(step), abs(times)) > LARGEST:
+                fail(OptimError, f"MultiStepLR: {step!r} in milestones is no step", "milestones=[30, 80]",
+                     milestones=dict(self.milestones))
+
+    def get_lr(self) -> list[float]:
+        return [rate * power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        passed = sum(times for step, times in self.milestones.items() if step <= self.last_epoch)
+        return [base * power(self.gamma, passed) for base in self.base_lrs]
+
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        result, writes = super().taken(present, saved)
+        return {**result, "milestones": Counter(result["milestones"])}, writes
+
+
+class LinearLR(LRScheduler):
+    """The initial rate times a factor that goes straight from start_factor to end_factor in total_iters steps."""
+
+    @schedule
+    def __init__(
+        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5
+    ):
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+
+    def check(self) -> None:
+        check_number(self, "start_factor")
+        check_number(self, "end_factor")
+        check_count(self, "total_iters", 0)
+        start_factor, end_factor = self.start_factor, self.end_factor
+        for name, factor, whole in (
+            ("start_factor", start_factor, 0 < start_factor <= 1),
+            ("end_factor", end_factor, 0 <= end_factor <= 1),
+        ):
+            if not whole:
+                fail(
+                    OptimError,
+                    f"LinearLR: {name} is {factor:g}, "
+                    f"and must be {'above' if name[0] == 's' else 'at least'} 0 and at most 1",
+                    "LinearLR(optimizer, start_factor=0.1, total_iters=5)",
+                    start_factor=start_factor,
+                    end_factor=end_factor,
+                )
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return [rate * self.start_factor for rate in self.present()]
+        if self.initial or self.last_epoch > self.total_iters:
+            return self.present()
+        rise = self.end_factor - self.start_factor
+        return [
+            rate * (1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+            for rate in self.present()
+        ]
+
+    def closed_form(self) -> list[float]:
+        part = min(self.total_iters, self.last_epoch) / self.total_iters if self.total_iters else 1.0
+        return [base * (self.start_factor + (self.end_factor - self.start_factor) * part) for base in self.base_lrs]
+
+
+class ConstantLR(LRScheduler):
+    """The initial rate times `factor`, from 0 to 1, and the rate itself from step `total_iters` on."""
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5):
+        self.factor, self.total_iters = factor, total_iters
+
+    def check(self) -> None:
+        check_share(self, "factor")
+        check_count(self, "total_iters", 0)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return [rate * self.factor for rate in self.present()]
+        if self.last_epoch != self.total_iters:
+            return self.present()
+        if self.factor == 0:
+            fail(OptimError, "ConstantLR: a rate of 0 cannot be scaled back to what it was",
+                 "a small factor above 0, such as 1e-3", factor=self.factor)
+        return [rate * (1.0 / self.factor) for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        return [base * (1.0 if self.last_epoch >= self.total_iters else self.factor) for base in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    """The rate times gamma at every step."""
+
+    @schedule
+    def __init__(self, optimizer: Optimizer, gamma: float):
+        self.gamma = gamma
+
+    def check(self) -> None:
+        check_number(self, "gamma")
+
+    def get_lr(self) -> list[float]:
+        return self.present() if self.initial else [rate * self.gamma for rate in self.present()]
+
+    def closed_form(self) -> list[float]:
+        return [base * power(self.gamma, self.last_epoch) for base in self.base_lrs]

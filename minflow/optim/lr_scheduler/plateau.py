@@ -1,0 +1,100 @@
+"""ReduceLROnPlateau: a rate that falls when a metric no longer improves. Read next: `base.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.base.errors import OptimError
+from ...core.where import fail
+from ..groups import as_number, check_range
+from ..optimizer import Optimizer
+from .base import LRScheduler, check_number
+from .cycles import for_each
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """The rate times `factor` when a metric has not improved for more than `patience` steps: `scheduler.step(loss)`.
+
+    mode: "min" or "max", what is better.  threshold: an improvement is at least this share of the best ("rel"), or this
+    much ("abs", threshold_mode).  cooldown: steps after a change in which nothing is counted.  min_lr: the lowest rate,
+    one or one for each group.  eps: smaller changes are left out.
+    """
+
+    graph_refusal = "its step needs a metric (step it after the graph's call: scheduler.step(loss))"
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0.0,
+        eps: float = 1e-8,
+        verbose: bool = False,
+    ):
+        if not isinstance(optimizer, Optimizer):
+            fail(OptimError, f"ReduceLROnPlateau takes an optimizer, not a {type(optimizer).__name__}",
+                 "ReduceLROnPlateau(optimizer, ...)", optimizer=optimizer)
+        self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
+        self.threshold_mode, self.cooldown, self.eps, self.verbose = threshold_mode, cooldown, eps, verbose
+        self.optimizer, self.min_lrs = optimizer, for_each(self, "min_lr", min_lr, optimizer)
+        self.check()
+        self.best = math.inf if mode == "min" else -math.inf
+        self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0
+        self.base_lrs, self.initial, self.count = self.present(), False, 1
+        self.rates = self.present()
+
+    def check(self) -> None:
+        for name, known in (("mode", ("min", "max")), ("threshold_mode", ("rel", "abs"))):
+            if getattr(self, name) not in known:
+                fail(OptimError, f"ReduceLROnPlateau: there is no {name} {getattr(self, name)!r}",
+                     " or ".join(map(repr, known)), **{name: getattr(self, name)})
+        for name in ("factor", "threshold", "patience", "cooldown", "eps"):
+            check_number(self, name)
+        if self.factor >= 1:
+            check_range("ReduceLROnPlateau", {"factor": self.factor}, "factor", -math.inf, 1.0, below=True)
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Are steps left in which nothing is counted?"""
+        return self.cooldown_counter > 0
+
+    def is_better(self, value: float, best: float) -> bool:
+        """Has the metric improved by the threshold?"""
+        sign = -1 if self.mode == "min" else 1
+        goal = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
+        return value < goal if self.mode == "min" else value > goal
+
+    def step(self, metrics: Any = None, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Count this value of the metric, and lower the rate if it is time."""
+        if metrics is None:
+            fail(OptimError, "ReduceLROnPlateau.step needs the metric that it watches", "scheduler.step(loss)")
+        value = as_number("ReduceLROnPlateau.step", "metrics", metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value, self.best):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self.reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self.rates = self.present()
+
+    def reduce(self) -> None:
+        groups = self.optimizer.param_groups
+        floors = self.min_lrs if len(self.min_lrs) == len(groups) else [self.min_lrs[0]] * len(groups)
+        for group, low in zip(groups, floors):
+            old = float(group["lr"])
+            new = max(old * self.factor, low)
+            if old - new > self.eps:
+                group["lr"] = new
+                if self.verbose:
+                    print(f"step {self.last_epoch}: lr = {new:g}")

@@ -1,0 +1,230 @@
+"""Schedules of schedules: one after another, behind a warm-up, all at once. Read next: `base.py`."""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import OptimError
+from ...core.mode import MODE
+from ...core.where import fail
+from ...nn.loading import Writes, refuse
+from ..optimizer import Optimizer
+from .base import LRScheduler, check_count
+from .factors import ConstantLR, LinearLR
+from .plateau import ReduceLROnPlateau
+
+
+class Several(LRScheduler):
+    """What holds `schedulers`: their states are part of its own."""
+
+    @property
+    def graph_refusal(self) -> str:  # type: ignore[override]
+        return next((why for scheduler in self.schedulers if (why := scheduler.graph_refusal)), "")
+
+    def members(self, schedulers: Any, optimizer: Any) -> list[LRScheduler]:
+        """The schedulers, each checked to be one of this optimizer."""
+        owner, listed = type(self).__name__, list(schedulers)
+        for i, scheduler in enumerate(listed):
+            if isinstance(scheduler, ReduceLROnPlateau):
+                fail(OptimError, f"{owner}: entry {i} is a ReduceLROnPlateau, whose step needs a metric",
+                     "step it apart: plateau.step(loss)", entry=i)
+            if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
+                fail(
+                    OptimError,
+                    f"{owner}: entry {i} is not a scheduler of this optimizer",
+                    "make every scheduler with the optimizer given here",
+                    entry=type(scheduler).__name__,
+                )
+        return listed
+
+    def undo(self) -> None:
+        """Take back the first step that each schedule took when it was made."""
+        for scheduler in self.schedulers:
+            if isinstance(scheduler, Several):
+                scheduler.undo()
+            else:
+                scheduler.last_epoch -= 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
+
+    def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        states, owner = saved["schedulers"], type(self).__name__
+        if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
+            refuse(owner, f"a list of the states of {len(self.schedulers)} schedulers is wanted",
+                   "the state_dict of a scheduler of the same class", schedulers=states)
+        result, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, saved)
+        for scheduler, state in zip(self.schedulers, states):
+            writes += scheduler.checked_state(state)
+        return result, writes
+
+
+class SequentialLR(Several):
+    """One schedule after another: the next one begins at each of the steps in `milestones`.
+
+    interval_rescaling: False lets the next schedule go on counting from the first step, as OneFlow does; True or None
+    (PyTorch's way) starts it at its own step 0. One bool, or one for each schedule.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        interval_rescaling: bool | Sequence[bool] | None = None,
+        last_epoch: int = -1,
+        verbose: bool = False,
+        *,
+        last_step: int | None = None,
+    ):
+        schedulers, milestones = list(schedulers), list(milestones)
+        if type(interval_rescaling) is int:  # PyTorch has last_epoch in this place
+            interval_rescaling, last_epoch = None, interval_rescaling
+        if not schedulers or len(milestones) != len(schedulers) - 1:
+            fail(
+                OptimError,
+                f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones; "
+                "one milestone between each two is wanted",
+                "SequentialLR(optimizer, [warmup, decay], milestones=[5])",
+                schedulers=len(schedulers),
+                milestones=milestones,
+            )
+        schedulers = self.members(schedulers, optimizer)
+        anew = interval_rescaling
+        if not all(x is None or isinstance(x, bool) for x in (anew if isinstance(anew, list | tuple) else [anew])):
+            fail(OptimError, f"SequentialLR: interval_rescaling is {anew!r}", "True or False, or one for each schedule",
+                 interval_rescaling=anew)
+        self.anew = list(anew) if isinstance(anew, Sequence) else [anew is not False] * len(schedulers)
+        self.optimizer, self.verbose, self.initial = optimizer, verbose, False
+        self.schedulers, self.milestones, self.count = schedulers, milestones, 1
+        self.check()
+        self.last_epoch = (last_epoch if last_step is None else last_step) + 1
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        self.undo()
+        schedulers[bisect_right(milestones, 0)].begin()
+        self.rates = self.present()
+
+    def begin(self) -> None:
+        self.schedulers[0].begin()
+        self.rates = self.present()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go one step on with the schedule whose turn it is."""
+        if epoch is not None:
+            fail(OptimError, "SequentialLR goes step by step", "scheduler.step() without a number", epoch=epoch)
+        MODE.get().before_schedule(self)
+        self.last_epoch += 1
+        turn = bisect_right(self.milestones, self.last_epoch)
+        scheduler = self.schedulers[turn]
+        if not self.anew[turn] and turn:
+            scheduler.move(self.last_epoch)
+        elif turn and self.milestones[turn - 1] == self.last_epoch:
+            scheduler.move(0)
+        else:
+            scheduler.step()
+        self.rates = scheduler.get_last_lr()
+
+    def check(self) -> None:
+        milestones = self.milestones
+        whole = all(isinstance(n, int | np.integer) for n in milestones)
+        if not whole or any(a >= b for a, b in zip([0, *milestones], milestones)):
+            fail(
+                OptimError,
+                f"SequentialLR: milestones {milestones} do not rise",
+                "steps in rising order, above 0",
+                milestones=milestones,
+            )
+        if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
+            fail(OptimError, f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
+                 f"{len(self.anew)} of interval_rescaling", "a state of the same schedules", milestones=milestones)
+
+
+class WarmupLR(SequentialLR):
+    """`warmup_iters` steps of a smaller rate before a schedule, or before the constant rate of an optimizer.
+
+    warmup_factor: the share of the rate to begin with.  warmup_method: "linear" rises to the rate that the schedule
+    has at its step warmup_iters, "constant" stays at the factor.  warmup_prefix: the schedule begins at its own step 0
+    after the warm-up; else it counts from the first step. OneFlow's; WarmUpLR is another name of it.
+    """
+
+    def __init__(
+        self,
+        scheduler_or_optimizer: LRScheduler | Optimizer,
+        warmup_factor: float = 1.0 / 3,
+        warmup_iters: int = 5,
+        warmup_method: str = "linear",
+        warmup_prefix: bool = False,
+        last_step: int = -1,
+        verbose: bool = False,
+    ):
+        inner = scheduler_or_optimizer if isinstance(scheduler_or_optimizer, LRScheduler) else None
+        optimizer = inner.optimizer if inner is not None else scheduler_or_optimizer
+        self.warmup_factor, self.warmup_iters, self.warmup_prefix = warmup_factor, warmup_iters, bool(warmup_prefix)
+        self.warmup_method = warmup_method
+        check_count(self, "warmup_iters", 0)
+        if not isinstance(optimizer, Optimizer) or (inner is None and warmup_iters == 0):
+            fail(OptimError, f"WarmupLR takes an optimizer and at least one step, or a scheduler, not a "
+                 f"{type(optimizer).__name__} and {warmup_iters} steps", "WarmupLR(CosineDecayLR(optimizer, 100))",
+                 warmup_iters=warmup_iters)
+        if warmup_method not in ("linear", "constant"):
+            fail(OptimError, f"WarmupLR: there is no warmup_method {warmup_method!r}", "'linear' or 'constant'",
+                 warmup_method=warmup_method)
+        schedulers = [] if inner is None else [inner]
+        if warmup_iters:
+            schedulers.insert(0, self.warmup(optimizer, inner, last_step))
+        milestones = [warmup_iters] if len(schedulers) == 2 else []
+        super().__init__(optimizer, schedulers, milestones, [True, self.warmup_prefix][: len(schedulers)], last_step,
+                         verbose)
+
+    def warmup(self, optimizer: Optimizer, inner: LRScheduler | None, last_step: int) -> LRScheduler:
+        """The schedule of the first steps; it begins at the initial rate, which `inner` may have changed already."""
+        for group in optimizer.param_groups:
+            group["lr"] = group.get("initial_lr", group["lr"])
+        if self.warmup_method == "constant":
+            return ConstantLR(optimizer, self.warmup_factor, self.warmup_iters, last_step)
+        end = 1.0
+        if inner is not None and not self.warmup_prefix:
+            if len(set(inner.base_lrs)) > 1 or not inner.base_lrs[0]:
+                fail(OptimError, "WarmupLR: the groups have different rates, so one rise does not fit them all",
+                     "warmup_prefix=True, or an optimizer for each", rates=inner.base_lrs)
+            later = copy.copy(inner)
+            later.last_epoch = self.warmup_iters
+            end = later.closed_form()[0] / inner.base_lrs[0]
+        return LinearLR(optimizer, self.warmup_factor, end, self.warmup_iters, last_step)
+
+
+class ChainedScheduler(Several):
+    """Several schedules at once: each multiplies what the others made of the rate."""
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
+        listed = list(schedulers)
+        if not listed:
+            fail(OptimError, "ChainedScheduler needs at least one scheduler", "ChainedScheduler([warmup, decay])")
+        self.optimizer = optimizer if optimizer is not None else getattr(listed[0], "optimizer", None)
+        self.schedulers, self.verbose, self.initial, self.count = self.members(listed, self.optimizer), False, False, 1
+        self.last_epoch, self.base_lrs = listed[-1].last_epoch, list(listed[-1].base_lrs)
+        self.rates = self.present()
+
+    def begin(self) -> None:
+        for scheduler in self.schedulers:
+            scheduler.begin()
+        self.rates = self.present()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go one step on with each of them."""
+        MODE.get().before_schedule(self)
+        for scheduler in self.schedulers:
+            scheduler.step() if epoch is None else scheduler.step(epoch)
+        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.present()
+
+    def move(self, epoch: int | None) -> None:
+        for scheduler in self.schedulers:
+            scheduler.move(epoch)
+        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.present()

@@ -147,6 +147,15 @@ from .nn.functional.rnn import (
     gru as gru, gru_cell as gru_cell, lstm as lstm, lstm_cell as lstm_cell, rnn_relu as rnn_relu,
     rnn_relu_cell as rnn_relu_cell, rnn_tanh as rnn_tanh, rnn_tanh_cell as rnn_tanh_cell,
 )
+from .nn.functional import (
+    alpha_dropout as alpha_dropout, bilinear as bilinear, embedding as embedding,
+    feature_alpha_dropout as feature_alpha_dropout,
+    celu as celu, celu_ as celu_, cdist as cdist, cosine_similarity as cosine_similarity, gelu as gelu,
+    hardshrink as hardshrink, mish as mish, pairwise_distance as pairwise_distance, pdist as pdist, prelu as prelu,
+    quick_gelu as quick_gelu, relu_ as relu_, rrelu as rrelu, rrelu_ as rrelu_, selu as selu, selu_ as selu_,
+    silu as silu, softplus as softplus, softsign as softsign, square_relu as square_relu, threshold as threshold,
+    threshold_ as threshold_,
+)
 from .nn.summary import summary as summary
 from .views.show import show as show
 

@@ -81,6 +81,22 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
     "Unflatten": [(lambda: nn.Unflatten(1, (2, 3)), ROWS)],
 }
 LAYERS |= IMAGE_LAYERS
+SIGNALS, VOLUMES = (4, 6, 8), (2, 6, 2, 4, 4)
+LAYERS |= {
+    "AlphaDropout": [(lambda: nn.AlphaDropout(0.4), ROWS)],
+    "Bilinear": [(lambda: Meeting(nn.Bilinear(6, 6, 2)), ROWS)],
+    "CELU": [(lambda: nn.CELU(0.5, inplace=True), ROWS)],
+    "CosineSimilarity": [(lambda: Meeting(nn.CosineSimilarity()), ROWS)],
+    "Dropout1d": [(lambda: nn.Dropout1d(0.4), SIGNALS)],
+    "Dropout2d": [(lambda: nn.Dropout2d(0.4), IMAGES)],
+    "Dropout3d": [(lambda: nn.Dropout3d(0.4), VOLUMES)],
+    "FeatureAlphaDropout": [(lambda: nn.FeatureAlphaDropout(0.4), IMAGES)],
+    "PReLU": [(nn.PReLU, ROWS), (lambda: nn.PReLU(6), IMAGES)],
+    "PairwiseDistance": [(lambda: Meeting(nn.PairwiseDistance()), ROWS)],
+    "Softmax2d": [(nn.Softmax2d, IMAGES)],
+    "Softmin": [(lambda: nn.Softmin(1), ROWS)],
+    "Threshold": [(lambda: nn.Threshold(0.1, -1.0, inplace=True), ROWS)],
+}
 SIGNS = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, -1], [-1, -1, 1]], "float32")
 OTHERS = np.random.default_rng(1).uniform(0.1, 0.9, (4, 3)).astype("float32")
 TARGETS = {  # of a loss that takes another target than numbers, or several

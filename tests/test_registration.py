@@ -64,10 +64,11 @@ NO_FUNCTION = {"advanced_getitem", "advanced_target", "assign_indexed", "axis_of
 NO_FUNCTION |= {"cauchy_like", "fill_diagonal", "geometric_like", "in_top_k", "log_normal_like", "sum_to_size",
                 "unfold"}
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
+NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "Pool2d", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Convolution", "Conv", "ConvTranspose", "Pad", "ConstantPad"}  # of images
 BASES |= {"Moments"}  # of optimizers
-BASES |= {"Margin"}
+BASES |= {"Margin", "Shown"}
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 
 

@@ -18,6 +18,7 @@ from .door import apply, refuse_symbolic
 from .functions.filling import finish
 from .functions.typed import meant, numbers_or_shape, type_of
 from .ir import LEAF, Source, Value
+from .methods.activations import Activations
 from .methods.creation import Creation
 from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
@@ -69,7 +70,8 @@ class Size(tuple):
 
 
 @hint_methods
-class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPlace, Creation, DTypes, Display):
+class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPlace, Creation, DTypes, Activations,
+             Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.

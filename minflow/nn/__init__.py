@@ -81,5 +81,15 @@ from .modules.loss_numbers import (CTCLoss as CTCLoss, GaussianNLLLoss as Gaussi
                                    SmoothL1Loss as SmoothL1Loss)
 from .modules.rnn import (GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN,
                           RNNBase as RNNBase, RNNCell as RNNCell, RNNCellBase as RNNCellBase)
+from .modules.activation_pieces import (CELU as CELU, ELU as ELU, GLU as GLU, Hardshrink as Hardshrink,
+                                        Hardsigmoid as Hardsigmoid, Hardswish as Hardswish, Hardtanh as Hardtanh,
+                                        LogSigmoid as LogSigmoid, Mish as Mish, PReLU as PReLU, QuickGELU as QuickGELU,
+                                        RReLU as RReLU, SELU as SELU, Softmax2d as Softmax2d, Softmin as Softmin,
+                                        Softplus as Softplus, Softshrink as Softshrink, Softsign as Softsign,
+                                        SquareReLU as SquareReLU, Tanhshrink as Tanhshrink, Threshold as Threshold)
+from .modules.distance import (Bilinear as Bilinear, CosineSimilarity as CosineSimilarity,
+                               PairwiseDistance as PairwiseDistance)
+from .modules.dropout import (AlphaDropout as AlphaDropout, Dropout1d as Dropout1d, Dropout2d as Dropout2d,
+                              Dropout3d as Dropout3d, FeatureAlphaDropout as FeatureAlphaDropout)
 
 __getattr__ = _name_hints("flow.nn", globals())

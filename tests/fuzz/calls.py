@@ -1174,7 +1174,15 @@ UNCALLED = {
     ),
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
     **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
-    **dict.fromkeys(("nn.CombinedMarginLoss", "F.combined_margin_loss", "F.sparse_softmax_cross_entropy"), ONEFLOW),
+    **dict.fromkeys(
+        (
+            "nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU "
+            "F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu "
+            "Tensor.quick_gelu Tensor.square_relu Tensor.mish Tensor.silu Tensor.softplus Tensor.softsign Tensor.selu "
+            "Tensor.celu"
+        ).split(),
+        ONEFLOW,
+    ),
     **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
     **{f"Tensor.{n}": "OneFlow's: PyTorch has none" for n in ("is_global", "is_lazy", "is_local")},
     "Tensor.grad_fn": STORED,

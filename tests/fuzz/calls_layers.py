@@ -153,7 +153,106 @@ CALLS = {
     "cdist": two(*SETS, p=ORDER),
     "F.pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (1, 2), (0, 2), (2, 0))))], some(d, p=ORDER)),
 }
-LAYERS: dict = {}
+NUMBERS = "0.5 0.0 1.0 2 -1.0"
+FLOATING = lambda d: d.first(dtype=d.dtype_of("float32", "float32", "float64", "float16", "int64"))
+
+
+def one(**choices):
+    """An activation of one tensor."""
+    return lambda d: ([str(FLOATING(d))], some(d, **choices))
+
+
+def layer(**choices):
+    return lambda d: ([], some(d, **choices), FLOATING(d))
+
+
+def limits(d: Draw):
+    return [str(FLOATING(d))], some(d, min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0", inplace="False")
+
+
+def thresholds(d: Draw):
+    return [str(FLOATING(d)), d.of(NUMBERS), d.of(NUMBERS)], {}
+
+
+def prelus(d: Draw):
+    x = d.floats()
+    channels = x.shape[1] if len(x.shape) > 1 else 1
+    return [str(x), str(d.tensor(d.one((1,), (channels,)) if d.chance(0.95) else (2,), x.dtype, "plain"))], {}
+
+
+def bilinears(d: Draw):
+    n, i, j, k = d.one(1, 2, 0), d.one(1, 2, 3), d.one(2, 3), d.one(1, 2)
+    x = d.floats((n, i))
+    made = [d.tensor(s if d.chance(0.97) else (2, 2), x.dtype) for s in ((n, j), (k, i, j))]
+    return [str(x), *map(str, made), *([str(d.tensor((k,), x.dtype))] if d.chance(0.5) else [])], {}
+
+
+def channel_dropouts(*shapes, layer: bool = False):
+    def make(d: Draw):
+        x = d.tensor(d.choice(shapes) if d.chance(0.9) else None, d.dtype_of("float32", "float64"))
+        p = d.of("0.0 1.0 0.5 1.5")
+        return ([p], {}, x) if layer else ([str(x), p], some(d, training="True False"))
+
+    return make
+
+
+def met(args: list, make):
+    """A layer of two inputs: those are given as a text."""
+
+    def both(d: Draw):
+        inputs, kw = make(d)
+        return args, kw, ", ".join(inputs)
+
+    return both
+
+
+CHANNELS = {1: ((2, 3), (2, 3, 2)), 2: ((2, 3, 2, 2), (1, 2, 3, 1)), 3: ((1, 2, 2, 2), (2, 2, 2, 1, 2))}
+CALLS |= {
+    "F.elu": one(alpha=NUMBERS), "F.celu": one(alpha=NUMBERS), "celu": one(alpha=NUMBERS),
+    "F.hardtanh": limits, "F.threshold": thresholds, "threshold": thresholds, "F.prelu": prelus, "prelu": prelus,
+    "F.glu": lambda d: ([str(d.floats(d.one((2, 4), (4,), (2, 2), (3,), (2, 0), (3, 2, 2))))], some(d, dim="-1 0 1 5")),
+    "F.softplus": one(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
+    "softplus": one(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
+    "F.softshrink": one(lambd="0.5 0.0 1.0 2.0 -1.0"), "F.hardshrink": one(lambd="0.5 0.0 1.0 2.0"),
+    "hardshrink": one(lambd="0.5 0.0 1.0 2.0"), "gelu": one(approximate="'none' 'tanh'"),
+    "F.softmin": lambda d: ([str(FLOATING(d)), d.axis()], {}),
+    "F.gumbel_softmax": lambda d: ([str(d.floats())], some(d, tau="1.0 0.5", hard="True False", dim="-1 0")),
+    "F.rrelu": lambda d: ([str(d.floats())], some(d, lower="0.1 0.25", upper="0.5 1.0")),
+    "rrelu": lambda d: ([str(d.floats())], some(d, lower="0.1 0.25", upper="0.5 1.0")),
+    **{f"F.{n}_": one() for n in "relu leaky_relu elu selu celu hardtanh".split()},
+    "F.rrelu_": one(), "F.threshold_": thresholds,
+    "bilinear": bilinears, "F.bilinear": bilinears,
+    "cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
+    "pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
+    "pdist": CALLS["F.pdist"],
+    **{f"F.dropout{n}d": channel_dropouts(*CHANNELS[n]) for n in CHANNELS},
+    "F.alpha_dropout": channel_dropouts((2, 3), (3,)),
+    "alpha_dropout": lambda d: ([str(d.floats()), "0.5", "True"], {}),
+    "F.feature_alpha_dropout": channel_dropouts((2, 3), (2, 3, 2)),
+    "feature_alpha_dropout": lambda d: ([str(d.floats((2, 3, 2))), "0.5", "True"], {}),
+    "embedding": lambda d: ([str(d.floats((4, 2))), str(d.labels((3,), 4))], {}),
+}
+LAYERS: dict = {
+    **{n: layer() for n in "SELU Mish Softsign Tanhshrink Hardsigmoid Hardswish LogSigmoid".split()},
+    "ELU": layer(alpha=NUMBERS, inplace="False"), "CELU": layer(alpha=NUMBERS),
+    "PReLU": lambda d: (["2"] if d.chance(0.5) else [], some(d, init="0.25 -1.0"),
+                        d.floats(d.one((2, 2), (3, 2, 2), (2,), (2, 3)))),
+    "GLU": lambda d: ([], some(d, dim="-1 0"), d.floats(d.one((2, 4), (4,), (2, 2), (3,)))),
+    "Softplus": layer(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
+    "Softshrink": layer(lambd="0.5 0.0 1.0 -1.0"), "Hardshrink": layer(lambd="0.5 0.0 1.0"),
+    "Hardtanh": layer(min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0"),
+    "Threshold": lambda d: ([d.of(NUMBERS), d.of(NUMBERS)], {}, FLOATING(d)),
+    "RReLU": layer(lower="0.1 0.25", upper="0.5 1.0"),
+    "Softmin": lambda d: ((x := FLOATING(d)) and [d.axis()], {}, x),
+    "Softmax2d": lambda d: ([], {}, d.floats(d.one((2, 2, 2, 2), (2, 2, 3), (2, 3)))),
+    **{f"Dropout{n}d": channel_dropouts(*CHANNELS[n], layer=True) for n in CHANNELS},
+    "AlphaDropout": channel_dropouts((2, 3), (3,), layer=True),
+    "FeatureAlphaDropout": channel_dropouts((2, 3, 2), (2, 3), layer=True),
+    "Bilinear": lambda d: (["3", "2", "2"], some(d, bias="True False"),
+                           f"{d.floats((2, 3))}, {d.tensor((2, 2), d.x.dtype)}"),
+    "CosineSimilarity": met([], two(*COSINES)),
+    "PairwiseDistance": met([], two(*DISTANCES)),
+}
 LOSSES = {
     "SmoothL1Loss": "smooth_l1_loss",
     "HuberLoss": "huber_loss",
@@ -172,4 +271,6 @@ LOSSES = {
     "CTCLoss": "ctc_loss",
     "NLLLoss2d": "nll_loss",
 }
-RANDOM: set = set()
+RANDOM = {"F.gumbel_softmax", "F.rrelu", "rrelu", "F.rrelu_", "rrelu_", "nn.RReLU", "nn.AlphaDropout",
+          "nn.FeatureAlphaDropout", "F.alpha_dropout", "F.feature_alpha_dropout", "alpha_dropout",
+          "feature_alpha_dropout", *[f"{part}ropout{n}d" for n in CHANNELS for part in ("nn.D", "F.d")]}

@@ -163,3 +163,25 @@ def sizes(shape: tuple) -> tuple[int, ...]:
     if len(shape) == 1 and several(shape[0]):
         shape = shape[0]
     return tuple([integer(n, "size") for n in shape])
+
+
+def composite(name: str) -> Callable[[Callable], Callable]:
+    """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row.
+
+    name: by which users know the function.
+    """
+    part = "/" + name
+
+    def decorated(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def scoped(*args, **kwargs):
+            mode = MODE.get()
+            token = MODE.set(mode.but(scope=mode.scope + part))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                MODE.reset(token)
+
+        return scoped
+
+    return decorated

@@ -12,17 +12,17 @@ from typing import Any
 
 from ...core.functions.creation import ones
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions import add, clamp, expm1, ge, gt, le, mean, reshape, rsqrt, sigmoid, square, tanh, where
+from ...core.functions import add, gt, mean, reshape, rsqrt, sigmoid, square
 from ...core.functions.arguments import in_float32
 from ...core.functions.random import dropout as drop
 from ...core.ops import activation
 from ...core.ops.elementwise import relu as relu_op
-from ...core.ops.elementwise import softplus
 from ...core.ops.softmax import log_softmax, softmax as softmax_op
 from ...core.random import Generator
 from ...core.spec import int8
 from ...core.tensor import Tensor
 from ...core.where import fail
+from ...nn import functional as modern
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor
 from ..current import current
@@ -64,8 +64,7 @@ def leaky_relu(x: Tensor, alpha: float = 0.2, name: str | None = None) -> Tensor
 @folded
 def elu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
-    check_tensor("nn.elu", x)
-    return relu_op(x) + expm1(clamp(x, max=0.0)) * alpha
+    return modern.elu(x, alpha)
 
 
 @folded
@@ -77,40 +76,27 @@ def swish(x: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
 
 
 @folded
-@in_float32
 def mish(x: Tensor, name: str | None = None) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019."""
-    check_tensor("nn.mish", x)
-    return x * tanh(softplus(x))
+    return modern.mish(x)
 
 
 @folded
 def hardsigmoid(x: Tensor, name: str | None = None) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1)"""
-    check_tensor("nn.hardsigmoid", x)
-    return within(x, -3.0, 3.0, x * (1 / 6) + 0.5, 0.0, 1.0)
+    return modern.hardsigmoid(x)
 
 
 @folded
 def hardswish(x: Tensor, name: str | None = None) -> Tensor:
     """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
-    check_tensor("nn.hardswish", x)
-    return within(x, -3.0, 3.0, x * clamp(x * (1 / 6) + 0.5, 0.0, 1.0), x * 0.0, x)
+    return modern.hardswish(x)
 
 
 @folded
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str | None = None) -> Tensor:
     """min(max(x, min_val), max_val)"""
-    check_tensor("nn.hardtanh", x)
-    if min_val >= max_val:
-        what = f"nn.hardtanh: min_val {min_val} is not below max_val {max_val}"
-        fail(OutOfRangeError, what, "nn.hardtanh(x, -1, 1)", input=x)
-    return within(x, min_val, max_val, x, float(min_val), float(max_val))
-
-
-def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
-    """`below` up to low, `above` from high on, else `middle`: at the ends the slope is that of outside."""
-    return where(le(x, low), below, where(ge(x, high), above, middle))
+    return modern.hardtanh(x, min_val, max_val)
 
 
 # ---- along an axis -----------------------------------------------------------------------------------------------

@@ -40,6 +40,9 @@ from .shape import pad as pad
 from .conv_transpose import conv_transpose1d as conv_transpose1d
 from .conv_transpose import conv_transpose2d as conv_transpose2d
 from .conv_transpose import conv_transpose3d as conv_transpose3d
+from .dropout_channels import (alpha_dropout as alpha_dropout, dropout1d as dropout1d, dropout2d as dropout2d,
+                               dropout3d as dropout3d, feature_alpha_dropout as feature_alpha_dropout)
+from .distance import bilinear as bilinear
 from .distance import (cdist as cdist, cosine_similarity as cosine_similarity, pairwise_distance as pairwise_distance,
                        pdist as pdist)
 from .loss_classes import (combined_margin_loss as combined_margin_loss, multi_margin_loss as multi_margin_loss,
@@ -53,6 +56,14 @@ from .loss_margin import (cosine_embedding_loss as cosine_embedding_loss, hinge_
                           margin_ranking_loss as margin_ranking_loss, soft_margin_loss as soft_margin_loss,
                           triplet_margin_loss as triplet_margin_loss,
                           triplet_margin_with_distance_loss as triplet_margin_with_distance_loss)
+from .activation import (celu as celu, celu_ as celu_, elu as elu, elu_ as elu_, hardshrink as hardshrink,
+                         leaky_relu_ as leaky_relu_, mish as mish, prelu as prelu, quick_gelu as quick_gelu,
+                         relu_ as relu_, selu as selu, selu_ as selu_, softsign as softsign,
+                         square_relu as square_relu, threshold as threshold, threshold_ as threshold_)
+from .activation_pieces import (glu as glu, gumbel_softmax as gumbel_softmax, hardsigmoid as hardsigmoid,
+                                hardswish as hardswish, hardtanh as hardtanh, hardtanh_ as hardtanh_, rrelu as rrelu,
+                                rrelu_ as rrelu_, softmin as softmin, softshrink as softshrink,
+                                tanhshrink as tanhshrink)
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

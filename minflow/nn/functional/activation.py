@@ -6,26 +6,20 @@ Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 
 from __future__ import annotations
 
-import math
-
-from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import in_float32, maybe_to
+from ...core.functions.activation import (celu as celu, elu as elu, gelu as gelu, hardshrink as hardshrink,
+                                          mish as mish, prelu as prelu, quick_gelu as quick_gelu, ready, selu as selu,
+                                          silu as silu, softplus as softplus, softsign as softsign,
+                                          square_relu as square_relu, threshold as threshold)
+from ...core.functions import activation as activations
+from ...core.functions.arguments import maybe_to
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
-from ...core.ops.compare import gt
 from ...core.rebind import in_place, overwrite
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
-from .arguments import axis_of, check_tensor, composite
-
-
-def ready(name: str, input: Tensor, floating: bool = False) -> None:
-    if not isinstance(input, Tensor):
-        check_tensor(name, input)
-    if floating and not input.spec.floating:
-        fail(DTypeError, f"{name}: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
+from ...core.where import warn
+from .arguments import axis_of
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -46,51 +40,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return overwrite(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2))); with approximate="tanh"
-    x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2."""
-    ready("gelu", input, floating=True)
-    if approximate not in ("none", "tanh"):
-        fail(ShapeError, f"gelu: approximate is {approximate!r}", 'approximate="none" or approximate="tanh"')
-    return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
-
-
-@composite("gelu")
-@in_float32
-def gelu_erf(x: Tensor) -> Tensor:
-    return x * (e.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
-
-
-@composite("gelu")
-@in_float32
-def gelu_tanh(x: Tensor) -> Tensor:
-    return x * (e.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x)"""
-    ready("silu", input, floating=True)
-    return overwrite(silu_of, input) if inplace else silu_of(input)
-
-
-@composite("silu")
-@in_float32
-def silu_of(x: Tensor) -> Tensor:
-    return x * e.sigmoid(x)
-
-
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))"""
     ready("sigmoid", input)
     return e.sigmoid(input)
-
-
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
-    ready("softplus", input, floating=True)
-    scaled = input if beta == 1 else input * beta
-    smooth = e.softplus(scaled)
-    return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -131,3 +84,36 @@ def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
                 input=input,
             )
     return axis_of(name, dim, ndim)
+
+
+# ---- in place ----------------------------------------------------------------------------------------------------
+
+
+def relu_(input: Tensor) -> Tensor:
+    """relu in place."""
+    return relu(input, inplace=True)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """leaky_relu in place."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """elu in place."""
+    return elu(input, alpha, inplace=True)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """selu in place."""
+    return selu(input, inplace=True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """celu in place."""
+    return celu(input, alpha, inplace=True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """threshold in place."""
+    return activations.threshold(input, threshold, value, inplace=True)

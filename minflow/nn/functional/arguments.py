@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
+from ...core.functions.arguments import composite as composite
 from ...core.functions.arguments import integer
 from ...core.messages.wrong_arguments import Unquoted as Unquoted
 from ...core.messages.wrong_arguments import no_tensor
-from ...core.mode import MODE
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
 from ...core.where import fail, warn
@@ -118,28 +118,6 @@ def old_reduction(order: str) -> Callable[[Callable], Callable]:
             return function(*args, **options)
 
         return either
-
-    return decorated
-
-
-def composite(name: str) -> Callable[[Callable], Callable]:
-    """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row.
-
-    name: by which users know the function.
-    """
-    part = "/" + name
-
-    def decorated(function: Callable) -> Callable:
-        @functools.wraps(function)
-        def scoped(*args, **kwargs):
-            mode = MODE.get()
-            token = MODE.set(mode.but(scope=mode.scope + part))
-            try:
-                return function(*args, **kwargs)
-            finally:
-                MODE.reset(token)
-
-        return scoped
 
     return decorated
 

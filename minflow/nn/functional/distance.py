@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,30 @@ def once(input: Tensor, p: float) -> Tensor:
     n = input.spec.shape[0]
     above = from_numpy(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
     return index_select(pair_distances(input, input, p=p).reshape(n * n), 0, above)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """out[k] = input1 @ weight[k] @ input2 + bias[k].
+
+    input1: float (..., I).  input2: float (..., J), of the same axes before.  weight: (K, I, J).  bias: (K,) or None.
+    Returns float (..., K).
+    """
+    given = dict(input1=input1, input2=input2, weight=weight, **({} if bias is None else {"bias": bias}))
+    for argument, x in given.items():
+        check_tensor("bilinear", x, argument)
+    a, b, w = input1.spec.shape, input2.spec.shape, weight.spec.shape
+    if len(w) != 3 or not a or a[:-1] != b[:-1] or (a[-1], b[-1]) != w[1:] or bias is not None and bias.shape != w[:1]:
+        shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in given.items())
+        fail(ShapeError, f"bilinear: {shown} do not fit", "(..., I), (..., J), (K, I, J) and (K,)", **given)
+    return products(input1, input2, weight, bias)
+
+
+@composite("bilinear")
+@in_float32
+def products(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    k, i, j = weight.spec.shape
+    outer = input1.spec.shape[:-1]
+    rows = math.prod(outer)
+    left = (input1.reshape(rows, i) @ weight.permute(1, 0, 2).reshape(i, k * j)).reshape(rows, k, j)
+    out = (left @ input2.reshape(rows, j, 1)).reshape(*outer, k)
+    return out if bias is None else out + bias

@@ -1,4 +1,4 @@
-"""Layers: Dropout.
+"""Layers: Dropout, of numbers and of channels, and that which keeps mean and variance.
 
 Read next: `../functional/dropout.py`.
 """
@@ -23,8 +23,8 @@ class Dropout(Module):
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
             fail(
                 OutOfRangeError,
-                f"Dropout: p is {p!r}, where a probability between 0 and 1 is wanted",
-                "nn.Dropout(0.5)",
+                f"{type(self).__name__}: p is {p!r}, where a probability between 0 and 1 is wanted",
+                f"nn.{type(self).__name__}(0.5)",
             )
         self.p, self.inplace = p, inplace
 
@@ -33,3 +33,38 @@ class Dropout(Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout1d(Dropout):
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(Dropout):
+    """Dropout of whole channels of (N, C, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(Dropout):
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(Dropout):
+    """Dropout for SELU, which keeps mean and variance. Klambauer et al. 2017, section 3."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(Dropout):
+    """AlphaDropout of whole channels of (N, C, ...)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -1,0 +1,188 @@
+"""Activations that are functions and methods as well as layers: `flow.mish(x)`, `x.selu()`. Composites over the ops.
+
+Where a function has a kink its slope there is PyTorch's. Read next: `../ops/activation.py`, `../ops/elementwise.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..messages.wrong_arguments import no_tensor
+from ..ops import elementwise as e
+from ..ops.compare import ge, gt, le, logical_and
+from ..rebind import overwrite
+from ..where import fail
+from .arguments import composite, fitting, in_float32, is_tensor
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def ready(name: str, input, floating: bool = False) -> None:
+    """Refuse what is no tensor, or not floating."""
+    if not is_tensor(input):
+        raise no_tensor(name, "input", input)
+    if floating and not input.spec.floating:
+        fail(DTypeError, f"{name}: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
+
+
+# ---- smooth ones -------------------------------------------------------------------------------------------------
+
+
+def gelu(input, approximate: str = "none"):
+    """x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2))); with approximate="tanh"
+    x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2."""
+    ready("gelu", input, floating=True)
+    if approximate not in ("none", "tanh"):
+        fail(ShapeError, f"gelu: approximate is {approximate!r}", 'approximate="none" or approximate="tanh"')
+    return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
+
+
+@composite("gelu")
+@in_float32
+def gelu_erf(x):
+    return x * (e.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
+
+
+@composite("gelu")
+@in_float32
+def gelu_tanh(x):
+    return x * (e.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
+
+
+def quick_gelu(input):
+    """x * sigmoid(1.702 * x), near gelu. Hendrycks & Gimpel 2016, section 2."""
+    ready("quick_gelu", input, floating=True)
+    return quick_gelu_of(input)
+
+
+@composite("quick_gelu")
+@in_float32
+def quick_gelu_of(x):
+    return x * e.sigmoid(x * 1.702)
+
+
+def silu(input, inplace: bool = False):
+    """x * sigmoid(x)"""
+    ready("silu", input, floating=True)
+    return overwrite(silu_of, input) if inplace else silu_of(input)
+
+
+@composite("silu")
+@in_float32
+def silu_of(x):
+    return x * e.sigmoid(x)
+
+
+def mish(input, inplace: bool = False):
+    """x * tanh(log(1 + exp(x))). Misra 2019, eq. 1."""
+    ready("mish", input, floating=True)
+    return overwrite(mish_of, input) if inplace else mish_of(input)
+
+
+@composite("mish")
+@in_float32
+def mish_of(x):
+    return x * e.tanh(e.softplus(x))
+
+
+def softplus(input, beta: float = 1.0, threshold: float = 20.0):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    ready("softplus", input, floating=True)
+    scaled = input if beta == 1 else input * beta
+    smooth = e.softplus(scaled)
+    return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
+
+
+def softsign(input):
+    """x / (1 + |x|)"""
+    ready("softsign", input, floating=True)
+    return softsign_of(input)
+
+
+@composite("softsign")
+@in_float32
+def softsign_of(x):
+    return x / (e.abs(x) + 1)
+
+
+# ---- in pieces ---------------------------------------------------------------------------------------------------
+
+
+def square_relu(input):
+    """max(x, 0)**2. So et al. 2021, section 3."""
+    ready("square_relu", input, floating=True)
+    return e.square(e.relu(input))
+
+
+def elu(input, alpha: float = 1.0, inplace: bool = False):
+    """x where x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
+    ready("elu", input, floating=True)
+    return written(elu_of, input, inplace, float(alpha))
+
+
+def selu(input, inplace: bool = False):
+    """elu with alpha = 1.6733, times 1.0507: its results keep mean 0 and variance 1. Klambauer et al. 2017, eq. 2."""
+    ready("selu", input, floating=True)
+    return written(elu_of, input, inplace, SELU_ALPHA, SELU_SCALE)
+
+
+def celu(input, alpha: float = 1.0, inplace: bool = False):
+    """x where x > 0, else alpha * (exp(x / alpha) - 1): elu whose slope has no jump. Barron 2017, eq. 2."""
+    ready("celu", input, floating=True)
+    if not alpha:
+        fail(OutOfRangeError, "celu: alpha is 0, and x is divided by it", "alpha=1.0; or relu, its limit", input=input)
+    return written(elu_of, input, inplace, float(alpha), 1.0, 1.0 / alpha)
+
+
+def written(function, x, inplace: bool, *args):
+    return overwrite(function, x, *args) if inplace else function(x, *args)
+
+
+@composite("elu")
+@in_float32
+def elu_of(x, alpha: float, scale: float = 1.0, inner: float = 1.0):
+    """scale * x above 0, else scale * alpha * (exp(inner * x) - 1)."""
+    low = le(x, 0)
+    inside = e.where(low, x, 0.0)  # no exp(x) of a large x, whose slope would be infinite
+    below = e.expm1(inside if inner == 1 else inside * inner) * (alpha * scale)
+    return e.where(low, below, x if scale == 1 else x * scale)
+
+
+def prelu(input, weight):
+    """x where x > 0, else weight * x. weight: one number, or one for each channel (axis 1). He et al. 2015, eq. 1."""
+    ready("prelu", input, floating=True)
+    if not is_tensor(weight):
+        raise no_tensor("prelu", "weight", weight)
+    x, w = input.spec, weight.spec
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if w.ndim > 1 or w.size not in (1, channels):
+        what = f"prelu: weight has shape {list(w.shape)}, the input {channels} channel{'s' * (channels != 1)} (axis 1)"
+        fail(ShapeError, what, f"nn.PReLU({channels}), or one weight", input=input, weight=weight)
+    if w.dtype is not x.dtype:
+        what = f"prelu: the input is {x.dtype.name}, the weight is {w.dtype.name}"
+        fail(DTypeError, what, f"weight.to(flow.{x.dtype.name})", input=input, weight=weight)
+    return prelu_of(input, weight.reshape(-1, *[1] * (x.ndim - 2)) if w.size > 1 else weight.reshape(()))
+
+
+@composite("prelu")
+def prelu_of(x, weight):
+    above = gt(x, 0)
+    return e.where(above, x, e.where(above, 0.0, x) * weight)
+
+
+def threshold(input, threshold: float, value: float, inplace: bool = False):
+    """x where x > threshold, else value."""
+    ready("threshold", input)
+    value = fitting("threshold", value, input.spec.dtype, input=input)
+    return written(threshold_of, input, inplace, threshold, value)
+
+
+def threshold_of(x, threshold: float, value: float):
+    return e.where(le(x, threshold), value, x)
+
+
+def hardshrink(input, lambd: float = 0.5):
+    """x where |x| > lambd, else 0."""
+    ready("hardshrink", input, floating=True)
+    return e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)

@@ -1,0 +1,174 @@
+"""Activations in straight pieces, or with a gate; the random one, and gumbel_softmax.
+
+At a kink the slope is PyTorch's: for those that saturate that of outside. Read next: `activation.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions import argmax, ge, gt, le, logical_and, lt, one_hot
+from ...core.functions.activation import ready, written
+from ...core.functions.arguments import in_float32, maybe_to
+from ...core.functions.random import exponential_like, uniform_like
+from ...core.ops import elementwise as e
+from ...core.ops import softmax as s
+from ...core.spec import DType
+from ...core.tensor import Tensor
+from ...core.where import fail, warn
+from .activation import chosen_axis
+from .arguments import axis_of, composite
+
+
+def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
+    """`below` up to low, `above` from high on, else `middle`: at the ends the slope is that of outside."""
+    return e.where(le(x, low), below, e.where(ge(x, high), above, middle))
+
+
+def hardtanh(
+    input: Tensor,
+    min_val: float = -1.0,
+    max_val: float = 1.0,
+    inplace: bool = False,
+) -> Tensor:
+    """min(max(x, min_val), max_val); slope 0 at the ends. Raises OutOfRangeError where min_val is above max_val."""
+    ready("hardtanh", input, floating=True)
+    if not min_val <= max_val:
+        what = f"hardtanh: min_val {min_val} is above max_val {max_val}"
+        fail(OutOfRangeError, what, "hardtanh(x, -1.0, 1.0)", input=input)
+    return written(hardtanh_of, input, inplace, float(min_val), float(max_val))
+
+
+def hardtanh_of(x: Tensor, low: float, high: float) -> Tensor:
+    return within(x, low, high, x, low, high)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x / 6 + 1 / 2, 0), 1); slope 0 at the ends."""
+    ready("hardsigmoid", input, floating=True)
+    return written(hardsigmoid_of, input, inplace)
+
+
+@composite("hardsigmoid")
+@in_float32
+def hardsigmoid_of(x: Tensor) -> Tensor:
+    return within(x, -3.0, 3.0, (x + 3) / 6, 0.0, 1.0)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
+    ready("hardswish", input, floating=True)
+    return written(hardswish_of, input, inplace)
+
+
+@composite("hardswish")
+@in_float32
+def hardswish_of(x: Tensor) -> Tensor:
+    inside = e.where(logical_and(gt(x, -3), lt(x, 3)), x, 0.0)
+    return within(x, -3.0, 3.0, inside * (inside + 3) / 6, x * 0.0, x)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x - lambd above lambd, x + lambd below -lambd, 0 between them. Raises OutOfRangeError for a negative lambd."""
+    ready("softshrink", input, floating=True)
+    if not lambd >= 0:
+        fail(OutOfRangeError, f"softshrink: lambd is {lambd!r}, which is at least 0", "lambd=0.5", input=input)
+    middle = e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)
+    return e.where(gt(input, lambd), input - lambd, e.where(lt(input, -lambd), input + lambd, middle))
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)"""
+    ready("tanhshrink", input)
+    return input - e.tanh(input)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """a * sigmoid(b), where a and b are the two halves of the input along dim. Dauphin et al. 2017, eq. 1."""
+    ready("glu", input, floating=True)
+    if not input.spec.ndim:
+        fail(ShapeError, "glu: the input is one number, which has no halves", "x of (..., 2 * D)", input=input)
+    axis = axis_of("glu", dim, input.spec.ndim)
+    if input.spec.shape[axis] % 2:
+        what = f"glu: axis {axis} has size {input.spec.shape[axis]}, which has no halves"
+        fail(ShapeError, what, "a layer before it with twice as many outputs", input=input)
+    return halves(input, axis)
+
+
+@composite("glu")
+@in_float32
+def halves(x: Tensor, axis: int) -> Tensor:
+    half = x.spec.shape[axis] // 2
+    return x.narrow(axis, 0, half) * e.sigmoid(x.narrow(axis, half, half))
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """x where x > 0, else a * x: a is drawn for each number from [lower, upper) in training, else their mean.
+
+    Xu et al. 2015, section 2.4.
+    """
+    ready("rrelu", input, floating=True)
+    if not lower <= upper:
+        fail(OutOfRangeError, f"rrelu: lower {lower} is above upper {upper}", "rrelu(x, 1 / 8, 1 / 3)", input=input)
+    return written(rrelu_of, input, inplace, float(lower), float(upper), training)
+
+
+@composite("rrelu")
+def rrelu_of(x: Tensor, lower: float, upper: float, training: bool) -> Tensor:
+    slope = uniform_like(x, lower, upper) if training else (lower + upper) / 2
+    above = gt(x, 0)
+    return e.where(above, x, e.where(above, 0.0, x) * slope)
+
+
+# ---- along an axis -----------------------------------------------------------------------------------------------
+
+
+def softmin(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
+    """softmax(-x) along axis dim."""
+    ready("softmin", input)
+    input = maybe_to(input, dtype)
+    return s.softmax(-input, dim=chosen_axis("softmin", input, dim))
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """softmax((logits + noise) / tau) along axis dim, the noise drawn from Gumbel's distribution: a soft choice.
+
+    hard: the choice itself, 1 for the largest and else 0, with the gradient of the soft one. eps: no longer used.
+    Jang et al. 2017, eq. 2.
+    """
+    ready("gumbel_softmax", logits, floating=True)
+    if not tau > 0:
+        fail(OutOfRangeError, f"gumbel_softmax: tau is {tau!r}, a temperature above 0", "tau=1.0", logits=logits)
+    if eps != 1e-10:
+        warn("gumbel_softmax: eps is given, which is no longer used", "gumbel_softmax(logits, tau)", logits=logits)
+    return choice(logits, tau, hard, axis_of("gumbel_softmax", dim, logits.spec.ndim))
+
+
+@composite("gumbel_softmax")
+@in_float32
+def choice(logits: Tensor, tau: float, hard: bool, axis: int) -> Tensor:
+    soft = s.softmax((logits - e.log(exponential_like(logits))) / tau, dim=axis)
+    if not hard:
+        return soft
+    chosen = one_hot(argmax(soft, axis), soft.spec.shape[axis]).movedim(-1, axis) if soft.spec.ndim else soft * 0 + 1
+    return chosen.to(soft.dtype).detach() + (soft - soft.detach())
+
+
+# ---- in place ----------------------------------------------------------------------------------------------------
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """hardtanh in place."""
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """rrelu in place."""
+    return rrelu(input, lower, upper, training, inplace=True)

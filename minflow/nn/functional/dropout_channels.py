@@ -1,0 +1,100 @@
+"""dropout of whole channels, and dropout that keeps mean and variance. Read next: `dropout.py`."""
+
+from __future__ import annotations
+
+import math
+
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions.creation import ones
+from ...core.functions.random import bernoulli_like, dropout as drop
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import check_tensor, composite
+
+LOWEST = -1.7580993408473766  # of selu, where x goes to -infinity
+
+
+def check_rate(name: str, input: Tensor, p: float) -> None:
+    check_tensor(name, input)
+    if not 0 <= p <= 1:
+        fail(OutOfRangeError, f"{name}: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5",
+             input=input)
+
+
+def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
+    """The shape of one number for each channel. ranks: the axes of one example, and of a batch."""
+    shape, ndim = input.spec.shape, input.spec.ndim
+    if ndim not in ranks:
+        what = f"{name}: the input has {ndim} axes, wanted {ranks[1]}, or {ranks[0]} of one example"
+        fail(ShapeError, what, "F.dropout for single numbers", input=input)
+    outer = 2 if batched or ndim == ranks[1] else 1
+    return (*shape[:outer], *[1] * (ndim - outer))
+
+
+def whole(name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: tuple[int, int],
+          batched: bool = False) -> Tensor:
+    check_rate(name, input, p)
+    shape = channels(name, input, ranks, batched)
+    if not training or p == 0:
+        return input
+    kept = dropped_channels(shape, input, p)
+    return input.mul_(kept) if inplace else input * kept
+
+
+@composite("dropout")
+def dropped_channels(shape: tuple[int, ...], input: Tensor, p: float) -> Tensor:
+    return drop(ones(shape, dtype=input.spec.dtype), p)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """dropout of whole channels of (N, C, L) or (C, L): each becomes 0 with probability p, else x / (1 - p)."""
+    return whole("dropout1d", input, p, training, inplace, (2, 3))
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """dropout of whole channels of (N, C, H, W). Three axes count as (N, C, L), as in PyTorch.
+
+    Tompson et al. 2015, section 3.2.
+    """
+    return whole("dropout2d", input, p, training, inplace, (3, 4), batched=True)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    return whole("dropout3d", input, p, training, inplace, (4, 5))
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """dropout for selu: what is dropped becomes its lowest value, and all is scaled so that mean and variance stay.
+
+    Klambauer et al. 2017, section 3.
+    """
+    check_rate("alpha_dropout", input, p)
+    return alpha(input, p, training, inplace, input.spec.shape)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """alpha_dropout of whole channels of (N, C, ...)."""
+    check_rate("feature_alpha_dropout", input, p)
+    shape = input.spec.shape
+    if training and len(shape) < 2:
+        what = f"feature_alpha_dropout: the input has {len(shape)} axes, wanted (N, C, ...)"
+        fail(ShapeError, what, "F.alpha_dropout for single numbers", input=input)
+    return alpha(input, p, training, inplace, (*shape[:2], *[1] * (len(shape) - 2)))
+
+
+def alpha(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+    if not training or p == 0:
+        return input
+    if p == 1:
+        new = input * 0.0
+    else:
+        new = shifted(input, p, shape)
+    return input.copy_(new) if inplace else new
+
+
+@composite("alpha_dropout")
+def shifted(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
+    scale = 1 / math.sqrt((LOWEST**2 * p + 1) * (1 - p))
+    kept = bernoulli_like(ones(shape, dtype=input.spec.dtype), 1 - p)
+    return input * (kept * scale) + ((1 - kept) * LOWEST - LOWEST * p) * scale

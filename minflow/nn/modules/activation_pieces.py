@@ -1,0 +1,249 @@
+"""Layers: the activations in pieces, with a gate, with a parameter. Their formulas stand in
+`../functional/activation_pieces.py` and `../../core/functions/activation.py`."""
+
+from __future__ import annotations
+
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions.creation import full
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .. import functional as F
+from ..module import Module
+from ..parameter import Parameter
+from .activation import InPlace, Softmax
+from .linear import check_size
+
+
+class Shown(InPlace):
+    """What activations share that show their numbers in the repr. shown: the names of the attributes."""
+
+    shown: tuple[str, ...] = ()
+
+    def extra_repr(self) -> str:
+        numbers = [f"{name}={getattr(self, name)}" for name in self.shown]
+        return ", ".join([*numbers, "inplace=True"] if self.inplace else numbers)
+
+
+class ELU(Shown):
+    """x where x > 0, else alpha * (exp(x) - 1)"""
+
+    shown = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+
+class CELU(ELU):
+    """x where x > 0, else alpha * (exp(x / alpha) - 1)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class SELU(InPlace):
+    """elu with alpha = 1.6733, times 1.0507: its results keep mean 0 and variance 1."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input, self.inplace)
+
+
+class Mish(InPlace):
+    """x * tanh(log(1 + exp(x)))"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input, self.inplace)
+
+
+class PReLU(Module):
+    """x where x > 0, else weight * x: the slope below 0 is learned.
+
+    num_parameters: 1, or as many as there are channels (axis 1).  weight: (num_parameters,), starts as `init`.
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__()
+        check_size("PReLU", "num_parameters", num_parameters)
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype, device=device))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class GLU(Module):
+    """a * sigmoid(b), where a and b are the two halves of the input along dim"""
+
+    def __init__(self, dim: int = -1):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold"""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softsign(Module):
+    """x / (1 + |x|)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softsign(input)
+
+
+class Softshrink(Module):
+    """x - lambd above lambd, x + lambd below -lambd, 0 between them"""
+
+    def __init__(self, lambd: float = 0.5):
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Hardshrink(Softshrink):
+    """x where |x| > lambd, else 0"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+class Hardtanh(Shown):
+    """min(max(x, min_val), max_val). min_value, max_value: their names of before."""
+
+    shown = ("min_val", "max_val")
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ):
+        super().__init__(inplace)
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        if not self.max_val > self.min_val:
+            what = f"Hardtanh: min_val {self.min_val} is not below max_val {self.max_val}"
+            fail(OutOfRangeError, what, "nn.Hardtanh(-1.0, 1.0)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+
+class Hardsigmoid(Shown):
+    """min(max(x / 6 + 1 / 2, 0), 1)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
+
+
+class Hardswish(Shown):
+    """x * hardsigmoid(x)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input, self.inplace)
+
+
+class LogSigmoid(Module):
+    """log(sigmoid(x))"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.logsigmoid(input)
+
+
+class Threshold(Shown):
+    """x where x > threshold, else value"""
+
+    shown = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False):
+        super().__init__(inplace)
+        self.threshold, self.value = threshold, value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+
+class RReLU(Shown):
+    """x where x > 0, else a * x: a is drawn from [lower, upper) in training, else their mean"""
+
+    shown = ("lower", "upper")
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
+        super().__init__(inplace)
+        self.lower, self.upper = lower, upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
+class QuickGELU(Module):
+    """x * sigmoid(1.702 * x), near GELU"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.quick_gelu(x)
+
+
+class SquareReLU(Module):
+    """max(x, 0)**2"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.square_relu(input)
+
+
+class Softmin(Softmax):
+    """softmax(-x) along axis `dim`"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(Module):
+    """softmax over the channels of each place of images (N, C, H, W) or (C, H, W)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.spec.ndim not in (3, 4):
+            what = f"Softmax2d: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)"
+            fail(ShapeError, what, "nn.Softmax(dim) for other shapes", input=input)
+        return F.softmax(input, -3)

@@ -249,7 +249,7 @@ def test_options_of_activations():
     assert np.allclose(nn.elu(t(V), 2.0).numpy(), np.where(V > 0, V, 2 * (np.exp(V) - 1)))
     assert np.allclose(nn.swish(t(V), 2.0).numpy(), V / (1 + np.exp(-2 * V)))
     assert np.allclose(nn.hardtanh(t(V), -3, 1).numpy(), np.clip(V, -3, 1))
-    with pytest.raises(OutOfRangeError, match="min_val 2 is not below max_val 1"):
+    with pytest.raises(OutOfRangeError, match="min_val 2 is above max_val 1"):
         nn.hardtanh(t(V), 2, 1)
 
 

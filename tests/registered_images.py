@@ -21,3 +21,17 @@ add("ConvTranspose{}d", lambda c: c(4, 2, 3, 2, 1, 1), lambda c: c(4, 6, 2, grou
 add("ConstantPad{}d", lambda c: c(1, 2.0))
 for kind in ("Zero", "Reflection", "Replication", "Circular"):
     add(kind + "Pad{}d", lambda c: c(2))
+add("InstanceNorm{}d", lambda c: c(4), lambda c: c(4, affine=True, track_running_stats=True),
+    lambda c: c(4, track_running_stats=True).eval())
+IMAGE_LAYERS |= {
+    "BatchNorm3d": [(lambda: nn.BatchNorm3d(4), SPACE[3])],
+    "FusedBatchNorm1d": [(lambda: nn.FusedBatchNorm1d(4), SPACE[1])],
+    "FusedBatchNorm2d": [(lambda: nn.FusedBatchNorm2d(4), SPACE[2])],
+    "FusedBatchNorm3d": [(lambda: nn.FusedBatchNorm3d(4), SPACE[3])],
+    "SyncBatchNorm": [(lambda: nn.SyncBatchNorm(4), SPACE[2])],
+    "GroupNorm": [(lambda: nn.GroupNorm(2, 4), SPACE[2]), (lambda: nn.GroupNorm(4, 4, affine=False), SPACE[1])],
+    "RMSNorm": [(lambda: nn.RMSNorm(6), SPACE[2]), (lambda: nn.RMSNorm((5, 6), 0.1, False), SPACE[2])],
+    "RMSLayerNorm": [(lambda: nn.RMSLayerNorm(6), SPACE[2])],
+    "LocalResponseNorm": [(lambda: nn.LocalResponseNorm(3), SPACE[2])],
+    "CrossMapLRN2d": [(lambda: nn.CrossMapLRN2d(2), SPACE[2])],
+}

@@ -91,5 +91,18 @@ from .modules.distance import (Bilinear as Bilinear, CosineSimilarity as CosineS
                                PairwiseDistance as PairwiseDistance)
 from .modules.dropout import (AlphaDropout as AlphaDropout, Dropout1d as Dropout1d, Dropout2d as Dropout2d,
                               Dropout3d as Dropout3d, FeatureAlphaDropout as FeatureAlphaDropout)
+from .modules.norm import BatchNorm3d as BatchNorm3d
+from .modules.batch_norms import FusedBatchNorm1d as FusedBatchNorm1d
+from .modules.batch_norms import FusedBatchNorm2d as FusedBatchNorm2d
+from .modules.batch_norms import FusedBatchNorm3d as FusedBatchNorm3d
+from .modules.batch_norms import SyncBatchNorm as SyncBatchNorm
+from .modules.group_norm import CrossMapLRN2d as CrossMapLRN2d
+from .modules.group_norm import GroupNorm as GroupNorm
+from .modules.group_norm import LocalResponseNorm as LocalResponseNorm
+from .modules.group_norm import RMSLayerNorm as RMSLayerNorm
+from .modules.group_norm import RMSNorm as RMSNorm
+from .modules.instance_norm import InstanceNorm1d as InstanceNorm1d
+from .modules.instance_norm import InstanceNorm2d as InstanceNorm2d
+from .modules.instance_norm import InstanceNorm3d as InstanceNorm3d
 
 __getattr__ = _name_hints("flow.nn", globals())

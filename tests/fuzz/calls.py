@@ -1193,6 +1193,7 @@ UNCALLED = {
         f"nn.{n}": CLASS
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
     },
+    **{f"nn.{n}": "OneFlow's: PyTorch has none" for n in image_calls.ONEFLOWS},
     "optim.Optimizer": CLASS,
     **{n: "OneFlow's: PyTorch has none" for n in ("optim.LAMB", "lr_scheduler.CosineDecayLR", "lr_scheduler.WarmupLR",
                                                   "lr_scheduler.WarmUpLR")},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .draw import SHAPES, Draw, Made
 
+ONEFLOWS = ("FusedBatchNorm1d", "FusedBatchNorm2d", "FusedBatchNorm3d", "RMSLayerNorm")
 FLOATS = ("float32", "float32", "float64", "float16", "int64")
 
 
@@ -93,7 +94,88 @@ def pad(d: Draw):
     return [str(signal(d, n)), str(tuple(many))], {"mode": d.of(f"{MODES} 'x'")} | some(d, value="0 1.5")
 
 
+EPS = "1e-5 0.1 0.0 1e-3"
+
+
+def vector(d: Draw, c: int, dtype: str, profile: str | None = None) -> str:
+    grad = False if profile else None
+    return str(d.tensor((c if d.chance(0.97) else c + 1,), dtype, profile, grad, layout="plain"))
+
+
+def some_numbers(d: Draw, n: int | None = None):
+    """(x, channels) for a norm, of floats."""
+    n, c = n or d.one(1, 1, 2, 3), d.one(2, 4, 2, 1)
+    space = [d.one(2, 2, 3) for _ in range(n)]
+    shape = (d.one(1, 2, 2, 0 if d.chance(0.2) else 2), c, *space)
+    return d.floats(shape if d.chance(0.95) else d.choice(SHAPES)), c
+
+
+def group_norm(d: Draw):
+    x, c = some_numbers(d)
+    args = [str(x), d.one("1", "2", str(c), "1", "0" if d.chance(0.1) else "1")]
+    if d.chance(0.6):
+        args += [vector(d, c, x.dtype), vector(d, c, x.dtype)]
+    return args, some(d, eps=EPS)
+
+
+def instance_norm(d: Draw):
+    x, c = some_numbers(d)
+    kw = some(d, eps=EPS, momentum="0.1 0.5 0.0", use_input_stats="True False")
+    if d.chance(0.5):
+        kw |= {"running_mean": vector(d, c, x.dtype, "plain"), "running_var": vector(d, c, x.dtype, "unit")}
+    if d.chance(0.5):
+        kw |= {"weight": vector(d, c, x.dtype), "bias": vector(d, c, x.dtype)}
+    return [str(x)], kw
+
+
+def rms_norm(d: Draw):
+    shape = d.one((2, 3), (3,), (2, 3, 4), (0, 3), (1, 1))
+    x = d.floats(shape)
+    tail = shape[-d.one(1, 1, len(shape)):] if d.chance(0.95) else (2,)
+    weight = [str(d.tensor(tail, x.dtype))] if d.chance(0.6) else []
+    return [str(x), d.shape_text(tail), *weight], some(d, eps="1e-5 0.1 None 0.0")
+
+
+def local_response_norm(d: Draw):
+    kw = some(d, alpha="1e-4 0.5 0.0", beta="0.75 1.0 0.5", k="1.0 2.0 0.0")
+    return [str(some_numbers(d)[0]), d.of("1 2 3 5 0" if d.chance(0.1) else "1 2 3 5")], kw
+
+
+def norm_layer(n: int, track: str = "True False"):
+    """Instance and batch norms of two channels."""
+    def make(d: Draw):
+        shape = (d.one(1, 2, 2), 2, *[d.one(2, 2, 3) for _ in range(n)])
+        if d.chance(0.1):
+            shape = d.one(shape[1:], (2, 3, *shape[2:]), (0, *shape[1:]))
+        options = some(d, eps=EPS, momentum="0.1 0.5", affine="True False", track_running_stats=track)
+        return ["2"], options, d.floats(shape)
+
+    return make
+
+
+def normal_layer(call, n: int):
+    """The layer around a function: its options after the input."""
+    def make(d: Draw):
+        args, kw = call(d)
+        return args[1:n], kw, d.x
+
+    return make
+
+
 CALLS, LAYERS = {}, {}
+CALLS |= {f"F.{f.__name__}": f for f in (group_norm, instance_norm, rms_norm, local_response_norm)}
+LAYERS |= {
+    "GroupNorm": lambda d: ((x := some_numbers(d)) and [d.of("1 2"), str(x[1])], some(d, eps=EPS, affine="True False"),
+                            x[0]),
+    "RMSNorm": lambda d: (["(3,)"], some(d, eps="1e-5 None", elementwise_affine="True False"),
+                          d.floats(d.one((2, 3), (3,), (0, 3), (2, 2, 3), (2, 2)))),
+    "LocalResponseNorm": normal_layer(local_response_norm, 2),
+    "CrossMapLRN2d": lambda d: ([d.of("1 2 3")], some(d, alpha="1e-4 0.5", beta="0.75 1.0", k="1.0 2.0"),
+                                some_numbers(d, 2)[0]),
+    "SyncBatchNorm": norm_layer(2),
+    "BatchNorm3d": norm_layer(3),
+    **{f"InstanceNorm{n}d": norm_layer(n) for n in (1, 2, 3)},
+}
 for n in (1, 2, 3):
     CALLS |= {f"F.conv_transpose{n}d": convolution(n, True)} | ({f"F.conv{n}d": convolution(n)} if n != 2 else {})
     LAYERS |= {f"Conv{n}d": conv_layer(n), f"ConvTranspose{n}d": conv_layer(n, True)}

@@ -64,6 +64,10 @@ from .activation_pieces import (glu as glu, gumbel_softmax as gumbel_softmax, ha
                                 hardswish as hardswish, hardtanh as hardtanh, hardtanh_ as hardtanh_, rrelu as rrelu,
                                 rrelu_ as rrelu_, softmin as softmin, softshrink as softshrink,
                                 tanhshrink as tanhshrink)
+from .group_norm import group_norm as group_norm
+from .group_norm import instance_norm as instance_norm
+from .group_norm import local_response_norm as local_response_norm
+from .group_norm import rms_norm as rms_norm
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

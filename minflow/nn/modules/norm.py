@@ -1,6 +1,6 @@
-"""Layers: BatchNorm1d, BatchNorm2d, LayerNorm.
+"""Layers: BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm.
 
-Read next: `../functional/norm.py`.
+Read next: `../functional/norm.py`; `group_norm.py`, `instance_norm.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from .. import init
 from .linear import check_size
 from ..module import Module
 from ..parameter import Parameter
+
+
+SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
 
 
 class BatchNorm(Module):
@@ -35,13 +38,16 @@ class BatchNorm(Module):
         track_running_stats: bool = True,
         device: Device | str | None = None,
         dtype: DType | None = None,
+        *,
+        bias: bool = True,
     ):
         super().__init__()
         check_size(type(self).__name__, "num_features", num_features, 1)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self.register_parameter("weight", Parameter(ones(num_features, dtype=dtype, device=device)) if affine else None)
-        self.register_parameter("bias", Parameter(zeros(num_features, dtype=dtype, device=device)) if affine else None)
+        shift = Parameter(zeros(num_features, dtype=dtype, device=device)) if affine and bias else None
+        self.register_parameter("bias", shift)
         track = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, dtype=dtype, device=device) if track else None)
         self.register_buffer("running_var", ones(num_features, dtype=dtype, device=device) if track else None)
@@ -58,6 +64,7 @@ class BatchNorm(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -85,8 +92,8 @@ class BatchNorm(Module):
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
         if len(shape) not in self.axes:
-            wanted = " or ".join({2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)"}[n] for n in self.axes)
-            other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d"}.get(len(shape))
+            wanted = " or ".join(SHAPES[n] for n in self.axes)
+            other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
             hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
             fail(
                 ShapeError,
@@ -122,6 +129,11 @@ class BatchNorm1d(BatchNorm):
 class BatchNorm2d(BatchNorm):
     __doc__ = f"x: float (N, C, H, W). {BatchNorm.__doc__}"
     axes = (4,)
+
+
+class BatchNorm3d(BatchNorm):
+    __doc__ = f"x: float (N, C, D, H, W). {BatchNorm.__doc__}"
+    axes = (5,)
 
 
 class LayerNorm(Module):

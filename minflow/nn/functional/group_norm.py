@@ -1,0 +1,196 @@
+"""Normalisation within an example: groups of channels, single channels, root mean squares, neighbouring channels.
+
+Read next: `norm.py`, `../../core/ops/norm.py`: groups are the channels of a batch norm over one example.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.arguments import integer
+from ...core.grad.modes import no_grad
+from ...core.ops import elementwise as e
+from ...core.ops import norm, pool
+from ...core.ops.shape import full
+from ...core.spec import finfo, float16, float32
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .arguments import check_tensor, composite, one_number, same_dtype
+from .norm import by_statistics, normalized, per_channel
+from .shape import pad
+
+
+def check_channels(name: str, input: Tensor, **numbers: Tensor | None) -> None:
+    """Refuse weights, biases and statistics that are not one number per channel (axis 1)."""
+    check_tensor(name, input)
+    if input.spec.ndim < 2:
+        what = f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, ...)"
+        fail(ShapeError, what, "x.unsqueeze(0) for one example", input=input)
+    channels = input.spec.shape[1]
+    for argument, tensor in numbers.items():
+        if tensor is not None and tensor.spec.shape != (channels,):
+            what = (f"{name}: {argument} has shape {tensor.spec.shape}, "
+                    f"where one number for each of {channels} channels is wanted")
+            fail(ShapeError, what, "axis 1 of the input is the channels", input=input, **{argument: tensor})
+
+
+def check_numbers(name: str, **values: Any) -> None:
+    """Refuse what is not one number."""
+    one_number(name, **values)
+    for argument, value in values.items():
+        if not hasattr(value, "__float__"):
+            what = f"{name}: {argument} is {value!r}, where a number is wanted"
+            fail(DTypeError, what, f"{argument}=0.1", **{argument: value})
+
+
+def wide(name: str, input: Tensor, *others: Tensor | None) -> list:
+    """In one dtype; float16 becomes float32, since its squares overflow."""
+    if input.spec.dtype is float16:
+        return [t if t is None else t.to(float32) for t in (input, *others)]
+    if others and others[0] is not None:
+        input, weight = same_dtype(name, input, others[0])
+        return [input, weight, *others[1:]]
+    return [input, *others]
+
+
+def standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Rows (R, n) brought to mean 0 and variance 1; and these means and variances, where a row has several numbers."""
+    rows, n = x.spec.shape
+    if n < 2 or not rows:
+        return normalized(x, (-1,), None, None, eps), None, None
+    ones, zeros = (full(shape=(rows,), value=v, dtype=x.spec.dtype) for v in (1.0, 0.0))
+    out, mean, var = norm.batch_norm(x.reshape(1, rows, n), ones, zeros, eps=eps)
+    return out.reshape(rows, n), mean, var
+
+
+def affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    out = out if weight is None else out * per_channel(weight, out)
+    return out if bias is None else out + per_channel(bias, out)
+
+
+@composite("group_norm")
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias, mean and var (biased) of each group of channels of an example.
+
+    input: float (N, C, ...); group i holds the channels from i*C/num_groups on. weight, bias: (C,) or None.
+    Raises ShapeError if num_groups does not divide C. Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7.
+    """
+    check_channels("group_norm", input, weight=weight, bias=bias)
+    check_numbers("group_norm", eps=eps)
+    shape, groups = input.spec.shape, integer(num_groups, "num_groups")
+    if groups < 1 or shape[1] % groups:
+        what = f"group_norm: {shape[1]} channels (axis 1) cannot be split into {groups} groups"
+        fail(ShapeError, what, "a number of groups that divides the channels", input=input)
+    if input.spec.size and input.spec.size == groups:
+        what = "group_norm: each group of the only example holds one number, which has no variance"
+        fail(ShapeError, what, "fewer groups", input=input)
+    x, weight, bias = wide("group_norm", input, weight, bias)
+    rows = shape[0] * groups
+    out = standardized(x.reshape(rows, x.spec.size // rows if rows else 0), eps)[0].reshape(shape)
+    out = affine(out, weight, bias)
+    return out.to(float16) if input.spec.dtype is float16 else out
+
+
+@composite("instance_norm")
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias, mean and var of each channel of each example.
+
+    input: float (N, C, ...). The others: (C,) or None. use_input_stats: mean and var are the input's (var biased), and
+    running = (1 - momentum) * running + momentum * their average over the examples (var unbiased); else they are the
+    running ones. Raises ShapeError for one number per channel. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
+    """
+    check_channels("instance_norm", input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    check_numbers("instance_norm", eps=eps, momentum=momentum)
+    if (running_mean is None) != (running_var is None) or (running_mean is None and not use_input_stats):
+        what = "instance_norm: running_mean and running_var are both needed where use_input_stats is False"
+        fail(ShapeError, what, "both, or neither with use_input_stats=True", input=input)
+    shape = input.spec.shape
+    n, rows = math.prod(shape[2:]), shape[0] * shape[1]
+    if use_input_stats and n == 1:
+        fail(ShapeError, f"instance_norm: a channel of an input {shape} holds one number, which has no variance",
+             "larger images, or fewer poolings before", input=input)
+    x, weight, bias = wide("instance_norm", input, weight, bias)
+    if not use_input_stats:
+        mean, var = (s.to(x.spec.dtype) for s in (running_mean, running_var))
+        out = by_statistics(x, mean, var, weight, bias, eps)
+    else:
+        out, mean, var = standardized(x.reshape(rows, n), eps)
+        out = affine(out.reshape(shape), weight, bias)
+        if running_mean is not None and mean is not None:
+            with no_grad():
+                pairs = ((running_mean, mean, 1.0), (running_var, var, n / (n - 1)))
+                for running, now, factor in pairs:
+                    new = now.detach().reshape(shape[:2]).mean(0) * (momentum * factor)
+                    running.mul_(1 - momentum).add_(new.to(running.spec.dtype))
+    return out.to(float16) if input.spec.dtype is float16 else out
+
+
+@composite("rms_norm")
+def rms_norm(
+    input: Tensor,
+    normalized_shape: tuple[int, ...] | list[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """input / sqrt(mean of input**2 + eps) * weight, the mean over the last axes, of normalized_shape.
+
+    input: float (..., *normalized_shape). weight: normalized_shape or None. eps: finfo(dtype).eps if None.
+    Zhang & Sennrich 2019 (arXiv:1910.07467), eq. 4.
+    """
+    check_tensor("rms_norm", input)
+    check_numbers("rms_norm", **({} if eps is None else {"eps": eps}))
+    shape, have = tuple(normalized_shape), input.spec.shape
+    if not shape or have[-len(shape) :] != shape:
+        what = f"rms_norm: the input ends with {list(have[-len(shape) :])}, normalized_shape is {list(shape)}"
+        fail(ShapeError, what, "normalized_shape=x.shape[-1:] for the last axis", input=input)
+    if weight is not None and weight.spec.shape != shape:
+        what = f"rms_norm: the weight has shape {list(weight.spec.shape)}, normalized_shape is {list(shape)}"
+        fail(ShapeError, what, "a weight of normalized_shape", weight=weight)
+    x, weight = wide("rms_norm", input, weight)
+    if not x.spec.dtype.floating:
+        what = f"rms_norm: the input is {x.spec.dtype.name}, where floats are wanted"
+        fail(DTypeError, what, "x.float()", input=input)
+    eps = finfo(x.spec.dtype).eps if eps is None else eps
+    out = x * e.rsqrt((x * x).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps)
+    return (out if weight is None else out * weight).to(input.spec.dtype)
+
+
+@composite("local_response_norm")
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """input / (k + alpha * mean of input**2 over `size` neighbouring channels)**beta.
+
+    input: float (N, C, L) or with more axes; size // 2 channels before and (size - 1) // 2 behind count, zeros beyond
+    the ends. Krizhevsky, Sutskever & Hinton 2012, section 3.3.
+    """
+    check_tensor("local_response_norm", input)
+    shape, size = input.spec.shape, integer(size, "size")
+    check_numbers("local_response_norm", alpha=alpha, beta=beta, k=k)
+    if len(shape) < 3:
+        what = f"local_response_norm: the input has {len(shape)} axes, wanted (N, C, L) or more"
+        fail(ShapeError, what, "x.unsqueeze(0) for one example", input=input)
+    if size < 1:
+        fail(OutOfRangeError, f"local_response_norm: size is {size}, and no channel counts", "size=5", input=input)
+    if not input.spec.size:
+        return input
+    x = wide("local_response_norm", input)[0]
+    squares = (x * x).reshape(shape[0], 1, shape[1], x.spec.size // (shape[0] * shape[1]))
+    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    means = pool.avg_pool2d(squares, kernel_size=(size, 1), stride=(1, 1), padding=(0, 0), ceil_mode=False,
+                            count_include_pad=True, divisor_override=None)
+    out = x / (means.reshape(shape) * alpha + k) ** beta
+    return out.to(float16) if input.spec.dtype is float16 else out

@@ -1,0 +1,68 @@
+"""Batch norm by other names: SyncBatchNorm of one process, OneFlow's FusedBatchNorm. Read next: `norm.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
+from .norm import BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d
+
+
+class SyncBatchNorm(BatchNorm):
+    __doc__ = f"""Batch norm over the examples of all processes; in one process, as here, it is BatchNorm.
+
+    x: float (N, C, ...). process_group is accepted and means nothing. {BatchNorm.__doc__}"""
+    axes = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with SyncBatchNorm in the place of each BatchNorm below it, with the same tensors and state."""
+        if isinstance(module, BatchNorm) and not isinstance(module, cls):
+            new = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+            for name, tensor in module._parameters.items():
+                new.register_parameter(name, tensor)
+            for name, tensor in module._buffers.items():
+                new.register_buffer(name, tensor)
+            return new.train(module.training)
+        for name, child in list(module.named_children()):
+            module.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return module
+
+
+class FusedBatchNorm(BatchNorm):
+    """relu(batch norm(x) + addend): OneFlow's layer for the end of a residual block; addend is None or like x."""
+
+    def forward(self, x: Tensor, addend: Tensor | None = None) -> Tensor:
+        out = super().forward(x)
+        return F.relu(out if addend is None else out + addend)
+
+
+class FusedBatchNorm1d(FusedBatchNorm, BatchNorm1d):
+    __doc__ = f"x: float (N, C) or (N, C, L). {FusedBatchNorm.__doc__}"
+
+
+class FusedBatchNorm2d(FusedBatchNorm, BatchNorm2d):
+    __doc__ = f"x: float (N, C, H, W). {FusedBatchNorm.__doc__}"
+
+
+class FusedBatchNorm3d(FusedBatchNorm, BatchNorm3d):
+    __doc__ = f"x: float (N, C, D, H, W). {FusedBatchNorm.__doc__}"

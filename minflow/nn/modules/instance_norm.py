@@ -1,0 +1,69 @@
+"""Layers: InstanceNorm1d, InstanceNorm2d, InstanceNorm3d. Read next: `../functional/group_norm.py`, `norm.py`."""
+
+from __future__ import annotations
+
+from ...core.base.errors import ShapeError
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
+from ...core.where import fail, warn
+from .. import functional as F
+from .norm import SHAPES, BatchNorm
+
+
+class InstanceNorm(BatchNorm):
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var of each channel of each example.
+
+    With track_running_stats, evaluation mode uses running ones. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self.check_input(input)
+        single = input.spec.ndim < self.axes[-1]
+        by_input = self.training or not self.track_running_stats
+        out = F.instance_norm(
+            input.unsqueeze(0) if single else input, self.running_mean, self.running_var, self.weight, self.bias,
+            by_input, 0.0 if self.momentum is None else self.momentum, self.eps,
+        )  # fmt: skip
+        return out.squeeze(0) if single else out
+
+    def check_input(self, input: Tensor) -> None:
+        name, wanted = type(self).__name__, SHAPES[self.axes[-1]]
+        F.arguments.check_tensor(name, input)
+        shape = input.spec.shape
+        if len(shape) not in self.axes:
+            what = f"{name}: the input has {len(shape)} axes, wanted {wanted} or {wanted.replace('N, ', '')}"
+            fail(ShapeError, what, "x.unsqueeze(0) for one example of one channel", input=input)
+        axis = len(shape) - self.axes[0]
+        if shape[axis] != self.num_features:
+            what = f"{name}: the input has {shape[axis]} channels (axis {axis}), num_features is {self.num_features}"
+            (fail if self.affine else warn)(*([ShapeError] if self.affine else []), what,
+                                            f"nn.{name}({shape[axis]})", input=input)
+
+
+class InstanceNorm1d(InstanceNorm):
+    __doc__ = f"x: float (N, C, L) or (C, L). {InstanceNorm.__doc__}"
+    axes = (2, 3)
+
+
+class InstanceNorm2d(InstanceNorm):
+    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {InstanceNorm.__doc__}"
+    axes = (3, 4)
+
+
+class InstanceNorm3d(InstanceNorm):
+    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {InstanceNorm.__doc__}"
+    axes = (4, 5)

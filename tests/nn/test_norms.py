@@ -1,0 +1,116 @@
+"""Norms within an example: groups, channels, root mean squares, neighbours; batch norm by other names."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.nn import functional as F
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 6, 4, 5))
+
+
+def by_hand(x, axes, eps):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+def close(tensor, want):
+    np.testing.assert_allclose(tensor.detach().numpy(), want, rtol=1e-9, atol=1e-12)
+
+
+def test_group_norm_and_its_two_ends():
+    x, w, b = flow.tensor(X), flow.tensor(RNG.standard_normal(6)), flow.tensor(RNG.standard_normal(6))
+    for groups in (1, 2, 3, 6):
+        want = by_hand(X.reshape(3, groups, -1), 2, 0.1).reshape(X.shape)
+        close(F.group_norm(x, groups, eps=0.1), want)
+        wide = (1, 6, 1, 1)
+        close(F.group_norm(x, groups, w, b, 0.1), want * w.numpy().reshape(wide) + b.numpy().reshape(wide))
+    close(F.instance_norm(x, eps=0.1), F.group_norm(x, 6, eps=0.1).numpy())
+    close(F.layer_norm(x, (6, 4, 5), eps=0.1), F.group_norm(x, 1, eps=0.1).numpy())
+
+
+def test_running_statistics_of_instances():
+    layer = nn.InstanceNorm2d(6, momentum=0.25, track_running_stats=True).double()
+    layer(flow.tensor(X))
+    close(layer.running_mean, 0.25 * X.mean((2, 3)).mean(0))
+    close(layer.running_var, 0.75 + 0.25 * X.var((2, 3), ddof=1).mean(0))
+    assert layer.num_batches_tracked.item() == 0
+    layer.eval()
+    mean, var = (s.numpy().reshape(6, 1, 1) for s in (layer.running_mean, layer.running_var))
+    close(layer(flow.tensor(X)), (X - mean) / np.sqrt(var + 1e-5))
+    close(layer(flow.tensor(X[0])), ((X - mean) / np.sqrt(var + 1e-5))[0])
+
+
+def test_rms_norms():
+    want = X / np.sqrt((X * X).mean((2, 3), keepdims=True) + 0.5)
+    close(F.rms_norm(flow.tensor(X), (4, 5), eps=0.5), want)
+    layer = nn.RMSLayerNorm(5)
+    assert list(layer.state_dict()) == ["weight"] and layer.variance_epsilon == 1e-6
+    half = nn.RMSNorm(5).half()(flow.tensor(X).half())
+    assert half.dtype is flow.float16 and repr(nn.RMSNorm(5)) == "RMSNorm((5,), eps=None, elementwise_affine=True)"
+
+
+def test_local_response_by_hand():
+    squares = np.pad(X * X, ((0, 0), (2, 1), (0, 0), (0, 0)))
+    mean = sum(squares[:, k : k + 6] for k in range(4)) / 4
+    want = X / (2.0 + 0.5 * mean) ** 0.75
+    close(F.local_response_norm(flow.tensor(X), 4, 0.5, 0.75, 2.0), want)
+    close(nn.CrossMapLRN2d(4, 0.5, 0.75, 2.0)(flow.tensor(X)), want)
+    close(nn.LocalResponseNorm(4, 0.5, 0.75, 2.0)(flow.tensor(X[:, :, 0])), F.local_response_norm(
+        flow.tensor(X[:, :, :1]), 4, 0.5, 0.75, 2.0)[:, :, 0].numpy())
+
+
+def test_batch_norm_by_other_names():
+    model = nn.Sequential(nn.Conv2d(6, 4, 1), nn.Sequential(nn.BatchNorm2d(4)), nn.BatchNorm2d(4, affine=False)).eval()
+    x = flow.tensor(X).float()
+    want, names = model(x).numpy(), list(model.state_dict())
+    new = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    assert [type(m).__name__ for m in new.modules() if isinstance(m, nn.SyncBatchNorm)] == ["SyncBatchNorm"] * 2
+    assert list(new.state_dict()) == names and np.array_equal(new(x).numpy(), want) and not new[2].training
+    fused, plain = nn.FusedBatchNorm2d(6).double(), nn.BatchNorm2d(6).double()
+    y = flow.tensor(X)
+    close(fused(y, y), np.maximum(plain(y).detach().numpy() + X, 0))
+    close(fused(y), np.maximum(plain(y).detach().numpy(), 0))
+
+
+def test_no_bias():
+    assert list(nn.BatchNorm2d(3, track_running_stats=False, bias=False).state_dict()) == ["weight"]
+    assert list(nn.GroupNorm(1, 3, bias=False).state_dict()) == ["weight"]
+    assert repr(nn.GroupNorm(1, 3)) == "GroupNorm(1, 3, eps=1e-05, affine=True)"
+    assert repr(nn.InstanceNorm1d(3)) == (
+        "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False)")
+
+
+ONES = flow.ones
+WRONG = [
+    (lambda: F.group_norm(ONES(2, 6, 3), 4), r"6 channels \(axis 1\) cannot be split into 4 groups"),
+    (lambda: F.group_norm(ONES(6), 2), "the input has 1 axes"),
+    (lambda: F.group_norm(ONES(2, 6, 3), 2, ONES(5)), r"weight has shape \(5,\).*each of 6 channels"),
+    (lambda: F.group_norm(ONES(1, 2), 2), "holds one number"),
+    (lambda: F.group_norm(ONES(2, 6, 3), 2, eps=[1.0]), r"eps is \[1.0\]"),
+    (lambda: nn.GroupNorm(4, 6), "num_channels is 6, which num_groups=4 does not divide"),
+    (lambda: F.instance_norm(ONES(2, 3, 1)), r"an input \(2, 3, 1\) holds one number"),
+    (lambda: F.instance_norm(ONES(2, 3, 4), ONES(3)), "both needed"),
+    (lambda: F.instance_norm(ONES(2, 3, 4), use_input_stats=False), "both needed"),
+    (lambda: nn.InstanceNorm2d(3)(ONES(2, 3)), r"2 axes, wanted \(N, C, H, W\) or \(C, H, W\)"),
+    (lambda: nn.InstanceNorm2d(3, affine=True)(ONES(2, 4, 3, 3)), "4 channels .axis 1., num_features is 3"),
+    (lambda: F.rms_norm(ONES(2, 3), (4,)), r"the input ends with \[3\], normalized_shape is \[4\]"),
+    (lambda: F.rms_norm(ONES(2, 3), (3,), ONES(2)), r"the weight has shape \[2\]"),
+    (lambda: F.rms_norm(ONES(2, 3).long(), (3,)), "the input is int64"),
+    (lambda: F.local_response_norm(ONES(2, 3), 2), "the input has 2 axes"),
+    (lambda: F.local_response_norm(ONES(2, 3, 4), 0), "size is 0"),
+    (lambda: nn.CrossMapLRN2d(3)(ONES(2, 3, 4)), "the input has 3 axes"),
+    (lambda: nn.BatchNorm3d(3)(ONES(2, 3, 4, 4)), r"4 axes, wanted \(N, C, D, H, W\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "match"), WRONG)
+def test_errors(call, match):
+    with pytest.raises(flow.MinflowError, match=match):
+        call()
+
+
+def test_a_number_of_features_that_is_not_used_is_worth_a_warning():
+    with pytest.warns(flow.MinflowWarning, match="4 channels .axis 1., num_features is 3"):
+        nn.InstanceNorm2d(3)(ONES(2, 4, 3, 3))
